@@ -1,0 +1,48 @@
+# make demo   three streams joined before your eyes
+# make test   lint, types, layers and every test
+# Both set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
+
+BIN := .venv/bin
+READY := .venv/ready
+WORKERS ?= auto
+
+# What a tool would write to the home folder or to /tmp stays in the checkout.
+export TMPDIR := $(CURDIR)/.venv/tmp
+export SPARK_LOCAL_DIRS := $(TMPDIR)
+export PYTHONNOUSERSITE := 1
+
+.PHONY: demo test quick lint fmt setup java clean
+
+demo: setup
+	$(BIN)/weir demo
+
+test: lint
+	$(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadgroup
+
+quick: setup
+	$(BIN)/python -m pytest -q -m "not slow and not spark"
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: java $(READY)
+	@mkdir -p "$(TMPDIR)"
+
+java:
+	@sh scripts/java.sh
+
+$(READY): pyproject.toml constraints.txt scripts/venv.sh
+	@sh scripts/venv.sh
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build out spark-warehouse metastore_db derby.log src/weir.egg-info
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

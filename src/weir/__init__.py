@@ -1,0 +1,8 @@
+"""Join many streams inside windows, with any predicate, within the CPU, memory and freshness given."""
+
+from weir.api import join, sql
+from weir.errors import QueryError
+from weir.expr import udf
+from weir.query import Budget, rows
+
+__all__ = ["Budget", "QueryError", "join", "rows", "sql", "udf"]

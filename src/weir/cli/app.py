@@ -1,0 +1,65 @@
+"""The commands, and how an error of the user is told."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from weir.cli import bench, demo
+from weir.errors import QueryError
+
+app = typer.Typer(
+    help="Joins many streams, in windows.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+benchmarks = typer.Typer(help="Measure how fast a part of weir is.", no_args_is_help=True)
+app.add_typer(benchmarks, name="bench")
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user ends in one sentence and exit code 2."""
+    try:
+        app()
+    except QueryError as error:
+        Console(stderr=True).print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        raise SystemExit(2) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"weir {version('weir')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("demo")
+def _demo(
+    batches: Annotated[int, typer.Option(min=1, help="Micro-batches, one second of trades each.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same trades.")] = 7,
+    rows_per_second: Annotated[int, typer.Option(min=1, help="Trades per second on each exchange.")] = 200,
+) -> None:
+    """Join the trades of three stock exchanges and watch."""
+    demo.play(batches, seed, rows_per_second, Console())
+
+
+@benchmarks.command("kernel")
+def _bench_kernel(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller inputs, fewer repetitions.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+) -> None:
+    """How fast the join itself is, on one core."""
+    bench.kernel(quick, json_file, Console())

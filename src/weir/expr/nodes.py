@@ -1,0 +1,72 @@
+"""A bound expression: every column resolved, every node typed. Immutable and hashable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of one stream."""
+
+    stream: str
+    name: str
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"{self.stream}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; `value` is what `pa.scalar(value, type)` takes, None for NULL."""
+
+    value: Any
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator of the function table applied to its arguments."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.args))})"
+
+
+Expr = Column | Literal | Call
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and everything below it, parents first."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+
+
+def columns_of(expr: Expr) -> tuple[Column, ...]:
+    """The columns an expression reads, each once, in order of appearance."""
+    return tuple(dict.fromkeys(node for node in walk(expr) if isinstance(node, Column)))
+
+
+def streams_of(expr: Expr) -> frozenset[str]:
+    """The streams an expression reads."""
+    return frozenset(column.stream for column in columns_of(expr))
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a conjunction, left to right; an expression that is none is its own only part."""
+    if isinstance(expr, Call) and expr.function == "and":
+        return tuple(part for arg in expr.args for part in conjuncts(arg))
+    return (expr,)

@@ -1,0 +1,23 @@
+"""The join itself."""
+
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.ingest import Ingested
+from weir.kernel.output import result_schema
+from weir.kernel.program import Program, compile_plan
+from weir.kernel.slice import Slice
+from weir.kernel.state import State, commit
+
+__all__ = [
+    "Decision",
+    "Ingested",
+    "Program",
+    "Slice",
+    "State",
+    "Work",
+    "build",
+    "commit",
+    "compile_plan",
+    "probe",
+    "result_schema",
+]

@@ -1,0 +1,258 @@
+"""How a hop finds its candidates: by key, by value, by vector, or by time alone.
+
+Every way returns, per driver row, a range of positions in an index of the slice: a superset of the matches that
+the slice holds. What the range does not decide exactly is left to the hop's residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import QueryError
+from weir.expr import Expr, evaluate, streams_of
+from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_searchable, searchable
+from weir.kernel.keys import Bools, Int64s, combine, encode
+from weir.kernel.layout import Layout, member
+from weir.kernel.partial import Partial
+from weir.kernel.slice import Slice
+from weir.query import AttributeClass, Band, Comparison, Conjunct, Cosine
+
+Ranges = tuple[Int64s, Int64s]
+Numbers = npt.NDArray[Any]
+_MIRROR: dict[str, Literal["<", "<=", ">", ">="]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAccess:
+    """Rows whose class codes equal those of the driver; `probes` compute the code from the bound side."""
+
+    classes: tuple[AttributeClass, ...]
+    probes: tuple[Expr, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The stored code columns, in the order of the classes."""
+        return tuple(f"{c.name}@key" for c in self.classes)
+
+    @property
+    def spec(self) -> Spec:
+        """The index it searches."""
+        return ByKey(self.names)
+
+    def codes(self, partial: Partial) -> tuple[list[Int64s], Bools | None]:
+        """The driver's codes per class, and which rows may match at all."""
+        found, valid = [], None
+        for name, c, probe in zip(self.names, self.classes, self.probes, strict=True):
+            if partial.holder(name) is not None:
+                found.append(partial.numbers(name))
+                continue
+            codes, known = encode(evaluate(probe, partial.fetch, partial.rows), c.domain, c.null_safe)
+            found.append(codes)
+            valid = known if valid is None or known is None else valid & known
+        return found, valid
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One bound on the partner's value: `value op probe`, or within `width` of it for a band."""
+
+    op: Literal["<", "<=", ">", ">=", "band"]
+    probe: Expr
+    width: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAccess:
+    """Rows whose value lies between limits that the driver sets."""
+
+    value: Expr
+    limits: tuple[Limit, ...]
+
+    @property
+    def spec(self) -> Spec:
+        """The index it searches."""
+        return ByValue(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorAccess:
+    """Rows whose vector points the same way as the driver's; found by a matrix product."""
+
+    probe: Expr
+    value: Expr
+    threshold: float
+
+    @property
+    def spec(self) -> Spec:
+        """The index it searches."""
+        return ByTime()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAccess:
+    """Every row in the driver's time range."""
+
+    @property
+    def spec(self) -> Spec:
+        """The index it searches."""
+        return ByTime()
+
+
+Access = KeyAccess | ValueAccess | VectorAccess | TimeAccess
+
+
+def choose(
+    classes: tuple[AttributeClass, ...],
+    conjuncts: tuple[Conjunct, ...],
+    bound: frozenset[str],
+    partner: Layout,
+) -> tuple[Access, frozenset[Conjunct]]:
+    """The narrowest way into a partner, and the conjuncts it decides by itself."""
+    usable = [(c, member(c, bound)) for c in classes if f"{c.name}@key" in partner.keys]
+    keyed = [(c, probe) for c, probe in usable if probe is not None]
+    if keyed:
+        return KeyAccess(tuple(c for c, _ in keyed), tuple(probe for _, probe in keyed)), frozenset()
+    ranges = _value_accesses(conjuncts, partner.streams)
+    if ranges:
+        return max(ranges, key=lambda found: _narrowness(found[0]))
+    for conjunct in conjuncts:
+        if isinstance(conjunct, Cosine):
+            probe, value = _oriented(conjunct.left, conjunct.right, partner.streams)
+            return VectorAccess(probe, value, conjunct.threshold), frozenset()
+    return TimeAccess(), frozenset()
+
+
+def _value_accesses(
+    conjuncts: tuple[Conjunct, ...], partner: frozenset[str]
+) -> list[tuple[ValueAccess, frozenset[Conjunct]]]:
+    limits: dict[Expr, list[tuple[Limit, Conjunct]]] = {}
+    for conjunct in conjuncts:
+        if isinstance(conjunct, Comparison | Band) and _is_across(conjunct, partner):
+            probe, value = _oriented(conjunct.left, conjunct.right, partner)
+            limits.setdefault(value, []).append((_limit(conjunct, probe, value), conjunct))
+    return [
+        (
+            ValueAccess(value, tuple(limit for limit, _ in found)),
+            frozenset(conjunct for limit, conjunct in found if limit.op != "band"),
+        )
+        for value, found in limits.items()
+    ]
+
+
+def _is_across(conjunct: Comparison | Band, partner: frozenset[str]) -> bool:
+    left, right = streams_of(conjunct.left), streams_of(conjunct.right)
+    split = (left <= partner and not right & partner) or (right <= partner and not left & partner)
+    same = conjunct.left.type == conjunct.right.type
+    return split and same and all(is_searchable(side.type) for side in (conjunct.left, conjunct.right))
+
+
+def _oriented(left: Expr, right: Expr, partner: frozenset[str]) -> tuple[Expr, Expr]:
+    return (right, left) if streams_of(left) <= partner else (left, right)
+
+
+def _limit(conjunct: Comparison | Band, probe: Expr, value: Expr) -> Limit:
+    if isinstance(conjunct, Band):
+        scale = value.type.scale if pa.types.is_decimal(value.type) else 0
+        return Limit("band", probe, float(conjunct.width.value) * 10**scale)
+    return Limit(conjunct.op if conjunct.left == value else _MIRROR[conjunct.op], probe)
+
+
+def _narrowness(access: ValueAccess) -> int:
+    """Two-sided beats one-sided."""
+    ops = {limit.op for limit in access.limits}
+    return 2 if "band" in ops or (ops & {"<", "<="} and ops & {">", ">="}) else 1
+
+
+def key_ranges(keys: npt.NDArray[np.int64], codes: Int64s, valid: Bools | None) -> Ranges:
+    """The positions of each code in sorted keys."""
+    low = np.searchsorted(keys, codes, "left")
+    high = np.searchsorted(keys, codes, "right")
+    return low, high if valid is None else np.where(valid, high, low)
+
+
+class ValueProbe:
+    """The limits of a value access, computed once for a partial and searched in every slice."""
+
+    def __init__(self, access: ValueAccess, partial: Partial) -> None:
+        self._limits = [(limit, *_probe_numbers(limit, partial)) for limit in access.limits]
+
+    def ranges(self, values: Numbers) -> Ranges:
+        """The positions in sorted values that every limit allows."""
+        rows = len(self._limits[0][1])
+        low, high = np.zeros(rows, np.int64), np.full(rows, len(values), np.int64)
+        for limit, numbers, valid in self._limits:
+            if limit.op == "band":
+                least, most = _band(numbers, limit.width, values.dtype)
+                low = np.maximum(low, np.searchsorted(values, least, "left"))
+                high = np.minimum(high, np.searchsorted(values, most, "right"))
+            elif limit.op in ("<", "<="):
+                high = np.minimum(high, np.searchsorted(values, numbers, "left" if limit.op == "<" else "right"))
+            else:
+                low = np.maximum(low, np.searchsorted(values, numbers, "right" if limit.op == ">" else "left"))
+            if valid is not None:
+                high = np.where(valid, high, 0)
+        return low, np.maximum(low, high)
+
+
+def _probe_numbers(limit: Limit, partial: Partial) -> tuple[Numbers, Bools | None]:
+    return searchable(evaluate(limit.probe, partial.fetch, partial.rows))
+
+
+def _band(numbers: Numbers, width: float, kind: np.dtype[Any]) -> tuple[Numbers, Numbers]:
+    """The band's ends, a few units in the last place too wide: rounding must not lose a match."""
+    centre = numbers.astype(np.float64, copy=False)
+    slack = (np.abs(centre) + width) * (1e-6 if kind == np.float32 else 1e-14)
+    least, most = centre - width - slack, centre + width + slack
+    if kind.kind != "i":
+        return least, most
+    # Needles of another type than the values would make every search copy the values.
+    limit = float(2**62)
+    return np.floor(np.clip(least, -limit, limit)).astype(np.int64), np.ceil(
+        np.clip(most, -limit, limit)
+    ).astype(np.int64)
+
+
+def unit_vectors(values: pa.Array) -> npt.NDArray[np.float32]:
+    """Vectors as rows of a matrix, each of length one; null and zero vectors become zero."""
+    width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else _common_width(values)
+    flat = values.flatten() if not values.null_count else values.drop_null().flatten()
+    filled = flat.fill_null(0.0) if flat.null_count else flat
+    known = filled.to_numpy(zero_copy_only=False).astype(np.float32, copy=False).reshape(-1, max(width, 1))
+    lengths = np.sqrt(np.einsum("ij,ij->i", known, known))
+    known = known / np.where(lengths > 0, lengths, 1)[:, None]
+    if not values.null_count:
+        return known
+    rows = np.zeros((len(values), known.shape[1]), np.float32)
+    rows[values.is_valid().to_numpy(zero_copy_only=False)] = known
+    return rows
+
+
+def _common_width(values: pa.Array) -> int:
+    lengths = pc.unique(pc.list_value_length(values.drop_null())).to_pylist()
+    if len(lengths) > 1:
+        raise QueryError(f"cosine needs vectors of one length; a column holds lengths {sorted(lengths)[:5]}")
+    return int(lengths[0]) if lengths else 0
+
+
+def similar(
+    probe: npt.NDArray[np.float32], value: npt.NDArray[np.float32], threshold: float
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The pairs whose cosine may reach the threshold; rounding is on the safe side."""
+    slack = 4e-7 * np.sqrt(probe.shape[1]) + 1e-6
+    cells = probe @ value.T
+    hits = np.flatnonzero(cells.ravel() >= np.float32(threshold - slack))
+    return np.divmod(hits, max(value.shape[0], 1))
+
+
+def slice_vectors(one: Slice, expr: Expr) -> npt.NDArray[np.float32]:
+    """The unit vectors of a slice, made once."""
+    found: npt.NDArray[np.float32] = one.remember(
+        ("vectors", expr), lambda: unit_vectors(evaluate(expr, one.fetch, one.rows))
+    )
+    return found

@@ -1,0 +1,184 @@
+"""One micro-batch: build the slices, then probe for results.
+
+What is correct: a result `(t_1..t_m)` is found exactly once, by the row of it that is processed last. Every slice
+carries (batch, rank), where the rank is the place of its stream in the batch's driver order; a row sees slices of
+earlier batches and, in its own batch, of lower ranks. Of two rows of one batch the one of higher rank finds the
+other; ties do not exist, because rows of one rank belong to one stream, and a result has one row of each. A
+partial takes the rank of the row that completed it. Expiry happens after a batch, never during it: the ranges that
+each partial carries decide what joins, and a slice may only go when no range can reach it any more.
+
+    rank 0   a's delta ──▶ b, c                 (earlier batches)
+    rank 1   b's delta ──▶ c, a + a's delta
+    rank 2   c's delta ──▶ a + a's delta, b + b's delta
+
+`build` does all that must be stored: leaf slices, and the outputs of every join below the root. `probe` is a pure
+function of the slices and may run never, once, or several times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from weir.expr import evaluate
+from weir.kernel.decision import Decision
+from weir.kernel.hop import HopRun, HopWork
+from weir.kernel.ingest import Ingested, ingest
+from weir.kernel.keys import Int64s, content_hash, encode
+from weir.kernel.layout import Layout, member
+from weir.kernel.line import Queue, latest_place, queue
+from weir.kernel.output import Results
+from weir.kernel.partial import Partial
+from weir.kernel.program import NodePlan, Program
+from weir.kernel.shelf import Shelf
+from weir.kernel.slice import cut
+from weir.kernel.state import State
+from weir.stats import Hop, HopStats
+
+
+@dataclass
+class Work:
+    """The running counts of a batch."""
+
+    hops: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
+    results: int = 0
+    stale: int = 0
+
+    def per_hop(self) -> dict[Hop, HopStats]:
+        """What each hop did."""
+        return {hop: work.get() for hop, work in self.hops.items()}
+
+
+def build(
+    program: Program, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int, work: Work
+) -> Ingested:
+    """Take in a batch's rows and run every hop below the root; what comes back is ready to be probed."""
+    ingested = ingest(program, decision, state, tables, batch)
+    state = ingested.state
+    for node in program.nodes[:-1]:
+        state = _store(program, node, state, batch, work)
+    return replace(ingested, state=state)
+
+
+def probe(program: Program, decision: Decision, state: State, batch: int, work: Work) -> Iterator[pa.Table]:
+    """The results of a batch, in chunks, as they are found."""
+    results = Results(program.query, state, decision.clock)
+    for _, partial in _run(program.root, program, state, batch, work):
+        chunk, stale = results.chunk(partial)
+        work.stale += stale
+        work.results += chunk.num_rows
+        if chunk.num_rows:
+            yield chunk
+
+
+def _run(
+    node: NodePlan, program: Program, state: State, batch: int, work: Work
+) -> Iterator[tuple[int, Partial]]:
+    """Every new partial of a join, with its rank, lowest rank first."""
+    shelves = {name: Shelf(state.of(name)) for name in node.inputs}
+    queues = _queues(node, program, state, batch)
+    new = [
+        (one, path)
+        for name, path in zip(node.inputs, node.paths, strict=True)
+        for one in state.of(name)
+        if one.batch == batch
+    ]
+    for one, path in sorted(new, key=lambda found: found[0].rank):
+        hops = [HopRun(hop, shelves[hop.partner.node], queues, batch, one.rank) for hop in path]
+        counts = [work.hops[hop.hop] for hop in path]
+        for partial in _follow(Partial.of(one), hops, counts):
+            yield one.rank, partial
+
+
+def _follow(partial: Partial, hops: list[HopRun], counts: list[HopWork]) -> Iterator[Partial]:
+    """Depth first, so that what is in flight is at most one run of candidates per hop."""
+    if not hops:
+        yield partial
+        return
+    for longer in hops[0].run(partial, counts[0]):
+        yield from _follow(longer, hops[1:], counts[1:])
+
+
+def _queues(node: NodePlan, program: Program, state: State, batch: int) -> dict[str, Queue]:
+    """The lines of all row windows below a join, as this batch moves them."""
+    queues = {}
+    for layout in program.layouts.values():
+        for line in layout.lines:
+            if layout.node == line.name and layout.place is not None:
+                last = state.next_numbers.get(line.name, 0)
+                queues[line.name] = queue(line, layout.place, last, state.of(line.name), batch)
+    return queues
+
+
+def _store(program: Program, node: NodePlan, state: State, batch: int, work: Work) -> State:
+    """Run a join below the root and keep its output as slices of its own."""
+    assert node.output is not None
+    found: dict[int, list[dict[str, pa.Array]]] = defaultdict(list)
+    for rank, partial in _run(node, program, state, batch, work):
+        found[rank].append(_stored(node.output, partial))
+    outputs = {rank: _concat(chunks) for rank, chunks in sorted(found.items())}
+    state = _number(node.output, outputs, state)
+    slices = []
+    for rank, columns in outputs.items():
+        schema = node.output.schema
+        rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        slices += cut(node.output, program.sorts[node.node], batch, rank, rows)
+    return state.adding({node.node: slices})
+
+
+def _concat(chunks: list[dict[str, pa.Array]]) -> dict[str, pa.Array]:
+    return {name: pa.concat_arrays([chunk[name] for chunk in chunks]) for name in chunks[0]}
+
+
+def _stored(layout: Layout, partial: Partial) -> dict[str, pa.Array]:
+    """The columns of a partial that its node keeps."""
+    columns = {}
+    for name in layout.times:
+        columns[name] = pa.array(
+            partial.numbers(name) if partial.holder(name) else _latest(partial, lambda part: (part.lead,))
+        )
+    for name, c in layout.keys.items():
+        own = member(c, layout.streams)
+        assert own is not None
+        codes = (
+            partial.numbers(name)
+            if partial.holder(name)
+            else encode(evaluate(own, partial.fetch, partial.rows), c.domain, c.null_safe)[0]
+        )
+        columns[name] = pa.array(codes)
+    for name in (*layout.arrivals, *(line.number for line in layout.lines)):
+        if partial.holder(name):
+            columns[name] = pa.array(partial.numbers(name))
+    if layout.place is not None:
+        columns[layout.place] = pa.array(_latest(partial, latest_place))
+    for column in layout.payload:
+        columns[str(column)] = partial.fetch(column)
+    return columns
+
+
+def _latest(partial: Partial, names: Callable[[Layout], tuple[str, ...]]) -> Int64s:
+    latest = partial.extreme(names, np.maximum)
+    assert latest is not None
+    return latest
+
+
+def _number(layout: Layout, outputs: dict[int, dict[str, pa.Array]], state: State) -> State:
+    """Number the rows of a join's own row window, by (place, content), over all ranks of the batch."""
+    own = [line for line in layout.lines if line.name == layout.node]
+    if not own or not outputs or layout.place is None:
+        return state
+    line, first = own[0], state.next_numbers.get(own[0].name, 0)
+    lengths = [len(columns[layout.place]) for columns in outputs.values()]
+    places = np.concatenate([columns[layout.place].to_numpy() for columns in outputs.values()])
+    hashes = np.concatenate(
+        [content_hash(list(columns.values()), length) for columns, length in zip(outputs.values(), lengths, strict=True)]
+    )
+    numbers = np.empty(len(places), np.int64)
+    numbers[np.lexsort((hashes, places))] = first + np.arange(len(places))
+    for columns, part in zip(outputs.values(), np.split(numbers, np.cumsum(lengths)[:-1]), strict=True):
+        columns[line.number] = pa.array(part)
+    return replace(state, next_numbers={**state.next_numbers, line.name: first + len(places)})

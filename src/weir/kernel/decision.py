@@ -1,0 +1,24 @@
+"""What is fixed for one micro-batch before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weir.errors import QueryError
+from weir.plan import Join
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The plan, which stream's delta goes first, and the clock by which freshness is judged (µs)."""
+
+    plan: Join
+    driver_order: tuple[str, ...]
+    clock: int | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if sorted(self.driver_order) != sorted(self.plan.streams):
+            raise QueryError(
+                f"the driver order {self.driver_order} must name each stream of the plan {self.plan} once"
+            )

@@ -1,0 +1,157 @@
+"""A batch's rows on their way into slices: filtered, timed, dropped if late, projected, coded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from weir.expr import Column, evaluate, holds
+from weir.kernel.decision import Decision
+from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
+from weir.kernel.layout import Layout, arrival_name, member, time_name
+from weir.kernel.program import Program
+from weir.kernel.slice import Slice, cut
+from weir.kernel.state import State
+from weir.query import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The state with the batch's leaf slices, and what was counted on the way."""
+
+    state: State
+    rows_in: Mapping[str, int]
+    late: Mapping[str, int]
+    null_time: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    """One stream's rows of a batch that may join."""
+
+    stream: Stream
+    rows: pa.Table
+    times: Int64s
+    read: int
+    late: int
+    null_time: int
+    newest: int | None
+
+
+def ingest(
+    program: Program, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
+) -> Ingested:
+    """Cut a batch's rows into leaf slices; a stream without rows may be left out of `tables`."""
+    deltas = {
+        stream.name: _delta(program, stream, tables[stream.name], state.watermark)
+        for stream in program.query.streams
+        if stream.name in tables
+    }
+    columns = {
+        name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()
+    }
+    state = _line_up(program, state, deltas, columns)
+    ranks = {name: rank for rank, name in enumerate(decision.driver_order)}
+    slices: dict[str, list[Slice]] = {}
+    for name, found in columns.items():
+        layout = program.layouts[name]
+        rows = pa.RecordBatch.from_arrays([found[field.name] for field in layout.schema], schema=layout.schema)
+        slices[name] = cut(layout, program.sorts[name], batch, ranks[name], rows)
+    newest = dict(state.newest)
+    for name, delta in deltas.items():
+        if delta.newest is not None:
+            newest[name] = max(delta.newest, newest.get(name, delta.newest))
+    return Ingested(
+        replace(state.adding(slices), newest=newest),
+        {name: delta.read for name, delta in deltas.items()},
+        {name: delta.late for name, delta in deltas.items()},
+        {name: delta.null_time for name, delta in deltas.items()},
+    )
+
+
+def _delta(program: Program, stream: Stream, rows: pa.Table, watermark: int | None) -> _Delta:
+    read = rows.num_rows
+    rows = rows.combine_chunks()
+    times = _column(rows, stream.time)
+    timed = times.is_valid().to_numpy(zero_copy_only=False)
+    micros = as_int64(times)
+    newest = int(micros[timed].max()) if timed.any() else None
+    late = np.zeros(read, np.bool_) if watermark is None else timed & (micros < watermark)
+    keep = timed & ~late & _filtered(program, stream, rows)
+    if not keep.all():
+        rows, micros = rows.filter(pa.array(keep)), micros[keep]
+    return _Delta(stream, rows, micros, read, int(late.sum()), read - int(timed.sum()), newest)
+
+
+def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:
+    keep = np.ones(rows.num_rows, np.bool_)
+    for found in program.query.predicate.filters:
+        if found.stream == stream.name:
+            keep &= holds(found.expr, _fetch(rows), rows.num_rows)
+    return keep
+
+
+def _fetch(rows: pa.Table) -> Callable[[Column], pa.Array]:
+    return lambda column: _column(rows, column.name)
+
+
+def _column(rows: pa.Table, name: str) -> pa.Array:
+    column = rows.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _columns(layout: Layout, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
+    """The stored columns of a leaf, except for the places of row windows."""
+    count = delta.rows.num_rows
+    fetch = _fetch(delta.rows)
+    columns = {time_name(layout.node): pa.array(delta.times)}
+    for name, c in layout.keys.items():
+        own = member(c, layout.streams)
+        assert own is not None
+        columns[name] = pa.array(encode(evaluate(own, fetch, count), c.domain, c.null_safe)[0])
+    for column in layout.payload:
+        columns[str(column)] = fetch(column)
+    if layout.arrivals:
+        columns[arrival_name(layout.node)] = pa.array(np.full(count, -(2**62) if clock is None else clock))
+    return columns
+
+
+def _line_up(
+    program: Program, state: State, deltas: Mapping[str, _Delta], columns: Mapping[str, dict[str, pa.Array]]
+) -> State:
+    """Give each row its place among all rows of the batch and its number in its stream; in place."""
+    named = [name for name in program.query.names if name in deltas]
+    if not any(program.layouts[name].place for name in named):
+        return state
+    places = _places([deltas[n].times for n in named], [_hashes(columns[n]) for n in named])
+    numbers = dict(state.next_numbers)
+    for name, place in zip(named, places, strict=True):
+        layout = program.layouts[name]
+        assert layout.place is not None
+        columns[name][layout.place] = pa.array(place + state.next_place)
+        for line in layout.lines:
+            first = numbers.get(line.name, 0)
+            columns[name][line.number] = pa.array(first + np.argsort(np.argsort(place)))
+            if layout.arrivals:  # beside a row window, freshness counts rows
+                columns[name][arrival_name(name)] = columns[name][line.number]
+            numbers[line.name] = first + len(place)
+    total = sum(len(place) for place in places)
+    return replace(state, next_place=state.next_place + total, next_numbers=numbers)
+
+
+def _hashes(columns: Mapping[str, pa.Array]) -> Int64s:
+    arrays = list(columns.values())
+    return content_hash(arrays, len(arrays[0]))
+
+
+def _places(times: list[Int64s], hashes: list[Int64s]) -> list[npt.NDArray[np.int64]]:
+    """Each row's place by (event time, stream, content) within the batch."""
+    streams = np.repeat(np.arange(len(times)), [len(t) for t in times])
+    order = np.lexsort((np.concatenate(hashes), streams, np.concatenate(times)))
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return np.split(places, np.cumsum([len(t) for t in times])[:-1])

@@ -1,0 +1,167 @@
+"""Join keys as int64 codes: what is equal in SQL is equal as a code.
+
+Most codes are *exact*: two values are equal if and only if their codes are. Integers, dates, timestamps,
+booleans, floats and decimals of up to 18 digits always are, and so are strings of up to seven bytes. Longer
+strings, wide decimals and null-safe keys are hashed; `exact` says which, and the rest must be verified on the
+values themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_PACKED_BYTES = 7
+_NULL_CODE = np.int64(-0x6B5F_3A21_9E37_79B9)
+
+
+def always_exact(domain: pa.DataType, null_safe: bool) -> bool:
+    """True if equal codes of this domain always mean equal values."""
+    return not null_safe and not _is_bytes(domain) and not _is_wide_decimal(domain)
+
+
+def exact(codes: Int64s, domain: pa.DataType, null_safe: bool) -> Bools:
+    """Per code: does an equal code mean an equal value?"""
+    if always_exact(domain, null_safe):
+        return np.ones(len(codes), np.bool_)
+    if _is_bytes(domain) and not null_safe:
+        return codes >= 0
+    return np.zeros(len(codes), np.bool_)
+
+
+def encode(values: pa.Array, domain: pa.DataType, null_safe: bool) -> tuple[Int64s, Bools | None]:
+    """The codes of `values`, and which of them may match at all (None: every one).
+
+    >>> encode(pa.array(["GOOG", "GOOG", None]), pa.string(), False)[1].tolist()
+    [True, True, False]
+    """
+    values = values if values.type == domain else values.cast(domain, safe=False)
+    valid = None if values.null_count == 0 else pc.is_valid(values).to_numpy(zero_copy_only=False)
+    codes = _codes(values, domain)
+    if not null_safe:
+        return codes, valid
+    codes = mix(codes)
+    return (codes if valid is None else np.where(valid, codes, _NULL_CODE)), None
+
+
+def combine(codes: Sequence[Int64s]) -> Int64s:
+    """One code for several; exact for one, hashed for more."""
+    first, *rest = codes
+    for other in rest:
+        first = mix(mix(first) ^ other)
+    return first
+
+
+def mix(codes: Int64s) -> Int64s:
+    """Spread the bits of a code over all 64 (the finaliser of splitmix64)."""
+    x = codes.astype(np.uint64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x ^ (x >> np.uint64(31))).view(np.int64)
+
+
+def content_hash(columns: Sequence[pa.Array], rows: int) -> Int64s:
+    """A hash of each row's scalar columns, the same in every process; nested columns do not take part."""
+    total = np.zeros(rows, np.int64)
+    for column in columns:
+        if not pa.types.is_nested(column.type) and not pa.types.is_null(column.type):
+            total = combine([total, encode(column, column.type, null_safe=True)[0]])
+    return total
+
+
+def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
+    if _is_bytes(domain):
+        return _byte_codes(values)
+    if pa.types.is_floating(domain):
+        return _float_codes(values)
+    if pa.types.is_decimal(domain):
+        return _decimal_codes(values)
+    return as_int64(values)
+
+
+def as_int64(values: pa.Array) -> Int64s:
+    """Integers, booleans, dates, timestamps and durations as int64; nulls become zero."""
+    if pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
+    elif pa.types.is_temporal(values.type):
+        values = values.view(pa.int64())
+    if values.null_count:
+        values = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
+    numbers: Any = values.to_numpy(zero_copy_only=False)
+    result: Int64s = numbers.astype(np.int64, copy=False)
+    return result
+
+
+def _float_codes(values: pa.Array) -> Int64s:
+    numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers += 0.0  # -0.0 + 0.0 is 0.0: SQL finds the two zeros equal
+    numbers[np.isnan(numbers)] = np.nan  # one bit pattern for every NaN: Spark finds NaN equal to NaN
+    return numbers.view(np.int64)
+
+
+def _decimal_codes(values: pa.Array) -> Int64s:
+    words = unscaled(values)
+    return words[:, 0] if not _is_wide_decimal(values.type) else combine([words[:, 0], words[:, 1]])
+
+
+def unscaled(values: pa.Array) -> Int64s:
+    """The low and high 64-bit words of decimals without their scale."""
+    data = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
+    words: Int64s = data[values.offset : values.offset + len(values)]
+    return np.where(values.is_null().to_numpy(zero_copy_only=False)[:, None], 0, words)
+
+
+def _byte_codes(values: pa.Array) -> Int64s:
+    _, offset_buffer, data_buffer = values.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int32)[values.offset : values.offset + len(values) + 1]
+    starts, lengths = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64)
+    words = _words(data_buffer)
+    short = lengths <= _PACKED_BYTES
+    packed = _word_at(words, starts, lengths) | (lengths.astype(np.uint64) << np.uint64(56))
+    if short.all():
+        return packed.view(np.int64)
+    hashed = _hash_runs(words, starts, lengths) | np.int64(-(2**63))
+    return np.where(short, packed.view(np.int64), hashed)
+
+
+def _words(data: pa.Buffer | None) -> npt.NDArray[np.uint64]:
+    """Every byte position of a buffer read as the little-endian word that starts there."""
+    padded = (data.to_pybytes() if data is not None else b"") + bytes(8)
+    return np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
+
+
+def _word_at(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> npt.NDArray[np.uint64]:
+    """Up to eight bytes from each start, zero beyond its length."""
+    full = words[np.minimum(starts, len(words) - 1)]
+    bits = np.clip(lengths, 0, 8).astype(np.uint64) * np.uint64(8)
+    mask = np.where(bits < 64, (np.uint64(1) << np.minimum(bits, np.uint64(63))) - np.uint64(1), ~np.uint64(0))
+    return full & mask
+
+
+def _hash_runs(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> Int64s:
+    codes = mix(lengths)
+    active = np.arange(len(starts))
+    position = 0
+    while True:
+        active = active[lengths[active] > position]
+        if not len(active):
+            return codes
+        word = _word_at(words, starts[active] + position, lengths[active] - position)
+        codes[active] = combine([codes[active], word.view(np.int64)])
+        position += 8
+
+
+def _is_bytes(domain: pa.DataType) -> bool:
+    return bool(pa.types.is_string(domain) or pa.types.is_binary(domain))
+
+
+def _is_wide_decimal(domain: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(domain)) and domain.precision > 18

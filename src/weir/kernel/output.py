@@ -1,0 +1,60 @@
+"""Complete results as the columns that were asked for, without those that are stale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from weir.expr import Column, Expr, evaluate
+from weir.kernel.keys import Bools
+from weir.kernel.layout import arrival_name
+from weir.kernel.partial import Partial
+from weir.kernel.state import State
+from weir.query import Query, RowWindow
+
+
+class Results:
+    """Turns finished partials into result tables during one batch."""
+
+    def __init__(self, query: Query, state: State, clock: int | None) -> None:
+        self._query = query
+        self._state = state
+        self._clock = clock
+        self.schema = result_schema(query)
+
+    def chunk(self, partial: Partial) -> tuple[pa.Table, int]:
+        """The results, and how many were left out because they are stale."""
+        fresh = self._fresh(partial)
+        stale = 0
+        if fresh is not None and not fresh.all():
+            stale = int(len(fresh) - fresh.sum())
+            partial = partial.pick(np.flatnonzero(fresh))
+        columns = [_values(output.expr, partial) for output in self._query.select]
+        return pa.Table.from_arrays(columns, schema=self.schema), stale
+
+    def _fresh(self, partial: Partial) -> Bools | None:
+        keep = None
+        for name, window, fresh in zip(self._query.names, self._query.windows, self._query.fresh, strict=True):
+            if fresh is None:
+                continue
+            arrival = partial.numbers(arrival_name(name))
+            if isinstance(window, RowWindow):
+                oldest = self._state.next_numbers.get(name, 0) - fresh
+            else:
+                oldest = -(2**62) if self._clock is None else self._clock - fresh
+            keep = arrival >= oldest if keep is None else keep & (arrival >= oldest)
+        return keep
+
+
+def result_schema(query: Query) -> pa.Schema:
+    """The columns of the result."""
+    return pa.schema([pa.field(output.name, output.expr.type) for output in query.select])
+
+
+def _values(expr: Expr, partial: Partial) -> pa.Array | pa.ChunkedArray:
+    if isinstance(expr, Column):
+        return partial.output(expr)
+    found = evaluate(expr, partial.fetch, partial.rows)
+    if isinstance(found, pa.Scalar):
+        return pa.array([found.as_py()] * partial.rows, expr.type)
+    return found

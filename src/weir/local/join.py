@@ -1,0 +1,54 @@
+"""A join over tables of this process, as `weir.join` returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from weir.errors import QueryError
+from weir.kernel import result_schema
+from weir.local.query import LocalQuery
+from weir.local.tables import read_table
+from weir.plan import Join, render
+from weir.query import Query, describe
+
+
+class LocalJoin:
+    """A join that has been asked for; `to_arrow()` runs it over its tables, `start()` batch by batch."""
+
+    def __init__(
+        self, query: Query, plan: Join, tables: Mapping[str, Any], driver_order: tuple[str, ...] | None = None
+    ) -> None:
+        self.query = query
+        self.plan = plan
+        self._tables = tables
+        self._driver_order = driver_order
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return result_schema(self.query)
+
+    def to_arrow(self) -> pa.Table:
+        """Every result over the tables given, in one batch."""
+        promised = [name for name, table in self._tables.items() if isinstance(table, pa.Schema)]
+        if promised:
+            raise QueryError(
+                f"stream '{promised[0]}' was given as a schema, so there are no rows to join; "
+                "give a table, or use start() and process(...) to bring rows in batches"
+            )
+        return self.start().process({name: read_table(name, table) for name, table in self._tables.items()})
+
+    def start(self) -> LocalQuery:
+        """The join with nothing in it yet; bring rows with `process`. Tables given so far only name the columns."""
+        return LocalQuery(self.query, self.plan, self._driver_order)
+
+    def explain(self) -> None:
+        """Print what is asked and how it is answered."""
+        print(self.explanation())
+
+    def explanation(self) -> str:
+        """What `explain` prints."""
+        return f"{describe(self.query)}\n\nplan\n{render(self.plan)}"

@@ -1,0 +1,46 @@
+"""What a batch did, in Spark's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir.stats import BatchStats
+
+
+def progress(stats: BatchStats) -> dict[str, Any]:
+    """One entry of `recentProgress`; names are Spark's where Spark has one."""
+    return {
+        "batchId": stats.batch,
+        "numInputRows": sum(stats.rows_in.values()),
+        "weir": {
+            "numOutputRows": stats.results,
+            "numRowsStale": stats.stale,
+            "watermark": stats.watermark,
+            "seconds": stats.seconds,
+            "streams": {
+                name: {
+                    "numInputRows": stats.rows_in[name],
+                    "numRowsDroppedByWatermark": stats.late[name],
+                    "numRowsNullTime": stats.null_time[name],
+                }
+                for name in stats.rows_in
+            },
+            "state": {
+                name: {
+                    "numRowsTotal": size.rows,
+                    "memoryUsedBytes": size.bytes,
+                    "numSlices": size.slices,
+                }
+                for name, size in stats.state.items()
+            },
+            "hops": {
+                str(hop): {
+                    "probes": found.probes,
+                    "comparisons": found.comparisons,
+                    "matches": found.matches,
+                    "seconds": found.seconds,
+                }
+                for hop, found in stats.per_hop.items()
+            },
+        },
+    }

@@ -1,0 +1,109 @@
+"""Join trees: leaves are streams, inner nodes are joins of two or more inputs.
+
+>>> tree = join(join("a", "b"), "c")
+>>> str(tree)
+'((a b) c)'
+>>> [str(node) for node in tree.inner()]
+['(a b)', '((a b) c)']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from weir.errors import QueryError
+from weir.query import Query, RowWindow, TimeWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One stream."""
+
+    stream: str
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams below this node, left to right."""
+        return (self.stream,)
+
+    def inner(self) -> Iterator[Join]:
+        """The joins of this tree, inputs before the join that reads them."""
+        return iter(())
+
+    def __str__(self) -> str:
+        return self.stream
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One join of all its inputs; `orders[i]` is the probing order when input `i` drives.
+
+    `window` is the node's own window over its output, for `composed` plans; without one, a partial lives
+    until its deadline (`joint`).
+    """
+
+    inputs: tuple[JTree, ...]
+    orders: tuple[tuple[int, ...], ...]
+    window: TimeWindow | RowWindow | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise QueryError(f"a join needs at least two inputs; got {len(self.inputs)}")
+        names = self.streams
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise QueryError(f"stream '{twice}' stands twice in the plan {self}; each stream is one leaf")
+        everyone = range(len(self.inputs))
+        for driver, order in zip(everyone, self.orders, strict=False):
+            if sorted(order) != [i for i in everyone if i != driver]:
+                raise QueryError(
+                    f"the probing order {order} of input {driver} of {self} must name every other input once"
+                )
+        if len(self.orders) != len(self.inputs):
+            raise QueryError(f"{self} needs one probing order per input; got {len(self.orders)}")
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams below this node, left to right."""
+        return tuple(name for node in self.inputs for name in node.streams)
+
+    def inner(self) -> Iterator[Join]:
+        """The joins of this tree, inputs before the join that reads them."""
+        for node in self.inputs:
+            yield from node.inner()
+        yield self
+
+    def __str__(self) -> str:
+        return f"({' '.join(map(str, self.inputs))})"
+
+
+JTree = Leaf | Join
+
+
+def join(*inputs: JTree | str, orders: Sequence[Sequence[int]] | None = None) -> Join:
+    """A join of trees and stream names; without `orders`, every driver probes left to right."""
+    nodes = tuple(Leaf(node) if isinstance(node, str) else node for node in inputs)
+    everyone = range(len(nodes))
+    given = [[i for i in everyone if i != driver] for driver in everyone] if orders is None else orders
+    return Join(nodes, tuple(tuple(order) for order in given))
+
+
+def check(tree: JTree, query: Query) -> Join:
+    """The tree itself if it joins exactly the streams of the query, and all or none of its windows are composed."""
+    if not isinstance(tree, Join):
+        raise QueryError(f"a plan must join at least two streams; got the single stream {tree}")
+    if sorted(tree.streams) != sorted(query.names):
+        raise QueryError(
+            f"the plan {tree} must hold each stream of the query once; the query has "
+            + ", ".join(f"'{name}'" for name in query.names)
+        )
+    below = [node.window is not None for node in tree.inner() if node is not tree]
+    if any(below) and not all(below):
+        raise QueryError(f"in the plan {tree} either every join below the root has a window of its own or none")
+    return tree
+
+
+def is_composed(tree: Join) -> bool:
+    """True if joins below the root have windows of their own."""
+    return any(node.window is not None for node in tree.inner() if node is not tree)

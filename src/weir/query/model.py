@@ -1,0 +1,165 @@
+"""What is asked: streams, windows, predicate, output, freshness and budget."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weir.errors import QueryError, unknown
+from weir.expr.nodes import Expr, streams_of
+from weir.expr.types import spark_name
+from weir.query.bounds import Bounds
+from weir.query.predicate import Predicate
+from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.units import show_interval, show_size, size
+
+__all__ = ["MOST_STREAMS", "Budget", "Output", "Query", "RowWindow", "Stream", "TimeWindow", "Window"]
+
+MOST_STREAMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A named input, the column that says when its rows happened, and how late they may come (µs)."""
+
+    name: str
+    schema: pa.Schema
+    time: str
+    late: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise QueryError("a stream needs a name")
+        _refuse_duplicates(f"column of stream '{self.name}'", self.schema.names)
+        if self.time not in self.schema.names:
+            raise unknown(
+                "column", self.time, self.schema.names, where=f" as the time of stream '{self.name}'"
+            )
+        kind = self.schema.field(self.time).type
+        if not pa.types.is_timestamp(kind):
+            raise QueryError(
+                f"the time of stream '{self.name}' must be a timestamp; '{self.time}' is {spark_name(kind)}"
+            )
+        if self.late < 0:
+            raise QueryError(
+                f"lateness cannot be negative; stream '{self.name}' has {show_interval(self.late)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The share of the cores a query may use, and the bytes its state may take; None is no limit.
+
+    >>> Budget(cpu=0.8, memory="2g")
+    Budget(cpu=0.8, memory=2147483648)
+    """
+
+    cpu: float | None = None
+    memory: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cpu is not None and not (self.cpu > 0 and math.isfinite(self.cpu)):
+            raise QueryError(f"a budget's cpu is a share of the cores above zero, like 0.8; got {self.cpu}")
+        if self.memory is not None:
+            object.__setattr__(self, "memory", size(self.memory))
+            if self.bytes is not None and self.bytes <= 0:
+                raise QueryError(f"a budget's memory is a size above zero, like '2g'; got {self.memory}")
+
+    @property
+    def bytes(self) -> int | None:
+        """The memory in bytes."""
+        return None if self.memory is None else size(self.memory)
+
+    def __str__(self) -> str:
+        limits = [f"cpu {self.cpu}"] if self.cpu is not None else []
+        limits += [f"memory {show_size(self.bytes)}"] if self.bytes is not None else []
+        return ", ".join(limits) or "no limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A join as asked; `windows` and `fresh` stand in the order of `streams`.
+
+    Freshness is in microseconds beside a time window and in rows beside a row window.
+    """
+
+    streams: tuple[Stream, ...]
+    windows: tuple[Window | None, ...]
+    predicate: Predicate
+    select: tuple[Output, ...]
+    fresh: tuple[int | None, ...]
+    budget: Budget | None
+    bounds: Bounds
+
+    def __post_init__(self) -> None:
+        check_names(self.names)
+        if not len(self.windows) == len(self.fresh) == len(self.streams) or self.bounds.names != self.names:
+            raise ValueError("windows, freshness and bounds must stand in the order of the streams")
+        if not self.select:
+            raise QueryError("the result has no column; name at least one to select")
+        _refuse_duplicates("output column", [output.name for output in self.select], "; rename one with AS")
+        read = self.predicate.streams.union(*(streams_of(output.expr) for output in self.select))
+        for name in sorted(read):
+            self.stream(name)
+        for i, stream in enumerate(self.streams):
+            self._check_freshness(i, stream.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams' names, in order."""
+        return tuple(stream.name for stream in self.streams)
+
+    def stream(self, name: str) -> Stream:
+        """The stream of that name, in any case."""
+        for stream in self.streams:
+            if stream.name.lower() == name.lower():
+                return stream
+        raise unknown("stream", name, self.names)
+
+    def _check_freshness(self, i: int, name: str) -> None:
+        fresh, window = self.fresh[i], self.windows[i]
+        if fresh is None:
+            return
+        if isinstance(window, RowWindow):
+            least, shown = window.rows, str(fresh)
+        else:
+            least = window.microseconds if window else self.bounds.retention(i) or 0
+            shown = show_interval(fresh)
+        if fresh < least:
+            kept = window or show_interval(least)
+            raise QueryError(
+                f"the freshness of stream '{name}' is {shown}, below its window of {kept}: "
+                "rows that may still join would never be shown; make it at least as long as the window"
+            )
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse fewer than two streams, too many, and names that differ at most in case."""
+    listed = tuple(names)
+    if not listed:
+        raise QueryError("there is no stream to join; name at least two")
+    if len(listed) == 1:
+        raise QueryError(f"a join needs at least two streams; there is only '{listed[0]}'")
+    if len(listed) > MOST_STREAMS:
+        raise QueryError(f"a join takes at most {MOST_STREAMS} streams; there are {len(listed)}")
+    _refuse_duplicates("stream", listed)
+
+
+def _refuse_duplicates(kind: str, names: Iterable[str], advice: str = "") -> None:
+    listed = list(names)
+    for lower, count in Counter(name.lower() for name in listed).items():
+        if count > 1:
+            twice = " and ".join(f"'{name}'" for name in listed if name.lower() == lower)
+            raise QueryError(f"each {kind} needs a name of its own, whatever its case; got {twice}{advice}")

@@ -1,0 +1,185 @@
+"""The predicate of a join, cut into conjuncts of the kinds that have an index of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+from typing import TypeAlias, get_args
+
+import pyarrow as pa
+
+from weir.expr.nodes import Expr, Literal, streams_of
+from weir.units import show_interval
+
+Order = Choice["<", "<=", ">", ">="]
+Domain: TypeAlias = pa.DataType
+
+
+def _check_sides(left: Expr, right: Expr) -> None:
+    reads_left, reads_right = streams_of(left), streams_of(right)
+    if not reads_left or not reads_right or reads_left & reads_right:
+        raise ValueError(f"the sides must read different streams, each at least one: {left} and {right}")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on the rows of one stream alone."""
+
+    stream: str
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        if not streams_of(self.expr) <= {self.stream}:
+            raise ValueError(f"a filter of '{self.stream}' may not read other streams: {self.expr}")
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The one stream it filters."""
+        return frozenset([self.stream])
+
+
+class Connection:
+    """What the kinds of conjunct share: the exact condition, and the streams it connects."""
+
+    __slots__ = ()
+    expr: Expr
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The streams it connects."""
+        return streams_of(self.expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality(Connection):
+    """`left = right`, or `left <=> right` when null-safe; the sides read different streams."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        _check_sides(self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Connection):
+    """`left op right` over an ordered type; the sides read different streams."""
+
+    left: Expr
+    op: Order
+    right: Expr
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        _check_sides(self.left, self.right)
+        if self.op not in get_args(Order):
+            raise ValueError(f"a comparison is one of {get_args(Order)}; got {self.op!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Band(Connection):
+    """`abs(left - right) <= width`, or `<` when strict, over numbers."""
+
+    left: Expr
+    right: Expr
+    width: Literal
+    strict: bool
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        _check_sides(self.left, self.right)
+        if self.width.value is None or not self.width.value >= 0:
+            raise ValueError(f"a band has a width of at least zero; got {self.width}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine(Connection):
+    """`cosine(left, right) >= threshold`, or `>` when strict, over vectors."""
+
+    left: Expr
+    right: Expr
+    threshold: float
+    strict: bool
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        _check_sides(self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Residual(Connection):
+    """A condition over two or more streams that has no index of its own."""
+
+    expr: Expr
+
+    def __post_init__(self) -> None:
+        if len(streams_of(self.expr)) < 2:
+            raise ValueError(f"a condition on fewer than two streams is a filter: {self.expr}")
+
+
+Conjunct = Equality | Comparison | Band | Cosine | Residual
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeClass:
+    """Expressions that equalities make equal, directly or through others, compared in one domain.
+
+    A member may be of a narrower type than the domain; it is cast to the domain when it is encoded.
+    """
+
+    name: str
+    members: tuple[Expr, ...]
+    domain: Domain
+    null_safe: bool
+
+    def __post_init__(self) -> None:
+        if len(set(self.members)) != len(self.members) or len(self.members) < 2:
+            raise ValueError(f"class '{self.name}' needs two or more different members")
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The streams that some member reads."""
+        return frozenset().union(*map(streams_of, self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """`T_later - T_earlier <= microseconds`; the names say which is subtracted, the bound may be negative.
+
+    >>> str(TimeBound("a", "b", 5_000_000))
+    'b - a <= 5 seconds'
+    """
+
+    earlier: str
+    later: str
+    microseconds: int
+
+    def __post_init__(self) -> None:
+        if self.earlier == self.later:
+            raise ValueError(f"a time bound stands between two streams; got '{self.later}' twice")
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The two streams it ties together."""
+        return frozenset([self.earlier, self.later])
+
+    def __str__(self) -> str:
+        return f"{self.later} - {self.earlier} <= {show_interval(self.microseconds)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A conjunction: what each stream fulfils alone, what joins them, how far apart in time they may be."""
+
+    filters: tuple[Filter, ...] = ()
+    conjuncts: tuple[Conjunct, ...] = ()
+    classes: tuple[AttributeClass, ...] = ()
+    bounds: tuple[TimeBound, ...] = ()
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Every stream that some part reads."""
+        parts = (*self.filters, *self.conjuncts, *self.bounds)
+        return frozenset(name for part in parts for name in part.streams)

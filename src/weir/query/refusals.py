@@ -1,0 +1,79 @@
+"""What SQL can say and a join of streams cannot answer, with the sentence for each."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from weir.errors import QueryError
+
+_CLAUSES = {
+    "with_": "WITH is not supported; pass the inner query's rows as a stream of their own",
+    "distinct": "DISTINCT is not supported, since it would keep every result for ever; "
+    "drop duplicates from the join's result",
+    "group": "GROUP BY is not part of a join; join first, then group the result",
+    "having": "HAVING is not part of a join; join first, then group and filter the result",
+    "order": "ORDER BY is not supported, since a stream has no last row to sort; sort the stored result",
+    "sort": "SORT BY is not supported, since a stream has no last row to sort; sort the stored result",
+    "limit": "LIMIT is not supported, since a stream has no end; take the rows from the stored result",
+    "offset": "OFFSET is not supported, since a stream has no end; take the rows from the stored result",
+    "qualify": "QUALIFY is not part of a join; filter the join's result",
+    "windows": "WINDOW here says how long rows stay joinable, like 'WINDOW 10 MINUTES'; it names no frame",
+    "laterals": "LATERAL VIEW is not supported; explode the column before the join",
+    "pivots": "PIVOT is not part of a join; pivot the join's result",
+}
+
+
+def refuse_clauses(select: exp.Select) -> None:
+    """Refuse every clause but SELECT, FROM, JOIN and WHERE."""
+    for clause, sentence in _CLAUSES.items():
+        if select.args.get(clause) or select.args.get(clause.rstrip("_")):
+            raise QueryError(sentence)
+    allowed = {"kind", "hint", "expressions", "from", "from_", "joins", "where"}
+    extra = [name for name, value in select.args.items() if value and name not in allowed]
+    if extra:
+        raise QueryError(
+            f"{extra[0].rstrip('_').upper()} is not supported; expected SELECT, FROM, JOIN and WHERE"
+        )
+
+
+def refuse_subqueries(select: exp.Select) -> None:
+    """Refuse a query inside the query."""
+    for node in select.find_all(exp.Query):
+        if node is not select:
+            raise QueryError(
+                f"subqueries are not supported: '{node.sql('spark')}'; "
+                "pass what it reads as a stream, and join it with the others"
+            )
+
+
+def refuse_aggregates(node: exp.Expression) -> None:
+    """Refuse functions over many rows, which have no meaning for a single result."""
+    found = node.find(exp.AggFunc, exp.Window)
+    if found is not None:
+        raise QueryError(
+            f"aggregates and window functions are not part of a join: '{found.sql('spark')}'; "
+            "join first, then aggregate the result"
+        )
+
+
+def refuse_outer(join: exp.Join) -> None:
+    """Refuse every join but inner ones that say their condition with ON."""
+    sides = [join.args.get(part) for part in ("method", "side", "kind")]
+    words = " ".join(str(side).upper() for side in sides if side)
+    if words not in ("", "INNER", "CROSS"):
+        raise QueryError(
+            f"{words} JOIN is not supported; only inner joins are, written JOIN ... ON or with commas"
+        )
+    using = join.args.get("using")
+    if using:
+        column = using[0].sql("spark")
+        raise QueryError(f"USING ({column}) is not supported; write it out, like ON a.{column} = b.{column}")
+
+
+def unreadable(error: SqlglotError, text: str, expected: str) -> QueryError:
+    """The error for text that is not SQL, with the place the parser stumbled over."""
+    said = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    near, line, column = said.get("highlight"), said.get("line"), said.get("col")
+    place = f" near '{near}' (line {line}, column {column})" if near else ""
+    return QueryError(f"cannot read '{text.strip()}'{place}; expected {expected}")

@@ -1,0 +1,66 @@
+"""The SELECT list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from weir.errors import QueryError, unknown
+from weir.expr import Column, Scope, bind, show
+from weir.query.model import Output, Stream
+from weir.query.refusals import refuse_aggregates, unreadable
+
+
+def parse_select(text: str) -> tuple[exp.Expression, ...]:
+    """The items of a SELECT list that stands alone."""
+    try:
+        node = sqlglot.parse_one(f"SELECT {text}", read="spark")
+    except SqlglotError as error:
+        raise unreadable(error, text, "a list of columns and expressions, like 'a.x, b.y + 1 AS z'") from None
+    extra = [name for name, value in node.args.items() if value and name != "expressions"]
+    if not isinstance(node, exp.Select) or extra or not node.expressions:
+        raise QueryError(
+            f"the select list '{text}' must hold columns and expressions only, like 'a.x, b.y AS z'"
+        )
+    return tuple(node.expressions)
+
+
+def outputs(
+    items: Sequence[exp.Expression] | None, streams: Sequence[Stream], scope: Scope
+) -> tuple[Output, ...]:
+    """The columns of the result; without a list, and for `*`, every column as `<stream>_<column>`."""
+    if items is None:
+        return _everything(streams)
+    return tuple(output for item in items for output in _item(item, streams, scope))
+
+
+def _item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) -> tuple[Output, ...]:
+    if isinstance(item, exp.Star):
+        return _everything(streams)
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        return _all_of(item.table, streams)
+    refuse_aggregates(item)
+    inner = item.this if isinstance(item, exp.Alias) else item
+    expr = bind(inner, scope)
+    name = item.alias or (expr.name if isinstance(expr, Column) else show(expr))
+    return (Output(name, expr),)
+
+
+def _everything(streams: Sequence[Stream]) -> tuple[Output, ...]:
+    return tuple(
+        Output(f"{stream.name}_{field.name}", Column(stream.name, field.name, field.type))
+        for stream in streams
+        for field in stream.schema
+    )
+
+
+def _all_of(name: str, streams: Sequence[Stream]) -> tuple[Output, ...]:
+    for stream in streams:
+        if stream.name.lower() == name.lower():
+            return tuple(
+                Output(field.name, Column(stream.name, field.name, field.type)) for field in stream.schema
+            )
+    raise unknown("stream", name, [stream.name for stream in streams], where=f" in '{name}.*'")

@@ -1,0 +1,131 @@
+"""The SQL front end: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from weir.errors import QueryError, unknown
+from weir.expr import UserFunction, bind
+from weir.query.build import assemble, prepare
+from weir.query.model import Budget, Query, check_names
+from weir.query.refusals import (
+    refuse_aggregates,
+    refuse_clauses,
+    refuse_outer,
+    refuse_subqueries,
+    unreadable,
+)
+from weir.query.settings import PerStream
+from weir.query.tail import Lengths, cut_tail
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement:
+    """A parsed statement; `tables` pairs each table with the name its stream has in the query."""
+
+    tables: tuple[tuple[str, str], ...]
+    conditions: tuple[exp.Expression, ...]
+    select: tuple[exp.Expression, ...]
+    window: Lengths
+    freshness: Lengths
+
+    def __post_init__(self) -> None:
+        if not self.tables:
+            raise QueryError(
+                "there is no FROM list; name at least two streams, like 'FROM orders o, payments p'"
+            )
+        check_names(alias for _, alias in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlQuery:
+    """A query from SQL text, and the table that each of its streams reads."""
+
+    query: Query
+    tables: dict[str, str]
+
+
+def parse_sql(text: str) -> SelectStatement:
+    """The parts of a statement, or the error that says what is not supported.
+
+    >>> parse_sql("SELECT b.y FROM t a JOIN u b ON a.k = b.k WINDOW 10 MINUTES").tables
+    (('t', 'a'), ('u', 'b'))
+    """
+    tail = cut_tail(text)
+    select = _select(tail.head)
+    refuse_clauses(select)
+    refuse_subqueries(select)
+    refuse_aggregates(select)
+    joins = select.args.get("joins") or []
+    for join in joins:
+        refuse_outer(join)
+    source = select.args.get("from_") or select.args.get("from")
+    tables = [source.this, *(join.this for join in joins)] if source else []
+    conditions = [join.args["on"] for join in joins if join.args.get("on")]
+    conditions += [select.args["where"].this] if select.args.get("where") else []
+    return SelectStatement(
+        tuple(map(_table, tables)), tuple(conditions), tuple(select.expressions), tail.window, tail.freshness
+    )
+
+
+def sql_query(
+    text: str,
+    schemas: Mapping[str, pa.Schema],
+    *,
+    time: PerStream[str] = "ts",
+    late: PerStream[str | timedelta | int] | None = None,
+    budget: Budget | None = None,
+    cross: bool = False,
+    functions: Mapping[str, UserFunction] | None = None,
+) -> SqlQuery:
+    """The query of a statement over these tables; its streams are called as the statement calls them."""
+    statement = parse_sql(text)
+    tables = {alias: _known(table, schemas) for table, alias in statement.tables}
+    read = {alias: schemas[table] for alias, table in tables.items()}
+    streams, scope = prepare(read, time, late, functions)
+    conditions = [bind(node, scope) for node in statement.conditions]
+    asked = assemble(
+        streams, scope, conditions, statement.select, statement.window, statement.freshness, budget, cross
+    )
+    return SqlQuery(asked, tables)
+
+
+def _select(text: str) -> exp.Select:
+    expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
+    try:
+        statements = [node for node in sqlglot.parse(text, read="spark") if node is not None]
+    except SqlglotError as error:
+        raise unreadable(error, text, expected) from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
+    return statements[0]
+
+
+def _table(node: exp.Expression) -> tuple[str, str]:
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        raise QueryError(f"'{node.sql('spark')}' in FROM is not the name of a stream")
+    extra = [
+        name for name, value in node.args.items() if value and name not in ("this", "db", "catalog", "alias")
+    ]
+    if extra:
+        raise QueryError(
+            f"{extra[0].upper()} is not supported after '{node.name}' in FROM; expected a name alone"
+        )
+    table = ".".join(part.name for part in node.parts)
+    return table, node.alias or node.name
+
+
+def _known(table: str, schemas: Mapping[str, pa.Schema]) -> str:
+    if table in schemas:
+        return table
+    for name in schemas:
+        if name.lower() == table.lower():
+            return name
+    raise unknown("table", table, schemas, where=" in FROM")

@@ -1,0 +1,60 @@
+"""How long a stream's rows stay joinable: for a time, or for a number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from weir.errors import QueryError
+from weir.units import interval, show_interval
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """How long a row stays joinable after its event time.
+
+    >>> TimeWindow.parse("10 minutes").microseconds
+    600000000
+    """
+
+    microseconds: int
+
+    def __post_init__(self) -> None:
+        if self.microseconds <= 0:
+            raise QueryError(f"a window must be longer than zero, or no row could ever join; got {self}")
+
+    @classmethod
+    def parse(cls, text: str | timedelta | int) -> TimeWindow:
+        """The window of an interval in words, a timedelta, or microseconds."""
+        return cls(interval(text))
+
+    def __str__(self) -> str:
+        return show_interval(self.microseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """How many rows of its own stream a row stays joinable for, itself included."""
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rows, bool) or not isinstance(self.rows, int):
+            raise QueryError(f"a row window is a whole number of rows; got {self.rows!r}")
+        if self.rows <= 0:
+            raise QueryError(f"a window must hold at least one row, or no row could ever join; got {self}")
+
+    def __str__(self) -> str:
+        return f"{self.rows} row{'s' * (self.rows != 1)}"
+
+
+Window = TimeWindow | RowWindow
+
+
+def rows(count: int) -> RowWindow:
+    """A window of the last `count` rows.
+
+    >>> str(rows(1000))
+    '1000 rows'
+    """
+    return RowWindow(count)

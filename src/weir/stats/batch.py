@@ -1,0 +1,58 @@
+"""What one micro-batch did, half-way join by half-way join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hop:
+    """One half-way join: rows of `driver` on their way through `node` probe the state of `partner`."""
+
+    driver: str
+    node: str
+    partner: str
+
+    def __str__(self) -> str:
+        return f"{self.driver} ⋉ {self.partner} in {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class HopStats:
+    """The work of one hop in one batch.
+
+    `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice` names
+    each slice that was visited by (basic window, batch) and says how many matches it gave.
+    """
+
+    probes: int = 0
+    comparisons: int = 0
+    matches: int = 0
+    seconds: float = 0.0
+    matches_by_slice: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StateSize:
+    """How much one state holds."""
+
+    rows: int
+    bytes: int
+    slices: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStats:
+    """What came in, what was dropped, what each hop did, and what is kept."""
+
+    batch: int
+    rows_in: Mapping[str, int]
+    late: Mapping[str, int]
+    null_time: Mapping[str, int]
+    results: int
+    stale: int
+    per_hop: Mapping[Hop, HopStats]
+    state: Mapping[str, StateSize]
+    watermark: int | None
+    seconds: float

@@ -1,0 +1,123 @@
+"""Intervals and sizes as Spark users write them: "10 minutes", "2g"."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+from weir.errors import QueryError, unknown
+
+_MICROSECONDS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+_SHORT = {
+    "w": "week", "d": "day", "h": "hour", "hr": "hour", "min": "minute", "s": "second", "sec": "second",
+    "ms": "millisecond", "msec": "millisecond", "milli": "millisecond",
+    "us": "microsecond", "µs": "microsecond", "usec": "microsecond", "micro": "microsecond",
+}  # fmt: skip
+_CALENDAR = ("month", "quarter", "year", "mon", "y", "yr")
+_PART = re.compile(r"\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]+)\s*")
+_SIZES = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+_SIZE = re.compile(r"\s*(\d+)\s*(?:(b)|([kmgtp])(?:i?b)?)?\s*", re.IGNORECASE)
+
+
+def interval(text: str | timedelta | int) -> int:
+    """Microseconds of an interval as Spark writes one, of a timedelta, or of a number of microseconds.
+
+    >>> interval("1 hour 30 minutes"), interval("INTERVAL 5 SECONDS"), interval("10 mins"), interval("250 ms")
+    (5400000000, 5000000, 600000000, 250000)
+    """
+    if isinstance(text, timedelta):
+        return text // timedelta(microseconds=1)
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    if not isinstance(text, str):
+        raise QueryError(f"an interval is written like '10 minutes' or given as a timedelta; got {text!r}")
+    return _sum_of_parts(text)
+
+
+def _sum_of_parts(text: str) -> int:
+    rest = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).replace("'", " ").replace('"', " ")
+    total, place = Decimal(0), 0
+    while place < len(rest.rstrip()):
+        part = _PART.match(rest, place)
+        if part is None:
+            raise _unreadable(text)
+        sign, amount, unit = part.groups()
+        total += Decimal(sign + amount) * _unit(unit, text)
+        place = part.end()
+    if place == 0 or total != int(total):
+        raise _unreadable(text)
+    return int(total)
+
+
+def _unit(written: str, text: str) -> int:
+    word = written.lower()
+    singular = word if word in _SHORT else word.removesuffix("s")
+    name = _SHORT.get(singular, singular)
+    if name in _CALENDAR:
+        raise QueryError(
+            f"'{text}' counts {word}, which have no fixed length; use weeks, days or smaller units"
+        )
+    if name not in _MICROSECONDS:
+        raise unknown(
+            "unit", written, [f"{unit}s" for unit in _MICROSECONDS], where=f" in the interval '{text}'"
+        )
+    return _MICROSECONDS[name]
+
+
+def _unreadable(text: str) -> QueryError:
+    return QueryError(
+        f"'{text}' is not an interval; expected a number and a unit for each part, like '10 minutes' "
+        "or '1 hour 30 minutes', in whole microseconds"
+    )
+
+
+def show_interval(microseconds: int) -> str:
+    """The interval in words, largest unit first.
+
+    >>> show_interval(5400000000), show_interval(-250000), show_interval(0)
+    ('1 hour 30 minutes', '-250 milliseconds', '0 seconds')
+    """
+    rest, parts = abs(microseconds), []
+    for unit, length in list(_MICROSECONDS.items())[1:]:
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(f"{count} {unit}{'s' * (count != 1)}")
+    sign = "-" if microseconds < 0 else ""
+    return " ".join(f"{sign}{part}" for part in parts) or "0 seconds"
+
+
+def size(text: str | int) -> int:
+    """Bytes of a size as Spark writes one; a bare number is bytes.
+
+    >>> size("2g"), size("512m"), size("64k"), size("100"), size("1kb")
+    (2147483648, 536870912, 65536, 100, 1024)
+    """
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    match = _SIZE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise QueryError(
+            f"{text!r} is not a size; expected a whole number and k, m, g, t or p, like '512m' or '2g'"
+        )
+    return int(match[1]) * _SIZES[(match[3] or "").lower()]
+
+
+def show_size(count: int) -> str:
+    """The size in the largest unit that keeps it whole, as `size` reads it.
+
+    >>> show_size(2147483648), show_size(1536), show_size(100)
+    ('2g', '1536b', '100b')
+    """
+    for unit in "ptgmk":
+        if count and count % _SIZES[unit] == 0:
+            return f"{count // _SIZES[unit]}{unit}"
+    return f"{count}b"

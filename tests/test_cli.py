@@ -1,0 +1,156 @@
+"""The `weir` command: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import weir
+from weir.cli import app, demo, main
+from weir.cli.bench import report
+from weir.demo import EXCHANGES, TRADES, Market
+from weir.errors import QueryError
+
+
+def run(*args: str) -> str:
+    result = CliRunner().invoke(app, args, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def figures(summary: str) -> dict[str, int]:
+    """The whole numbers of the demo's last line, by the word that follows them."""
+    pairs = re.findall(r"([\d,]+) (rows in,|results|late rows|in state)", summary)
+    return {word: int(number.replace(",", "")) for number, word in pairs}
+
+
+class TestDemo:
+    def test_counts_down_and_sums_up(self) -> None:
+        lines = run("demo", "--batches", "12").splitlines()
+        left = [int(match[1]) for line in lines if (match := re.match(r" *(\d+) batches to go", line))]
+        assert left == list(range(11, -1, -1))
+        told = figures(lines[-1])
+        assert told["rows in,"] == 12 * 3 * 200
+        assert told["results"] > 100
+        assert told["late rows"] > 0
+        assert 0 < told["in state"] < told["rows in,"]
+
+    def test_the_same_seed_gives_the_same_results(self) -> None:
+        def told(seed: str) -> dict[str, int]:
+            return figures(run("demo", "--batches", "4", "--seed", seed).splitlines()[-1])
+
+        assert told("1") == told("1")
+        assert told("1") != told("2")
+
+    def test_finds_what_the_whole_market_joined_at_once_holds(self) -> None:
+        market = Market(rows_per_second=60)
+        batches = [{name: market.batch(name, n) for name in EXCHANGES} for n in range(8)]
+        query = demo.question(**dict.fromkeys(EXCHANGES, TRADES)).start()
+        streamed = []
+        on_time: dict[str, list[pa.Table]] = {name: [] for name in EXCHANGES}
+        newest: dict[str, int] = {}
+        watermark = None
+        for batch in batches:
+            streamed.append(query.process(**batch))
+            for name, table in batch.items():
+                times = table["ts"].cast(pa.int64())
+                kept = table if watermark is None else table.filter(pc.greater_equal(times, watermark))
+                on_time[name].append(kept)
+                newest[name] = max(newest.get(name, 0), pc.max(times).as_py())
+            watermark = min(newest.values()) - 2_000_000
+        at_once = demo.question(
+            **{name: pa.concat_tables(parts) for name, parts in on_time.items()}
+        ).to_arrow()
+        order = [(name, "ascending") for name in at_once.column_names]
+        assert at_once.num_rows > 20
+        assert pa.concat_tables(streamed).sort_by(order).equals(at_once.sort_by(order))
+
+    def test_shows_a_live_display_on_a_terminal(self) -> None:
+        screen = StringIO()
+        demo.play(3, 7, 50, Console(file=screen, force_terminal=True, width=140))
+        assert "\x1b[" in screen.getvalue()
+        assert "0 batches to go" in screen.getvalue()
+
+    def test_works_when_nothing_matches(self) -> None:
+        assert (
+            figures(run("demo", "--batches", "1", "--rows-per-second", "1").splitlines()[-1])["results"] == 0
+        )
+
+    def test_refuses_no_batches(self) -> None:
+        assert CliRunner().invoke(app, ["demo", "--batches", "0"]).exit_code == 2
+
+
+class TestMarket:
+    def test_makes_each_batch_from_the_seed_alone(self) -> None:
+        assert Market(1).batch("tokyo", 5).equals(Market(1).batch("tokyo", 5))
+        assert not Market(1).batch("tokyo", 5).equals(Market(2).batch("tokyo", 5))
+        assert not Market(1).batch("tokyo", 5).equals(Market(1).batch("london", 5))
+
+    def test_has_the_schema_it_promises(self) -> None:
+        assert Market().batch("nyc", 0).schema == TRADES
+
+    def test_refuses_silence(self) -> None:
+        with pytest.raises(QueryError, match="at least one row per second"):
+            Market(rows_per_second=0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    case: str
+    rows: int
+    seconds: float
+    peer_seconds: float | None
+
+
+class TestBench:
+    ROWS = (Measured("three-way", 2_000_000, 0.0751, None), Measured("band", 10, 1.5, 2.25))
+
+    def test_prints_the_rows_as_a_table(self) -> None:
+        screen = StringIO()
+        report(self.ROWS, None, Console(file=screen, width=100))
+        assert "peer seconds" in screen.getvalue()
+        assert re.search(r"three-way.*2,000,000.*0\.075.*–", screen.getvalue())
+
+    def test_writes_the_rows_as_json(self, tmp_path: Path) -> None:
+        report(self.ROWS, tmp_path / "rows.json", Console(file=StringIO()))
+        assert json.loads((tmp_path / "rows.json").read_text())[1] == {
+            "case": "band",
+            "rows": 10,
+            "seconds": 1.5,
+            "peer_seconds": 2.25,
+        }
+
+
+class TestErrors:
+    def test_a_mistake_of_the_user_is_one_sentence_and_exit_code_2(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def refuse(**_: object) -> None:
+            raise QueryError("stream 'ordrs' is not known; did you mean [orders]?")
+
+        monkeypatch.setattr(weir, "join", refuse)
+        monkeypatch.setattr(sys, "argv", ["weir", "demo"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        assert capsys.readouterr().err == "stream 'ordrs' is not known; did you mean [orders]?\n"
+
+    def test_an_unknown_command_names_itself(self) -> None:
+        result = CliRunner().invoke(app, ["dmeo"])
+        assert result.exit_code == 2
+        assert "dmeo" in result.output
+
+
+def test_version() -> None:
+    assert run("--version") == f"weir {version('weir')}\n"
