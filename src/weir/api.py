@@ -10,7 +10,8 @@ from weir.errors import QueryError
 from weir.expr import UserFunction
 from weir.local import LocalJoin, read_schema
 from weir.plan import Join, JTree, check, linear, mjoin
-from weir.query import Budget, Length, PerStream, Query, query, sql_query
+from weir.query import Budget, Query, query, sql_query
+from weir.query.settings import Length, PerStream
 
 
 def join(
@@ -31,8 +32,9 @@ def join(
 ) -> LocalJoin:
     """Join named streams inside windows, with any predicate.
 
-    Each table is an Arrow, Polars or pandas table, or an Arrow schema for rows that will come in batches; names
-    that clash with an argument go into `streams`. Without `select`, the columns are `<stream>_<column>`.
+    Each table is an Arrow, Polars or pandas table, or an Arrow schema for rows that will come in batches;
+    names that clash with an argument go into `streams`. Without `select`, the columns are
+    `<stream>_<column>`.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -74,7 +76,8 @@ def sql(
     """Join by a SELECT with WINDOW and FRESHNESS clauses; the streams are called as its FROM list calls them.
 
     >>> import pyarrow as pa
-    >>> trades = pa.table({"ts": pa.array([1, 2], pa.timestamp("s")), "symbol": ["GOOG", "SUSE"], "volume": [5, 9]})
+    >>> times = pa.array([1, 2], pa.timestamp("s"))
+    >>> trades = pa.table({"ts": times, "symbol": ["GOOG", "SUSE"], "volume": [5, 9]})
     >>> q1 = sql('''SELECT B.symbol FROM nyc A, tokyo B
     ...             WHERE A.symbol = "GOOG" and B.volume > A.volume WINDOW 10 mins''', nyc=trades, tokyo=trades)
     >>> q1.to_arrow().to_pylist()
@@ -82,9 +85,7 @@ def sql(
     """
     named = _named(streams, tables)
     schemas = {name: read_schema(name, table) for name, table in named.items()}
-    asked = sql_query(
-        text, schemas, time=time, late=late, budget=budget, cross=cross, functions=functions
-    )
+    asked = sql_query(text, schemas, time=time, late=late, budget=budget, cross=cross, functions=functions)
     read = {alias: named[table] for alias, table in asked.tables.items()}
     return LocalJoin(asked.query, _plan(plan, asked.query), read, _order(driver_order, asked.query))
 

@@ -44,7 +44,6 @@ def written(parts: tuple[Filter, ...]) -> list[str]:
         ("a.i = b.d", [Equality]),
         ("upper(a.k) = b.k", [Equality]),
         ("a.i = b.i + a.j", [Residual]),
-        ("a.v = b.v", [Residual]),
         ("a.i <> b.i", [Residual]),
         ("NOT (a.k <=> b.k)", [Residual]),
         ("a.i > b.i", [Comparison]),

@@ -1,1 +1,1 @@
-"""."""
+"""How fast is it, beside something else in the same run?"""

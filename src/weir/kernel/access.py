@@ -1,7 +1,7 @@
 """How a hop finds its candidates: by key, by value, by vector, or by time alone.
 
-Every way returns, per driver row, a range of positions in an index of the slice: a superset of the matches that
-the slice holds. What the range does not decide exactly is left to the hop's residual.
+Every way returns, per driver row, a range of positions in an index of the slice: a superset of the matches
+that the slice holds. What the range does not decide exactly is left to the hop's residual.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr import Expr, evaluate, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_searchable, searchable
-from weir.kernel.keys import Bools, Int64s, combine, encode
+from weir.kernel.keys import Bools, Int64s, encode
 from weir.kernel.layout import Layout, member
 from weir.kernel.partial import Partial
 from weir.kernel.slice import Slice
@@ -192,9 +192,13 @@ class ValueProbe:
                 low = np.maximum(low, np.searchsorted(values, least, "left"))
                 high = np.minimum(high, np.searchsorted(values, most, "right"))
             elif limit.op in ("<", "<="):
-                high = np.minimum(high, np.searchsorted(values, numbers, "left" if limit.op == "<" else "right"))
+                high = np.minimum(
+                    high, np.searchsorted(values, numbers, "left" if limit.op == "<" else "right")
+                )
             else:
-                low = np.maximum(low, np.searchsorted(values, numbers, "right" if limit.op == ">" else "left"))
+                low = np.maximum(
+                    low, np.searchsorted(values, numbers, "right" if limit.op == ">" else "left")
+                )
             if valid is not None:
                 high = np.where(valid, high, 0)
         return low, np.maximum(low, high)

@@ -1,18 +1,19 @@
 """One micro-batch: build the slices, then probe for results.
 
-What is correct: a result `(t_1..t_m)` is found exactly once, by the row of it that is processed last. Every slice
-carries (batch, rank), where the rank is the place of its stream in the batch's driver order; a row sees slices of
-earlier batches and, in its own batch, of lower ranks. Of two rows of one batch the one of higher rank finds the
-other; ties do not exist, because rows of one rank belong to one stream, and a result has one row of each. A
-partial takes the rank of the row that completed it. Expiry happens after a batch, never during it: the ranges that
-each partial carries decide what joins, and a slice may only go when no range can reach it any more.
+What is correct: a result `(t_1..t_m)` is found exactly once, by the row of it that is processed last. Every
+slice carries (batch, rank), where the rank is the place of its stream in the batch's driver order; a row sees
+slices of earlier batches and, in its own batch, of lower ranks. Of two rows of one batch the one of higher
+rank finds the other; ties do not exist, because rows of one rank belong to one stream, and a result has one
+row of each. A partial takes the rank of the row that completed it. Expiry happens after a batch, never during
+it: the ranges that each partial carries decide what joins, and a slice may only go when no range can reach it
+any more.
 
     rank 0   a's delta ──▶ b, c                 (earlier batches)
     rank 1   b's delta ──▶ c, a + a's delta
     rank 2   c's delta ──▶ a + a's delta, b + b's delta
 
-`build` does all that must be stored: leaf slices, and the outputs of every join below the root. `probe` is a pure
-function of the slices and may run never, once, or several times.
+`build` does all that must be stored: leaf slices, and the outputs of every join below the root. `probe` is a
+pure function of the slices and may run never, once, or several times.
 """
 
 from __future__ import annotations
@@ -175,7 +176,10 @@ def _number(layout: Layout, outputs: dict[int, dict[str, pa.Array]], state: Stat
     lengths = [len(columns[layout.place]) for columns in outputs.values()]
     places = np.concatenate([columns[layout.place].to_numpy() for columns in outputs.values()])
     hashes = np.concatenate(
-        [content_hash(list(columns.values()), length) for columns, length in zip(outputs.values(), lengths, strict=True)]
+        [
+            content_hash(list(columns.values()), length)
+            for columns, length in zip(outputs.values(), lengths, strict=True)
+        ]
     )
     numbers = np.empty(len(places), np.int64)
     numbers[np.lexsort((hashes, places))] = first + np.arange(len(places))

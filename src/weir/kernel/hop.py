@@ -1,9 +1,9 @@
 """One half-way join, run: partials in, longer partials out.
 
 What is correct: every pair of a partial and a visible partner row whose times, places and predicates fit is
-returned once; a pair is a candidate in exactly one slice, as each row lies in one. Candidates come from an index
-range over a slice; whatever the range does not decide is checked on the pairs themselves, cheapest first. What
-is in flight stays bounded: driver rows are taken in runs whose candidates number about `_CANDIDATES`.
+returned once; a pair is a candidate in exactly one slice, as each row lies in one. Candidates come from an
+index range over a slice; whatever the range does not decide is checked on the pairs themselves, cheapest
+first. What is in flight stays bounded: driver rows are taken in runs of about `_CANDIDATES` candidates.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from time import perf_counter
 import numpy as np
 
 from weir.expr import evaluate, holds
-from weir.kernel.access import KeyAccess, ValueAccess, ValueProbe, VectorAccess, key_ranges, similar
-from weir.kernel.access import slice_vectors, unit_vectors
+from weir.kernel.access import (
+    KeyAccess,
+    ValueAccess,
+    ValueProbe,
+    VectorAccess,
+    key_ranges,
+    similar,
+    slice_vectors,
+    unit_vectors,
+)
 from weir.kernel.index import Index, refine
 from weir.kernel.keys import Bools, Int64s, combine, exact
 from weir.kernel.line import NEVER, Queue, latest_place
@@ -114,7 +122,9 @@ def _ends(values: Int64s | None, side: int) -> tuple[int, int]:
 class HopRun:
     """A hop during one batch."""
 
-    def __init__(self, plan: HopPlan, shelf: Shelf, queues: Mapping[str, Queue], batch: int, rank: int) -> None:
+    def __init__(
+        self, plan: HopPlan, shelf: Shelf, queues: Mapping[str, Queue], batch: int, rank: int
+    ) -> None:
         self._plan = plan
         self._shelf = shelf
         self._queues = queues
@@ -283,8 +293,10 @@ class _Search:
 
     def _cut(self, one: Slice, index: Index, low: Int64s, high: Int64s) -> tuple[Int64s, Int64s]:
         times = one.numbers(self._lead.name)
-        times = times if index.rows is None else one.remember(
-            ("times", self._plan.access.spec), lambda: times[index.rows]
+        times = (
+            times
+            if index.rows is None
+            else one.remember(("times", self._plan.access.spec), lambda: times[index.rows])
         )
         if self._lead.low is not None:
             low = refine(times, low, high, self._lead.low, after=False)

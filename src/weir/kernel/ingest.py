@@ -51,15 +51,15 @@ def ingest(
         for stream in program.query.streams
         if stream.name in tables
     }
-    columns = {
-        name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()
-    }
+    columns = {name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()}
     state = _line_up(program, state, deltas, columns)
     ranks = {name: rank for rank, name in enumerate(decision.driver_order)}
     slices: dict[str, list[Slice]] = {}
     for name, found in columns.items():
         layout = program.layouts[name]
-        rows = pa.RecordBatch.from_arrays([found[field.name] for field in layout.schema], schema=layout.schema)
+        rows = pa.RecordBatch.from_arrays(
+            [found[field.name] for field in layout.schema], schema=layout.schema
+        )
         slices[name] = cut(layout, program.sorts[name], batch, ranks[name], rows)
     newest = dict(state.newest)
     for name, delta in deltas.items():

@@ -79,7 +79,13 @@ def content_hash(columns: Sequence[pa.Array], rows: int) -> Int64s:
 
 def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
     if _is_bytes(domain):
-        return _byte_codes(values)
+        # Keys repeat: find the distinct ones first, hash only those.
+        distinct = values.dictionary_encode()
+        return (
+            _byte_codes(distinct.dictionary)[as_int64(distinct.indices)]
+            if len(distinct.dictionary)
+            else (np.zeros(len(values), np.int64))
+        )
     if pa.types.is_floating(domain):
         return _float_codes(values)
     if pa.types.is_decimal(domain):
@@ -116,7 +122,9 @@ def unscaled(values: pa.Array) -> Int64s:
     """The low and high 64-bit words of decimals without their scale."""
     data = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
     words: Int64s = data[values.offset : values.offset + len(values)]
-    return np.where(values.is_null().to_numpy(zero_copy_only=False)[:, None], 0, words)
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    result: Int64s = np.where(nulls[:, None], 0, words)
+    return result
 
 
 def _byte_codes(values: pa.Array) -> Int64s:
@@ -142,7 +150,9 @@ def _word_at(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> 
     """Up to eight bytes from each start, zero beyond its length."""
     full = words[np.minimum(starts, len(words) - 1)]
     bits = np.clip(lengths, 0, 8).astype(np.uint64) * np.uint64(8)
-    mask = np.where(bits < 64, (np.uint64(1) << np.minimum(bits, np.uint64(63))) - np.uint64(1), ~np.uint64(0))
+    mask = np.where(
+        bits < 64, (np.uint64(1) << np.minimum(bits, np.uint64(63))) - np.uint64(1), ~np.uint64(0)
+    )
     return full & mask
 
 

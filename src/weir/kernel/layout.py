@@ -228,7 +228,9 @@ def window_of(query: Query, node: JTree) -> TimeWindow | RowWindow | None:
 def _deadlines(query: Query, node: JTree, composed: bool) -> Deadlines:
     if composed:
         window = window_of(query, node)
-        return (((time_name(str(node)), window.microseconds - 1),),) if isinstance(window, TimeWindow) else None
+        return (
+            (((time_name(str(node)), window.microseconds - 1),),) if isinstance(window, TimeWindow) else None
+        )
     upper, names = query.bounds.upper, query.names
     own = [names.index(s) for s in node.streams]
     ends = []

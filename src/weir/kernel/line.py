@@ -1,9 +1,9 @@
 """Row windows: which rows stand in line, and at whose arrival each leaves it.
 
-All rows of a batch get a *place* among all rows of all streams (by event time, then stream, then content) and a
-*number* in their own stream. A row of a window of n rows is joinable with every row that stands before its n-th
-successor: a pair (s, t) needs `place(t) < leaves(s)` and `place(s) < leaves(t)`, where `leaves` is the place of
-the n-th successor, or never while that one has not come.
+All rows of a batch get a *place* among all rows of all streams (by event time, then stream, then content) and
+a *number* in their own stream. A row of a window of n rows is joinable with every row that stands before its
+n-th successor: a pair (s, t) needs `place(t) < leaves(s)` and `place(s) < leaves(t)`, where `leaves` is the
+place of the n-th successor, or never while that one has not come.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ class Results:
 
     def _fresh(self, partial: Partial) -> Bools | None:
         keep = None
-        for name, window, fresh in zip(self._query.names, self._query.windows, self._query.fresh, strict=True):
+        for name, window, fresh in zip(
+            self._query.names, self._query.windows, self._query.fresh, strict=True
+        ):
             if fresh is None:
                 continue
             arrival = partial.numbers(arrival_name(name))

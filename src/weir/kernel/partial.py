@@ -125,7 +125,7 @@ class Partial:
         return next(g for g in self.groups if column.stream in g.layout.streams)
 
     def extreme(self, names: Callable[[Layout], Sequence[str]], best: Any) -> Int64s | None:
-        """The row-wise maximum or minimum (`best`) of some stored numbers of every group; None if there are none."""
+        """The row-wise maximum or minimum (`best`) of stored numbers of every group; None without any."""
         found = [group.numbers(name) for group in self.groups for name in names(group.layout)]
         result: Int64s | None = None
         for numbers in found:

@@ -114,10 +114,10 @@ def _reaches(query: Query, node: Join, composed: bool) -> Reaches:
             for j in range(len(names))
             if i != j and (bound := upper[i][j]) is not None
         }
-    reaches = {}
-    for bound in query.predicate.bounds:
-        pair = (time_name(bound.earlier), time_name(bound.later))
-        reaches[pair] = min(bound.microseconds, reaches.get(pair, bound.microseconds))
+    reaches: dict[tuple[str, str], int] = {}
+    for pairwise in query.predicate.bounds:
+        pair = (time_name(pairwise.earlier), time_name(pairwise.later))
+        reaches[pair] = min(pairwise.microseconds, reaches.get(pair, pairwise.microseconds))
     for i, child in enumerate(node.inputs):
         window = window_of(query, child)
         for other in (*node.inputs[:i], *node.inputs[i + 1 :]):
@@ -173,7 +173,9 @@ def _is_keyed(conjunct: Conjunct, access: Access) -> bool:
 
 def _is_costly(expr: Expr) -> bool:
     """User functions and vectors run last, on what the other conditions leave."""
-    return any(isinstance(e, Call) and (e.function == "cosine" or e.function.startswith("udf:")) for e in walk(expr))
+    return any(
+        isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr)
+    )
 
 
 def _verify(access: KeyAccess, bound: frozenset[str], partner: Layout) -> tuple[tuple[int, Expr], ...]:

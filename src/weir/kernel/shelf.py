@@ -1,4 +1,4 @@
-"""The slices of one state in the order of time, so that a probe finds those it reaches without looking at all."""
+"""The slices of one state in the order of time: a probe finds those it reaches without looking at all."""
 
 from __future__ import annotations
 

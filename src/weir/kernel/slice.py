@@ -4,7 +4,8 @@
     event time  ──┴─────────┴─────────┴─────────┴──────────▶
                   └──────── one probe's range ────────┘
 
-Each slice lies inside one basic window. It is the unit of storage, of expiry, of distribution and of shedding.
+Each slice lies inside one basic window. It is the unit of storage, of expiry, of distribution and of
+shedding.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class LocalJoin:
         return self.start().process({name: read_table(name, table) for name, table in self._tables.items()})
 
     def start(self) -> LocalQuery:
-        """The join with nothing in it yet; bring rows with `process`. Tables given so far only name the columns."""
+        """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
         return LocalQuery(self.query, self.plan, self._driver_order)
 
     def explain(self) -> None:

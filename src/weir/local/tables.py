@@ -31,7 +31,8 @@ def read_table(name: str, given: Any) -> pa.Table:
         return given
     if not is_table(given):
         raise QueryError(
-            f"stream '{name}' must be an Arrow, Polars or pandas table, or an Arrow schema; got {type(given).__name__}"
+            f"stream '{name}' must be an Arrow, Polars or pandas table, or an Arrow schema; "
+            f"got {type(given).__name__}"
         )
     return pa.table(given)
 

@@ -54,7 +54,9 @@ def _closeness(query: Query, bound: frozenset[str]) -> Callable[[str], int]:
             for c in query.predicate.conjuncts
             if name in c.streams and c.streams <= known and c.streams & bound
         ]
-        bounded = any({b.earlier, b.later} <= known and name in (b.earlier, b.later) for b in query.predicate.bounds)
+        bounded = any(
+            {b.earlier, b.later} <= known and name in (b.earlier, b.later) for b in query.predicate.bounds
+        )
         return min(ranks, default=4 if bounded else _UNCONNECTED)
 
     return closeness

@@ -90,7 +90,7 @@ def join(*inputs: JTree | str, orders: Sequence[Sequence[int]] | None = None) ->
 
 
 def check(tree: JTree, query: Query) -> Join:
-    """The tree itself if it joins exactly the streams of the query, and all or none of its windows are composed."""
+    """The tree itself, if it joins exactly the streams of the query."""
     if not isinstance(tree, Join):
         raise QueryError(f"a plan must join at least two streams; got the single stream {tree}")
     if sorted(tree.streams) != sorted(query.names):
@@ -100,7 +100,7 @@ def check(tree: JTree, query: Query) -> Join:
         )
     below = [node.window is not None for node in tree.inner() if node is not tree]
     if any(below) and not all(below):
-        raise QueryError(f"in the plan {tree} either every join below the root has a window of its own or none")
+        raise QueryError(f"in the plan {tree} either every join below the root has its own window or none")
     return tree
 
 

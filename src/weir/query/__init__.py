@@ -1,6 +1,8 @@
 """What is asked: from text and schemas to a checked `Query`."""
 
 from weir.query.bounds import Bounds, closure
+from weir.query.build import query
+from weir.query.describe import describe
 from weir.query.model import Budget, Output, Query, Stream
 from weir.query.predicate import (
     AttributeClass,
@@ -14,6 +16,8 @@ from weir.query.predicate import (
     Residual,
     TimeBound,
 )
+from weir.query.settings import Length, PerStream
+from weir.query.sql import SelectStatement, SqlQuery, parse_sql, sql_query
 from weir.query.windows import RowWindow, TimeWindow, Window, rows
 
 __all__ = [
@@ -26,15 +30,23 @@ __all__ = [
     "Cosine",
     "Equality",
     "Filter",
+    "Length",
     "Output",
+    "PerStream",
     "Predicate",
     "Query",
     "Residual",
     "RowWindow",
+    "SelectStatement",
+    "SqlQuery",
     "Stream",
     "TimeBound",
     "TimeWindow",
     "Window",
     "closure",
+    "describe",
+    "parse_sql",
+    "query",
     "rows",
+    "sql_query",
 ]

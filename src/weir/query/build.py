@@ -9,13 +9,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError
-from weir.expr import Call, Expr, Scope, UserFunction, normalise, parse, show
-from weir.expr.types import spark_name
+from weir.expr import Call, Expr, Scope, UserFunction, normalise, show, spark_name
 from weir.query.bounds import closure
 from weir.query.classify import classify
 from weir.query.components import components
 from weir.query.model import Budget, Query, Stream, check_names
 from weir.query.predicate import Predicate
+from weir.query.reading import bound, read_condition
 from weir.query.select import outputs, parse_select
 from weir.query.settings import Length, PerStream, freshness_from, streams_from, windows_from
 
@@ -41,7 +41,7 @@ def query(
     (('a', 'b'), 600000000, ['k'])
     """
     streams, scope = prepare(schemas, time, late, functions)
-    conditions = [] if on is None else [parse(on, scope)]
+    conditions = [] if on is None else [bound(read_condition(on), scope)]
     items = None if select is None else parse_select(select)
     return assemble(streams, scope, conditions, items, within, fresh, budget, cross)
 

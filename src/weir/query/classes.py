@@ -7,8 +7,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from weir.expr import Call, Column, Expr, show, streams_of
-from weir.expr.types import spark_name
+from weir.expr import Call, Column, Expr, show, spark_name, streams_of
 from weir.query.components import components
 from weir.query.predicate import AttributeClass, Domain, Equality, Filter, Residual
 

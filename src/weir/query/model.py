@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from weir.errors import QueryError, unknown
-from weir.expr.nodes import Expr, streams_of
-from weir.expr.types import spark_name
+from weir.expr import Expr, spark_name, streams_of
 from weir.query.bounds import Bounds
 from weir.query.predicate import Predicate
 from weir.query.windows import RowWindow, TimeWindow, Window

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
 
 from weir.errors import QueryError
 
@@ -22,6 +23,63 @@ _CLAUSES = {
     "laterals": "LATERAL VIEW is not supported; explode the column before the join",
     "pivots": "PIVOT is not part of a join; pivot the join's result",
 }
+_AGGREGATES = frozenset(
+    [
+        "any",
+        "any_value",
+        "approx_count_distinct",
+        "approx_percentile",
+        "array_agg",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bool_and",
+        "bool_or",
+        "collect_list",
+        "collect_set",
+        "corr",
+        "count",
+        "count_if",
+        "count_min_sketch",
+        "covar_pop",
+        "covar_samp",
+        "every",
+        "first",
+        "first_value",
+        "grouping",
+        "grouping_id",
+        "kurtosis",
+        "last",
+        "last_value",
+        "listagg",
+        "max",
+        "max_by",
+        "mean",
+        "median",
+        "min",
+        "min_by",
+        "mode",
+        "percentile",
+        "percentile_approx",
+        "percentile_cont",
+        "percentile_disc",
+        "regr_slope",
+        "skewness",
+        "some",
+        "std",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "string_agg",
+        "sum",
+        "try_avg",
+        "try_sum",
+        "var_pop",
+        "var_samp",
+        "variance",
+    ]
+)
 
 
 def refuse_clauses(select: exp.Select) -> None:
@@ -47,14 +105,15 @@ def refuse_subqueries(select: exp.Select) -> None:
             )
 
 
-def refuse_aggregates(node: exp.Expression) -> None:
-    """Refuse functions over many rows, which have no meaning for a single result."""
-    found = node.find(exp.AggFunc, exp.Window)
-    if found is not None:
-        raise QueryError(
-            f"aggregates and window functions are not part of a join: '{found.sql('spark')}'; "
-            "join first, then aggregate the result"
-        )
+def refuse_aggregates(node: exp.Expression, own: Collection[str] = ()) -> None:
+    """Refuse functions over many rows, which a single result has not; `own` are names the user defines."""
+    for found in node.find_all(exp.AggFunc, exp.Anonymous, exp.Window):
+        named = found.name.lower() in _AGGREGATES and found.name.lower() not in map(str.lower, own)
+        if named or not isinstance(found, exp.Anonymous):
+            raise QueryError(
+                f"aggregates and window functions are not part of a join: '{found.sql('spark')}'; "
+                "join first, then aggregate the result"
+            )
 
 
 def refuse_outer(join: exp.Join) -> None:
@@ -69,11 +128,3 @@ def refuse_outer(join: exp.Join) -> None:
     if using:
         column = using[0].sql("spark")
         raise QueryError(f"USING ({column}) is not supported; write it out, like ON a.{column} = b.{column}")
-
-
-def unreadable(error: SqlglotError, text: str, expected: str) -> QueryError:
-    """The error for text that is not SQL, with the place the parser stumbled over."""
-    said = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-    near, line, column = said.get("highlight"), said.get("line"), said.get("col")
-    place = f" near '{near}' (line {line}, column {column})" if near else ""
-    return QueryError(f"cannot read '{text.strip()}'{place}; expected {expected}")

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError, unknown
-from weir.expr import Column, Scope, bind, show
+from weir.expr import Column, Scope, show
 from weir.query.model import Output, Stream
-from weir.query.refusals import refuse_aggregates, unreadable
+from weir.query.reading import bound, read
 
 
 def parse_select(text: str) -> tuple[exp.Expression, ...]:
     """The items of a SELECT list that stands alone."""
-    try:
-        node = sqlglot.parse_one(f"SELECT {text}", read="spark")
-    except SqlglotError as error:
-        raise unreadable(error, text, "a list of columns and expressions, like 'a.x, b.y + 1 AS z'") from None
+    node, *more = read(f"SELECT {text}", "a list of columns and expressions, like 'a.x, b.y + 1 AS z'")
     extra = [name for name, value in node.args.items() if value and name != "expressions"]
-    if not isinstance(node, exp.Select) or extra or not node.expressions:
+    if not isinstance(node, exp.Select) or more or extra or not node.expressions:
         raise QueryError(
             f"the select list '{text}' must hold columns and expressions only, like 'a.x, b.y AS z'"
         )
@@ -42,9 +37,8 @@ def _item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) -> tupl
         return _everything(streams)
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
         return _all_of(item.table, streams)
-    refuse_aggregates(item)
     inner = item.this if isinstance(item, exp.Alias) else item
-    expr = bind(inner, scope)
+    expr = bound(inner, scope)
     name = item.alias or (expr.name if isinstance(expr, Column) else show(expr))
     return (Output(name, expr),)
 

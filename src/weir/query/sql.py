@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError, unknown
-from weir.expr import UserFunction, bind
+from weir.expr import UserFunction
 from weir.query.build import assemble, prepare
 from weir.query.model import Budget, Query, check_names
+from weir.query.reading import bound, read
 from weir.query.refusals import (
-    refuse_aggregates,
     refuse_clauses,
     refuse_outer,
     refuse_subqueries,
-    unreadable,
 )
 from weir.query.settings import PerStream
 from weir.query.tail import Lengths, cut_tail
@@ -62,7 +59,6 @@ def parse_sql(text: str) -> SelectStatement:
     select = _select(tail.head)
     refuse_clauses(select)
     refuse_subqueries(select)
-    refuse_aggregates(select)
     joins = select.args.get("joins") or []
     for join in joins:
         refuse_outer(join)
@@ -90,7 +86,7 @@ def sql_query(
     tables = {alias: _known(table, schemas) for table, alias in statement.tables}
     read = {alias: schemas[table] for alias, table in tables.items()}
     streams, scope = prepare(read, time, late, functions)
-    conditions = [bind(node, scope) for node in statement.conditions]
+    conditions = [bound(node, scope) for node in statement.conditions]
     asked = assemble(
         streams, scope, conditions, statement.select, statement.window, statement.freshness, budget, cross
     )
@@ -99,10 +95,7 @@ def sql_query(
 
 def _select(text: str) -> exp.Select:
     expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
-    try:
-        statements = [node for node in sqlglot.parse(text, read="spark") if node is not None]
-    except SqlglotError as error:
-        raise unreadable(error, text, expected) from None
+    statements = read(text, expected)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
     return statements[0]

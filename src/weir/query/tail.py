@@ -13,7 +13,8 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
-from weir.query.refusals import unreadable
+from weir.expr import SparkText
+from weir.query.reading import unreadable
 
 Lengths = str | Mapping[str, str] | None
 
@@ -43,7 +44,7 @@ def cut_tail(text: str) -> Tail:
     Tail(head="SELECT 'WINDOW 1 DAY' FROM a, b", window={'a': '10 mins', 'b': '5 ROWS'}, freshness='1 hour')
     """
     try:
-        tokens = tokenize(text, read="spark")
+        tokens = tokenize(text, dialect=SparkText)
     except SqlglotError as error:
         raise unreadable(error, text, "a SELECT statement") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

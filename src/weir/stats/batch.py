@@ -22,8 +22,8 @@ class Hop:
 class HopStats:
     """The work of one hop in one batch.
 
-    `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice` names
-    each slice that was visited by (basic window, batch) and says how many matches it gave.
+    `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
+    names each slice that was visited by (basic window, batch) and says how many matches it gave.
     """
 
     probes: int = 0

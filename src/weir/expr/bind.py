@@ -1,0 +1,247 @@
+"""From a parsed text to a bound expression: names resolved, types checked, casts made visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from weir.errors import QueryError
+from weir.expr.build import call, call_user, cast
+from weir.expr.dialect import reparse
+from weir.expr.intervals import interval_literal
+from weir.expr.nodes import Expr, Literal
+from weir.expr.scope import Scope
+from weir.expr.types import ALIASES as TYPE_ALIASES
+from weir.expr.types import SPARK_NAMES, decimal, parse_type
+
+BINARY: dict[type[exp.Expression], str] = {
+    exp.And: "and", exp.Or: "or", exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>",
+    exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.DPipe: "concat",
+    exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.RegexpLike: "rlike",
+}  # fmt: skip
+UNARY: dict[type[exp.Expression], str] = {exp.BitwiseNot: "~"}
+
+
+def bind(node: exp.Expression, scope: Scope) -> Expr:
+    """The bound expression of a node parsed in Spark's dialect."""
+    if type(node) in BINARY:
+        return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)])
+    if type(node) in UNARY:
+        return call(UNARY[type(node)], [bind(node.this, scope)])
+    handler = HANDLERS.get(type(node))
+    if handler is not None:
+        return handler(node, scope)
+    if isinstance(node, exp.Func):
+        return _other_function(node, scope)
+    raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
+
+
+def _other_function(node: exp.Expression, scope: Scope) -> Expr:
+    # Someone else's parser made a node of its own of the function; its text has the name that Spark knows.
+    again = reparse(node)
+    if type(again) is type(node):
+        return _named(node.sql_name(), [arg for arg in node.iter_expressions()], scope)
+    return bind(again, scope)
+
+
+def _named(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
+    bound = [bind(arg, scope) for arg in args]
+    user = scope.function(name)
+    if user is not None:
+        return call_user(user, name, bound)
+    lowered = name.lower()
+    if len(bound) == 1 and (lowered in SPARK_NAMES or lowered in TYPE_ALIASES):
+        return cast(bound[0], parse_type(lowered))
+    special = SPECIAL.get(lowered)
+    return special(bound) if special is not None else call(name, bound)
+
+
+def _anonymous(node: exp.Expression, scope: Scope) -> Expr:
+    return _named(node.name, node.expressions, scope)
+
+
+def _column(node: exp.Expression, scope: Scope) -> Expr:
+    if isinstance(node.this, exp.Star):
+        raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
+    names = [part.name for part in node.parts]
+    qualified = len(names) > 1 and scope.find_stream(names[0]) is not None
+    if len(names) == 2 and not qualified and not _is_struct(names[0], scope):
+        scope.stream(names[0])
+    expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
+    for name in names[qualified + 1 :]:
+        expr = call(".", [expr, Literal(name, pa.string())])
+    return expr
+
+
+def _is_struct(name: str, scope: Scope) -> bool:
+    return any(field.name.lower() == name.lower() for schema in scope.schemas.values() for field in schema)
+
+
+def _dot(node: exp.Expression, scope: Scope) -> Expr:
+    return call(".", [bind(node.this, scope), Literal(node.expression.name, pa.string())])
+
+
+def _literal(node: exp.Expression, scope: Scope) -> Expr:
+    if node.is_string:
+        return Literal(node.this, pa.string())
+    text = node.this
+    if "e" in text.lower():
+        return Literal(float(text), pa.float64())
+    number = Decimal(text)
+    if "." not in text and abs(int(text)) < 2**63:
+        return Literal(int(text), pa.int32() if abs(int(text)) < 2**31 else pa.int64())
+    scale = max(0, -int(number.as_tuple().exponent))
+    return Literal(number, decimal(max(len(number.as_tuple().digits), scale, 1), scale))
+
+
+def _cast(node: exp.Expression, scope: Scope) -> Expr:
+    value = bind(node.this, scope)
+    made = cast(value, parse_type(node.to.sql(dialect="spark")))
+    written = isinstance(value, Literal) and isinstance(value.value, str) and type(node) is exp.Cast
+    if written and isinstance(made, Literal) and made.value is None:
+        raise QueryError(f"{node.this.sql(dialect='spark')} is not a {node.to.sql(dialect='spark')}")
+    return made
+
+
+def _negative(node: exp.Expression, scope: Scope) -> Expr:
+    inner = node.this
+    # The smallest whole numbers exist only with their sign.
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        return _literal(exp.Literal(this=f"-{inner.this}", is_string=False), scope)
+    return call("negative", [bind(inner, scope)])
+
+
+def _between(node: exp.Expression, scope: Scope) -> Expr:
+    value, low, high = (bind(node.args[name], scope) for name in ("this", "low", "high"))
+    return call("and", [call(">=", [value, low]), call("<=", [value, high])])
+
+
+def _in(node: exp.Expression, scope: Scope) -> Expr:
+    if not node.expressions:
+        raise QueryError(f"IN takes a list of values here: {node.sql(dialect='spark')}")
+    return call("in", [bind(item, scope) for item in (node.this, *node.expressions)])
+
+
+def _is(node: exp.Expression, scope: Scope) -> Expr:
+    value = bind(node.this, scope)
+    if isinstance(node.expression, exp.Null):
+        return call("is null", [value])
+    return call("<=>", [value, bind(node.expression, scope)])
+
+
+def _not(node: exp.Expression, scope: Scope) -> Expr:
+    inner = node.this
+    if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
+        return call("is not null", [bind(inner.this, scope)])
+    return call("not", [bind(inner, scope)])
+
+
+def _like(node: exp.Expression, scope: Scope) -> Expr:
+    escape = [bind(node.expression, scope)] if isinstance(node, exp.Escape) else []
+    like = node.this if escape else node
+    if isinstance(like.expression, (exp.Any, exp.All)):
+        raise QueryError(f"write LIKE ANY and LIKE ALL as several LIKEs: {node.sql(dialect='spark')}")
+    sides = [bind(like.this, scope), bind(like.expression, scope)]
+    if isinstance(like, exp.ILike):
+        sides = [call("lower", [side]) for side in sides]
+    answer = call("like", [*sides, *escape])
+    return call("not", [answer]) if like.args.get("negate") else answer
+
+
+def _case(node: exp.Expression, scope: Scope) -> Expr:
+    subject = node.this and bind(node.this, scope)
+    args: list[Expr] = []
+    for branch in node.args["ifs"]:
+        condition = bind(branch.this, scope)
+        args += [call("=", [subject, condition]) if subject else condition, bind(branch.args["true"], scope)]
+    default = node.args.get("default")
+    return call("case", [*args, bind(default, scope) if default else NULL])
+
+
+def _if(node: exp.Expression, scope: Scope) -> Expr:
+    otherwise = node.args.get("false")
+    values = [bind(node.this, scope), bind(node.args["true"], scope), bind(otherwise, scope) if otherwise else NULL]
+    return call("if", values)
+
+
+def _bracket(node: exp.Expression, scope: Scope) -> Expr:
+    value, index = bind(node.this, scope), bind(node.expressions[0], scope)
+    return call("element_at" if node.args.get("offset") == 1 else "get", [value, index])
+
+
+def _trim(node: exp.Expression, scope: Scope) -> Expr:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+    parts = [node.this, *filter(None, [node.expression])]
+    return call(name, [bind(part, scope) for part in parts])
+
+
+def _extract(node: exp.Expression, scope: Scope) -> Expr:
+    part = node.this.name.lower()
+    name = {"dow": "dayofweek", "doy": "dayofyear", "dayofweek_iso": "weekday"}.get(part, part.rstrip("s"))
+    return call(name, [bind(node.expression, scope)])
+
+
+def _position(node: exp.Expression, scope: Scope) -> Expr:
+    if node.args.get("position"):
+        raise QueryError(f"takes no start position here: {node.sql(dialect='spark')}")
+    return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)])
+
+
+def _arguments(name: str, *order: str) -> Callable[[Any, Scope], Expr]:
+    def handler(node: exp.Expression, scope: Scope) -> Expr:
+        return call(name, [bind(node.args[part], scope) for part in order if node.args.get(part)])
+
+    return handler
+
+
+def _trim_function(name: str) -> Callable[[list[Expr]], Expr]:
+    # Spark writes the characters first: ltrim('x', s).
+    return lambda args: call(name, args[::-1])
+
+
+NULL = Literal(None, pa.null())
+HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
+    exp.Column: _column,
+    exp.Dot: _dot,
+    exp.Literal: _literal,
+    exp.RawString: lambda node, _: Literal(node.this, pa.string()),
+    exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
+    exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
+    exp.Null: lambda node, _: NULL,
+    exp.Interval: lambda node, _: interval_literal(node),
+    exp.Paren: lambda node, scope: bind(node.this, scope),
+    exp.Neg: _negative,
+    exp.Not: _not,
+    exp.NullSafeNEQ: lambda node, scope: call("not", [bind(exp.NullSafeEQ(**node.args), scope)]),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Is: _is,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _like,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Bracket: _bracket,
+    exp.Anonymous: _anonymous,
+    exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
+    exp.Trim: _trim,
+    exp.Extract: _extract,
+    exp.StrPosition: _position,
+    exp.Substring: _arguments("substring", "this", "start", "length"),
+    exp.Ceil: _arguments("ceil", "this", "decimals"),
+    exp.Floor: _arguments("floor", "this", "decimals"),
+}
+SPECIAL: dict[str, Callable[[list[Expr]], Expr]] = {
+    "ltrim": _trim_function("ltrim"),
+    "rtrim": _trim_function("rtrim"),
+    "btrim": lambda args: call("trim", args),
+    "locate": lambda args: call("instr", args[::-1]),
+}

@@ -1,0 +1,79 @@
+"""Evaluation of bound expressions over Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weir.errors import QueryError
+from weir.expr.casts import cast
+from weir.expr.functions import FUNCTIONS
+from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
+from weir.expr.scope import UserFunction
+from weir.expr.values import Value, as_array
+
+Columns = Callable[[Column], pa.Array]
+
+
+def evaluate(expr: Expr, columns: Columns, rows: int) -> Value:
+    """The values of an expression over `rows` rows; a scalar only if it reads no column.
+
+    >>> x = Column("a", "x", pa.int32())
+    >>> evaluate(Call("+", (x, x), pa.int32()), lambda column: pa.array([1, 2], pa.int32()), 2).to_pylist()
+    [2, 4]
+    """
+    seen: dict[Column, pa.Array] = {}
+
+    def fetch(column: Column) -> pa.Array:
+        # To fetch a column may mean to gather it, so once is enough.
+        if column not in seen:
+            seen[column] = columns(column)
+        return seen[column]
+
+    value = _value(expr, fetch, rows)
+    return as_array(value, rows) if isinstance(value, pa.Scalar) and columns_of(expr) else value
+
+
+def holds(expr: Expr, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
+    """Where a predicate is TRUE; NULL counts as false."""
+    answer = evaluate(expr, columns, rows)
+    if isinstance(answer, pa.Scalar):
+        return np.full(rows, answer.as_py() is True)
+    if answer.null_count:
+        answer = pc.fill_null(answer, False)
+    return answer.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _value(expr: Expr, fetch: Columns, rows: int) -> Value:
+    if isinstance(expr, Column):
+        return fetch(expr)
+    if isinstance(expr, Literal):
+        return pa.scalar(expr.value, expr.type)
+    if expr.function == "udf":
+        return _call_user(expr, fetch, rows)
+    values = [_value(arg, fetch, rows) for arg in expr.args]
+    if expr.function == "cast":
+        return cast(expr.type, values[0])
+    return FUNCTIONS[expr.function].run(expr.type, *values)
+
+
+def _call_user(expr: Call, fetch: Columns, rows: int) -> pa.Array:
+    function, *args = expr.args
+    assert isinstance(function, Literal)
+    user: UserFunction = function.value
+    made = user.fn(*(as_array(_value(arg, fetch, rows), rows) for arg in args))
+    answer = _one_array(made)
+    if len(answer) != rows:
+        raise QueryError(f"function '{user}' returned {len(answer)} values for {rows} rows")
+    return answer if answer.type == user.returns else answer.cast(user.returns)
+
+
+def _one_array(made: Any) -> pa.Array:
+    if isinstance(made, pa.ChunkedArray):
+        return made.combine_chunks()
+    return made if isinstance(made, pa.Array) else pa.array(made)
