@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import weir
+from weir.bench.figure import Figure
 from weir.cli import app, demo, main
 from weir.cli.bench import report
 from weir.demo import EXCHANGES, TRADES, Market
@@ -38,7 +38,7 @@ def figures(summary: str) -> dict[str, int]:
 class TestDemo:
     def test_counts_down_and_sums_up(self) -> None:
         lines = run("demo", "--batches", "12").splitlines()
-        left = [int(match[1]) for line in lines if (match := re.match(r" *(\d+) batches to go", line))]
+        left = [int(match[1]) for line in lines if (match := re.match(r"batches left +(\d+) ", line))]
         assert left == list(range(11, -1, -1))
         told = figures(lines[-1])
         assert told["rows in,"] == 12 * 3 * 200
@@ -80,7 +80,18 @@ class TestDemo:
         screen = StringIO()
         demo.play(3, 7, 50, Console(file=screen, force_terminal=True, width=140))
         assert "\x1b[" in screen.getvalue()
-        assert "0 batches to go" in screen.getvalue()
+        assert "batches left   0" in screen.getvalue()
+
+    def test_shows_the_best_result_of_each_of_the_best_stocks(self) -> None:
+        gains = [("AA", 0.1), ("AA", 0.3), ("BB", 0.2), ("CC", 0.4), ("CC", 0.4), ("DD", 0.01)]
+        results = pa.table(
+            {"symbol": [s for s, _ in gains], "bought": [0] * 6, "gain": [g for _, g in gains]}
+        )
+        assert demo.best_of_each_symbol(results, 3).to_pydict() == {
+            "symbol": ["CC", "AA", "BB"],
+            "bought": [0, 0, 0],
+            "gain": [0.4, 0.3, 0.2],
+        }
 
     def test_works_when_nothing_matches(self) -> None:
         assert (
@@ -105,31 +116,41 @@ class TestMarket:
             Market(rows_per_second=0)
 
 
-@dataclass(frozen=True)
-class Measured:
-    case: str
-    rows: int
-    seconds: float
-    peer_seconds: float | None
-
-
 class TestBench:
-    ROWS = (Measured("three-way", 2_000_000, 0.0751, None), Measured("band", 10, 1.5, 2.25))
+    FIGURES = (
+        Figure("three-way / bare NumPy", 1.234, 1.1, 1.5, 2.0, "at most", "2,000,000 results"),
+        Figure("band / DuckDB", 0.5, 0.4, 0.6, 3.0, "at least"),
+    )
 
-    def test_prints_the_rows_as_a_table(self) -> None:
+    def test_prints_the_figures_as_a_table(self) -> None:
         screen = StringIO()
-        report(self.ROWS, None, Console(file=screen, width=100))
-        assert "peer seconds" in screen.getvalue()
-        assert re.search(r"three-way.*2,000,000.*0\.075.*–", screen.getvalue())
+        report(self.FIGURES, None, Console(file=screen, width=120))
+        assert re.search(r"three-way.*1\.23.*1\.10 – 1\.50.*at most 2.*yes.*2,000,000", screen.getvalue())
+        assert re.search(r"band.*0\.50.*at least 3.*no", screen.getvalue())
 
-    def test_writes_the_rows_as_json(self, tmp_path: Path) -> None:
-        report(self.ROWS, tmp_path / "rows.json", Console(file=StringIO()))
-        assert json.loads((tmp_path / "rows.json").read_text())[1] == {
-            "case": "band",
-            "rows": 10,
-            "seconds": 1.5,
-            "peer_seconds": 2.25,
-        }
+    def test_writes_the_figures_as_json(self, tmp_path: Path) -> None:
+        report(self.FIGURES, tmp_path / "figures.json", Console(file=StringIO()))
+        assert [entry["reached"] for entry in json.loads((tmp_path / "figures.json").read_text())] == [
+            True,
+            False,
+        ]
+
+    def test_the_command_hands_its_options_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        asked: list[bool] = []
+
+        def measure(quick: bool) -> list[Figure]:
+            asked.append(quick)
+            return list(self.FIGURES)
+
+        monkeypatch.setattr("weir.bench.kernel.run", measure)
+        assert "three-way" in run("bench", "kernel", "--quick", "--json", str(tmp_path / "figures.json"))
+        assert asked == [True]
+        assert (tmp_path / "figures.json").exists()
+
+    def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("weir.cli.bench.PEERS", ("duckdb", "no_such_peer"))
+        with pytest.raises(QueryError, match="needs no_such_peer: pip install"):
+            run("bench", "kernel")
 
 
 class TestErrors:

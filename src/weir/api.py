@@ -10,8 +10,7 @@ from weir.errors import QueryError
 from weir.expr import UserFunction
 from weir.local import LocalJoin, read_schema
 from weir.plan import Join, JTree, check, linear, mjoin
-from weir.query import Budget, Query, query, sql_query
-from weir.query.settings import Length, PerStream
+from weir.query import Budget, Length, PerStream, Query, query, sql_query
 
 
 def join(

@@ -64,7 +64,7 @@ def _unit(written: str, text: str) -> int:
     name = _SHORT.get(singular, singular)
     if name in _CALENDAR:
         raise QueryError(
-            f"'{text}' counts {word}, which have no fixed length; use weeks, days or smaller units"
+            f"'{text}' has no fixed length, since months and years vary; use weeks, days or smaller units"
         )
     if name not in _MICROSECONDS:
         raise unknown(

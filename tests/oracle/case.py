@@ -70,6 +70,10 @@ class Case:
             lines += [f"  {row}" for row in one.table.to_pylist()]
         return "\n".join(lines)
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """How Hypothesis shows it."""
+        printer.text(repr(self))
+
 
 def comparable(value: Any) -> Any:
     """A value that equals itself: NaN does not, and -0.0 should differ from 0.0."""

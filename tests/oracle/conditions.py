@@ -113,7 +113,7 @@ def equal_expressions(a: str, b: str, rng: Random) -> Condition:
             Condition(f"{a}.i + 1 = {b}.i"),
             Condition(f"{a}.i * 2 = {b}.i + {b}.i"),
             Condition(f"coalesce({a}.i, 1) = coalesce({b}.i, 2)"),
-            Condition(f"concat({a}.s, {a}.z) = concat({b}.s, {b}.z)"),
+            Condition(f"{a}.s || {a}.z = {b}.s || {b}.z"),
         ]
     )
 
@@ -201,9 +201,13 @@ def filtered(a: str, rng: Random) -> Condition:
 
 def alike(a: str, b: str, rng: Random) -> Condition:
     threshold, op = rng.choice([0.9, 0.35, 0.0, -0.5]), rng.choice([">=", ">"])
-    return Condition(
-        f"cosine({a}.v, {b}.v) {op} {threshold}", lambda r: cosine(r[a]["v"], r[b]["v"]) > threshold, in_sql=False
-    )
+
+
+    def check(r: Mapping[str, Row]) -> bool:
+        found = cosine(r[a]["v"], r[b]["v"])
+        return found > threshold or (op == ">=" and found == threshold)
+
+    return Condition(f"cosine({a}.v, {b}.v) {op} {threshold}", check, in_sql=False)
 
 
 def by_user(a: str, b: str, _: Random) -> Condition:

@@ -62,8 +62,14 @@ def by_duckdb(case: Case, rows: Mapping[str, Iterable[int]]) -> Results:
     """The relational join of some rows, with windows as conditions on their times."""
     for one in case.inputs:
         picks = pa.array(list(rows[one.name]), pa.int64())
-        _DUCKDB.register(one.name, one.table.take(picks).append_column("row", picks))
+        _DUCKDB.register(one.name, _signed(one.table.take(picks)).append_column("row", picks))
     return project(case, _DUCKDB.execute(duckdb_text(case)).fetchall())
+
+
+def _signed(table: pa.Table) -> pa.Table:
+    """Spark has no unsigned numbers; DuckDB would fail where their difference is negative."""
+    fields = [field.with_type(pa.int16()) if field.type == pa.uint8() else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def duckdb_text(case: Case) -> str:

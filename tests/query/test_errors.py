@@ -59,7 +59,7 @@ def test_the_good_query_is_good() -> None:
         ("orders.ts > clicks.ts AND clicks.ts > orders.ts", ["'orders', 'clicks' contradict"]),
         (
             "orders.k = clicks.k AND orders.ts > clicks.ts + INTERVAL 10 MINUTES",
-            ["'orders', 'clicks' contradict", "orders - clicks <= 9 minutes"],
+            ["'orders', 'clicks' contradict", "orders - clicks < 10 minutes"],
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_settings(changes: dict[str, Any], fragments: list[str]) -> None:
         ("sum(orders.i)", ["aggregates", "SUM(orders.i)", "join first"]),
         ("row_number() OVER (ORDER BY orders.i)", ["window functions", "ROW_NUMBER()"]),
         ("orders.k FROM x", ["select list 'orders.k FROM x'", "columns and expressions only"]),
-        ("orders.k,, clicks.i", ["cannot read 'orders.k,, clicks.i'"]),
+        ("orders.k clicks.i", ["cannot read", "orders.k clicks.i", "near '.'", "expected a list"]),
         ("", ["select list ''"]),
         ("orders.i + ", ["orders.i +"]),
     ],

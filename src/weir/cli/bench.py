@@ -1,52 +1,49 @@
-"""`weir bench`: runs a benchmark and shows its rows as a table."""
+"""`weir bench`: runs a benchmark and shows its figures."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from weir.bench.figure import Figure, to_json
 from weir.errors import QueryError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+PEERS = ("duckdb", "polars")
 
 
 def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
-    """Measure the join kernel."""
-    try:
-        # Not at the top: its peers are an extra, and no other command should pay for importing them.
-        from weir.bench.kernel import run
-    except ModuleNotFoundError as error:
-        raise QueryError(f"this benchmark needs {error.name}: pip install 'weir[bench]'") from error
+    """Measure the join kernel beside its peers."""
+    missing = [name for name in PEERS if find_spec(name) is None]
+    if missing:
+        raise QueryError(f"this benchmark needs {' and '.join(missing)}: pip install 'weir[bench]'")
+    # Not at the top: a benchmark may import what no other command should pay for.
+    from weir.bench.kernel import run
+
     report(run(quick), json_file, console)
 
 
-def report(rows: Sequence[DataclassInstance], json_file: Path | None, console: Console) -> None:
-    """Print frozen rows as a table, and write them to a file if one is named."""
-    records = [asdict(row) for row in rows]
-    console.print(_table(records))
+def report(figures: Sequence[Figure], json_file: Path | None, console: Console) -> None:
+    """Print figures as a table, and write them to a file if one is named."""
+    console.print(_table(figures))
     if json_file is not None:
-        json_file.write_text(json.dumps(records, indent=2) + "\n")
+        json_file.write_text(to_json(figures) + "\n")
 
 
-def _table(records: Sequence[dict[str, Any]]) -> Table:
+def _table(figures: Sequence[Figure]) -> Table:
     table = Table()
-    for name, value in records[0].items() if records else ():
-        table.add_column(name.replace("_", " "), justify="left" if isinstance(value, str) else "right")
-    for record in records:
-        table.add_row(*map(_cell, record.values()))
+    for heading in ("figure", "ratio", "quartiles", "aim", "reached", "note"):
+        table.add_column(heading, justify="right" if heading in ("ratio", "quartiles") else "left")
+    for figure in figures:
+        table.add_row(
+            figure.name,
+            f"{figure.ratio:.2f}",
+            f"{figure.low:.2f} – {figure.high:.2f}",
+            f"{figure.wanted} {figure.aim:g}",
+            "yes" if figure.is_reached else "no",
+            figure.note,
+        )
     return table
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return "–" if value is None else str(value)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -15,6 +13,8 @@ from rich.table import Table
 
 import weir
 from weir.demo import EXCHANGES, TRADES, Market
+from weir.local import LocalJoin
+from weir.stats import BatchStats
 
 QUESTION = """nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol
     AND tokyo.price > nyc.price * 1.01
@@ -22,6 +22,10 @@ QUESTION = """nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol
 
 ANSWER = """nyc.symbol AS symbol, nyc.ts AS bought, nyc.price AS nyc, tokyo.price AS tokyo,
     london.price AS london, tokyo.price / nyc.price - 1 AS gain"""
+
+STORY = """Bought in New York and sold in Tokyo for over 1 % more, with London within
+0.25 of Tokyo, all three trades within 5 seconds:
+"""
 
 _SHOWN = 5
 
@@ -45,15 +49,14 @@ class Tally:
     def line(self) -> str:
         """The figures as one line of text."""
         return (
-            f"{self.rows_per_second:>9,.0f} rows in/s  {self.results:>9,} results  "
-            f"{self.state:>7,} rows in state  {self.late:>5,} late"
+            f"{self.rows_per_second:>7,.0f} rows/s {self.results:>8,} results "
+            f"{self.state:>6,} state {self.late:>4,} late"
         )
 
 
 def play(batches: int, seed: int, rows_per_second: int, console: Console) -> None:
     """Join a seeded market and show what comes out."""
-    console.print("Buy in New York; sell at least 1 % dearer in Tokyo, with London within 0.25 of Tokyo,")
-    console.print("all three trades within 5 seconds of each other:\n")
+    console.print(STORY, highlight=False, soft_wrap=True)
     tally = Tally()
     with _display(batches, console) as show:
         for left, tally in _run(Market(seed, rows_per_second), batches):
@@ -61,7 +64,7 @@ def play(batches: int, seed: int, rows_per_second: int, console: Console) -> Non
     _summary(tally, batches, console)
 
 
-def question(**streams: pa.Table | pa.Schema) -> weir.LocalJoin:
+def question(**streams: pa.Table | pa.Schema) -> LocalJoin:
     """The join of the demo over tables or schemas of the three exchanges."""
     return weir.join(on=QUESTION, late="2 seconds", within="5 seconds", select=ANSWER, **streams)
 
@@ -70,39 +73,40 @@ def _run(market: Market, batches: int) -> Iterator[tuple[int, Tally]]:
     query = question(**dict.fromkeys(EXCHANGES, TRADES)).start()
     tally = Tally()
     for number in range(batches):
-        deltas = {exchange: market.batch(exchange, number) for exchange in EXCHANGES}
-        begin = perf_counter()
-        results = query.process(**deltas)
-        tally = _add(tally, results, query.lastProgress, perf_counter() - begin)
+        results = query.process({exchange: market.batch(exchange, number) for exchange in EXCHANGES})
+        if query.stats is not None:
+            tally = _add(tally, results, query.stats)
         yield batches - number - 1, tally
 
 
-def _add(tally: Tally, results: pa.Table, progress: dict[str, Any], seconds: float) -> Tally:
+def _add(tally: Tally, results: pa.Table, stats: BatchStats) -> Tally:
     return Tally(
-        rows=tally.rows + progress["numInputRows"],
-        results=tally.results + results.num_rows,
-        state=progress["numRowsTotal"],
-        late=tally.late + progress["numRowsDroppedByWatermark"],
-        seconds=tally.seconds + seconds,
-        best=_best_of_each_symbol(results if tally.best is None else pa.concat_tables([tally.best, results])),
+        rows=tally.rows + sum(stats.rows_in.values()),
+        results=tally.results + stats.results,
+        state=sum(size.rows for size in stats.state.values()),
+        late=tally.late + sum(stats.late.values()),
+        seconds=tally.seconds + stats.seconds,
+        best=best_of_each_symbol(results if tally.best is None else pa.concat_tables([tally.best, results])),
     )
 
 
-def _best_of_each_symbol(results: pa.Table) -> pa.Table:
+def best_of_each_symbol(results: pa.Table, shown: int = _SHOWN) -> pa.Table:
+    """The best result of each of the best stocks, best first."""
     names = [name for name in results.column_names if name != "symbol"]
-    ordered = results.sort_by([("gain", "descending"), ("symbol", "ascending"), ("bought", "ascending")])
-    firsts = ordered.group_by("symbol", use_threads=False).aggregate([(name, "first") for name in names])
-    return firsts.slice(0, _SHOWN).rename_columns(["symbol", *names])
+    order = [("gain", "descending"), ("symbol", "ascending"), ("bought", "ascending")]
+    groups = results.sort_by(order).group_by("symbol", use_threads=False)
+    firsts = groups.aggregate([(name, "first") for name in names]).rename_columns(["symbol", *names])
+    return firsts.sort_by(order).slice(0, shown)  # groups come in no promised order
 
 
 @contextmanager
 def _display(batches: int, console: Console) -> Iterator[Callable[[int, Tally], None]]:
     if not console.is_terminal:
-        yield lambda left, tally: console.print(f"{left:>3} batches to go {tally.line()}", soft_wrap=True)
+        yield lambda left, tally: console.print(f"batches left {left:>3} {tally.line()}", soft_wrap=True)
         return
     columns = (
-        TextColumn("{task.fields[left]:>3} batches to go"),
-        BarColumn(20),
+        TextColumn("batches left {task.fields[left]:>3}"),
+        BarColumn(8),
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as progress:
@@ -116,6 +120,7 @@ def _summary(tally: Tally, batches: int, console: Console) -> None:
     console.print(
         f"{tally.rows:,} rows in, {tally.results:,} results in {batches} batches and {tally.seconds:.2f} s "
         f"({tally.rows_per_second:,.0f} rows/s); {tally.late:,} late rows dropped, {tally.state:,} in state.",
+        highlight=False,
         soft_wrap=True,
     )
 

@@ -29,12 +29,11 @@ from weir.expr.rules import (
     remainder_type,
     shared,
     sum_type,
-    takes,
     types_of,
     uses_decimals,
 )
 from weir.expr.types import INTERVAL, TIMESTAMP, is_integer, is_number, is_time
-from weir.expr.values import Value, elementwise, null, null_where, raw
+from weir.expr.values import Value, elementwise, null_where, raw
 
 DAY = 86_400_000_000
 
@@ -133,7 +132,9 @@ def _days(value: Value) -> Value:
 
 def multiply(out: pa.DataType, left: Value, right: Value) -> Value:
     """`left * right`."""
-    return decimal_operation(pc.multiply, out, left, right) if is_a.is_decimal(out) else pc.multiply(left, right)
+    return (
+        decimal_operation(pc.multiply, out, left, right) if is_a.is_decimal(out) else pc.multiply(left, right)
+    )
 
 
 def _nonzero(value: Value) -> Value:
@@ -195,7 +196,9 @@ def no_decimals(args: Sequence[Expr]) -> Signature:
 def _shifted(bits: np.ufunc) -> Any:
     def kernel(out: pa.DataType, value: Value, places: Value) -> Value:
         # Java takes the places modulo the width of the number.
-        return elementwise(out, lambda x, n: bits(x, (n & (x.dtype.itemsize * 8 - 1)).astype(x.dtype)), value, places)
+        return elementwise(
+            out, lambda x, n: bits(x, (n & (x.dtype.itemsize * 8 - 1)).astype(x.dtype)), value, places
+        )
 
     return kernel
 

@@ -13,7 +13,18 @@ from pyarrow import types as is_a
 from weir.errors import QueryError
 from weir.expr.comparison import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.rules import BOOLEAN, DOUBLE, INT, Function, Signature, counted, plain, refuse, types_of, wrong_comparison
+from weir.expr.rules import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    Function,
+    Signature,
+    counted,
+    plain,
+    refuse,
+    types_of,
+    wrong_comparison,
+)
 from weir.expr.types import common_type, is_array, is_float, is_integer
 from weir.expr.values import Value, array, as_array, keep_nulls, raw
 
@@ -55,7 +66,11 @@ def item(lists: Value, index: Value) -> Value:
 
 def element_at(lists: Value, index: Value) -> Value:
     """The item counted from 1, or from the end if negative; NULL outside of the array."""
-    return _item(lists, index, lambda position, lengths: np.where(position > 0, position - 1, _from_end(position, lengths)))
+    return _item(
+        lists,
+        index,
+        lambda position, lengths: np.where(position > 0, position - 1, _from_end(position, lengths)),
+    )
 
 
 def _from_end(position: Any, lengths: Any) -> Any:
@@ -119,7 +134,9 @@ def field_rule(args: Sequence[Expr]) -> Signature:
 def field(struct: Value, name: Value) -> Value:
     """A field of a struct; NULL where the struct is."""
     wanted = name.as_py().lower()
-    return pc.struct_field(struct, next(i for i, field in enumerate(struct.type) if field.name.lower() == wanted))
+    return pc.struct_field(
+        struct, next(i for i, field in enumerate(struct.type) if field.name.lower() == wanted)
+    )
 
 
 def cosine_rule(args: Sequence[Expr]) -> Signature:
@@ -134,7 +151,7 @@ def cosine_rule(args: Sequence[Expr]) -> Signature:
 
 
 def cosine(left: Value, right: Value) -> Value:
-    """The cosine of the angle of two vectors; NULL if their lengths differ, an item is NULL, or one is zero."""
+    """The cosine of two vectors; NULL if lengths differ, an item is NULL or no number, or one is zero."""
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         return cosine(as_array(left, 1), as_array(right, 1))[0]
     rows = len(left) if isinstance(left, pa.Array) else len(right)
@@ -142,9 +159,12 @@ def cosine(left: Value, right: Value) -> Value:
     (one, one_size), (other, other_size) = _vectors(left), _vectors(right)
     width = min(one.shape[1], other.shape[1])
     one, other = one[:, :width], other[:, :width]
-    dot, squares = np.einsum("ij,ij->i", one, other), [np.einsum("ij,ij->i", side, side) for side in (one, other)]
+    dot, squares = (
+        np.einsum("ij,ij->i", one, other),
+        [np.einsum("ij,ij->i", side, side) for side in (one, other)],
+    )
     norm = np.sqrt(squares[0]) * np.sqrt(squares[1])
-    valid = (one_size == other_size) & (one_size >= 0) & (norm != 0)
+    valid = (one_size == other_size) & (one_size >= 0) & (norm > 0) & np.isfinite(norm)
     return array(np.divide(dot, norm, where=valid, out=np.zeros(rows)), DOUBLE, valid)
 
 
@@ -163,7 +183,11 @@ def _vectors(lists: pa.Array) -> tuple[Any, Any]:
 
 
 def _whole_sizes(lists: pa.Array, lengths: Any, items: pa.Array) -> Any:
-    sizes = np.where(pc.is_valid(lists).to_numpy(zero_copy_only=False), lengths, -1) if lists.null_count else lengths
+    sizes = (
+        np.where(pc.is_valid(lists).to_numpy(zero_copy_only=False), lengths, -1)
+        if lists.null_count
+        else lengths
+    )
     if not items.null_count:
         return sizes
     broken = _any_per_row(pc.is_null(pc.list_flatten(lists)), pc.list_parent_indices(lists), len(lists))

@@ -42,11 +42,11 @@ def bind(node: exp.Expression, scope: Scope) -> Expr:
     raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
 
 
-def _other_function(node: exp.Expression, scope: Scope) -> Expr:
+def _other_function(node: Any, scope: Scope) -> Expr:
     # Someone else's parser made a node of its own of the function; its text has the name that Spark knows.
     again = reparse(node)
     if type(again) is type(node):
-        return _named(node.sql_name(), [arg for arg in node.iter_expressions()], scope)
+        return _named(node.sql_name(), list(node.iter_expressions()), scope)
     return bind(again, scope)
 
 
@@ -62,11 +62,11 @@ def _named(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     return special(bound) if special is not None else call(name, bound)
 
 
-def _anonymous(node: exp.Expression, scope: Scope) -> Expr:
+def _anonymous(node: Any, scope: Scope) -> Expr:
     return _named(node.name, node.expressions, scope)
 
 
-def _column(node: exp.Expression, scope: Scope) -> Expr:
+def _column(node: Any, scope: Scope) -> Expr:
     if isinstance(node.this, exp.Star):
         raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
     names = [part.name for part in node.parts]
@@ -83,11 +83,11 @@ def _is_struct(name: str, scope: Scope) -> bool:
     return any(field.name.lower() == name.lower() for schema in scope.schemas.values() for field in schema)
 
 
-def _dot(node: exp.Expression, scope: Scope) -> Expr:
+def _dot(node: Any, scope: Scope) -> Expr:
     return call(".", [bind(node.this, scope), Literal(node.expression.name, pa.string())])
 
 
-def _literal(node: exp.Expression, scope: Scope) -> Expr:
+def _literal(node: Any, scope: Scope) -> Expr:
     if node.is_string:
         return Literal(node.this, pa.string())
     text = node.this
@@ -100,16 +100,18 @@ def _literal(node: exp.Expression, scope: Scope) -> Expr:
     return Literal(number, decimal(max(len(number.as_tuple().digits), scale, 1), scale))
 
 
-def _cast(node: exp.Expression, scope: Scope) -> Expr:
+def _cast(node: Any, scope: Scope) -> Expr:
     value = bind(node.this, scope)
-    made = cast(value, parse_type(node.to.sql(dialect="spark")))
+    made = cast(
+        value, parse_type(node.to.sql(dialect="spark")), "try_cast" if node.args.get("safe") else "cast"
+    )
     written = isinstance(value, Literal) and isinstance(value.value, str) and type(node) is exp.Cast
     if written and isinstance(made, Literal) and made.value is None:
         raise QueryError(f"{node.this.sql(dialect='spark')} is not a {node.to.sql(dialect='spark')}")
     return made
 
 
-def _negative(node: exp.Expression, scope: Scope) -> Expr:
+def _negative(node: Any, scope: Scope) -> Expr:
     inner = node.this
     # The smallest whole numbers exist only with their sign.
     if isinstance(inner, exp.Literal) and not inner.is_string:
@@ -117,32 +119,32 @@ def _negative(node: exp.Expression, scope: Scope) -> Expr:
     return call("negative", [bind(inner, scope)])
 
 
-def _between(node: exp.Expression, scope: Scope) -> Expr:
+def _between(node: Any, scope: Scope) -> Expr:
     value, low, high = (bind(node.args[name], scope) for name in ("this", "low", "high"))
     return call("and", [call(">=", [value, low]), call("<=", [value, high])])
 
 
-def _in(node: exp.Expression, scope: Scope) -> Expr:
+def _in(node: Any, scope: Scope) -> Expr:
     if not node.expressions:
         raise QueryError(f"IN takes a list of values here: {node.sql(dialect='spark')}")
     return call("in", [bind(item, scope) for item in (node.this, *node.expressions)])
 
 
-def _is(node: exp.Expression, scope: Scope) -> Expr:
+def _is(node: Any, scope: Scope) -> Expr:
     value = bind(node.this, scope)
     if isinstance(node.expression, exp.Null):
         return call("is null", [value])
     return call("<=>", [value, bind(node.expression, scope)])
 
 
-def _not(node: exp.Expression, scope: Scope) -> Expr:
+def _not(node: Any, scope: Scope) -> Expr:
     inner = node.this
     if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
         return call("is not null", [bind(inner.this, scope)])
     return call("not", [bind(inner, scope)])
 
 
-def _like(node: exp.Expression, scope: Scope) -> Expr:
+def _like(node: Any, scope: Scope) -> Expr:
     escape = [bind(node.expression, scope)] if isinstance(node, exp.Escape) else []
     like = node.this if escape else node
     if isinstance(like.expression, (exp.Any, exp.All)):
@@ -154,7 +156,7 @@ def _like(node: exp.Expression, scope: Scope) -> Expr:
     return call("not", [answer]) if like.args.get("negate") else answer
 
 
-def _case(node: exp.Expression, scope: Scope) -> Expr:
+def _case(node: Any, scope: Scope) -> Expr:
     subject = node.this and bind(node.this, scope)
     args: list[Expr] = []
     for branch in node.args["ifs"]:
@@ -164,37 +166,41 @@ def _case(node: exp.Expression, scope: Scope) -> Expr:
     return call("case", [*args, bind(default, scope) if default else NULL])
 
 
-def _if(node: exp.Expression, scope: Scope) -> Expr:
+def _if(node: Any, scope: Scope) -> Expr:
     otherwise = node.args.get("false")
-    values = [bind(node.this, scope), bind(node.args["true"], scope), bind(otherwise, scope) if otherwise else NULL]
+    values = [
+        bind(node.this, scope),
+        bind(node.args["true"], scope),
+        bind(otherwise, scope) if otherwise else NULL,
+    ]
     return call("if", values)
 
 
-def _bracket(node: exp.Expression, scope: Scope) -> Expr:
+def _bracket(node: Any, scope: Scope) -> Expr:
     value, index = bind(node.this, scope), bind(node.expressions[0], scope)
     return call("element_at" if node.args.get("offset") == 1 else "get", [value, index])
 
 
-def _trim(node: exp.Expression, scope: Scope) -> Expr:
+def _trim(node: Any, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
     parts = [node.this, *filter(None, [node.expression])]
     return call(name, [bind(part, scope) for part in parts])
 
 
-def _extract(node: exp.Expression, scope: Scope) -> Expr:
+def _extract(node: Any, scope: Scope) -> Expr:
     part = node.this.name.lower()
     name = {"dow": "dayofweek", "doy": "dayofyear", "dayofweek_iso": "weekday"}.get(part, part.rstrip("s"))
     return call(name, [bind(node.expression, scope)])
 
 
-def _position(node: exp.Expression, scope: Scope) -> Expr:
+def _position(node: Any, scope: Scope) -> Expr:
     if node.args.get("position"):
         raise QueryError(f"takes no start position here: {node.sql(dialect='spark')}")
     return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)])
 
 
 def _arguments(name: str, *order: str) -> Callable[[Any, Scope], Expr]:
-    def handler(node: exp.Expression, scope: Scope) -> Expr:
+    def handler(node: Any, scope: Scope) -> Expr:
         return call(name, [bind(node.args[part], scope) for part in order if node.args.get(part)])
 
     return handler

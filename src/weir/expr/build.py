@@ -43,16 +43,18 @@ NOT_KNOWN = "; a function of your own can be passed as functions={'name': weir.u
 def _located(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
     where = show(Call(canonical(name), tuple(args), pa.null()))
     text = str(error)
-    return QueryError(f"{text} in {where}" if text.startswith("wrong types") else f"'{name}' {text}, in {where}")
+    if text.startswith("wrong types"):
+        return QueryError(f"{text} in {where}; cast one side, e.g. cast(x AS {spark_name(args[0].type)})")
+    return QueryError(f"'{name}' {text}, in {where}")
 
 
-def cast(expr: Expr, type: pa.DataType) -> Expr:
-    """The expression in another type; itself if it has that type already."""
+def cast(expr: Expr, type: pa.DataType, name: str = "cast") -> Expr:
+    """The expression in another type, by `cast` or `try_cast`; itself if it has that type already."""
     if expr.type == type:
         return expr
     if not can_cast(expr.type, type):
         raise QueryError(f"cannot cast {show(expr)} from {spark_name(expr.type)} to {spark_name(type)}")
-    return fold(Call("cast", (expr,), type))
+    return fold(Call(name, (expr,), type))
 
 
 def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
@@ -80,4 +82,8 @@ def _python(value: Any) -> Any:
     if not value.is_valid:
         return None
     type = value.type
-    return value.value if is_a.is_date(type) or is_a.is_timestamp(type) or is_a.is_duration(type) else value.as_py()
+    return (
+        value.value
+        if is_a.is_date(type) or is_a.is_timestamp(type) or is_a.is_duration(type)
+        else value.as_py()
+    )

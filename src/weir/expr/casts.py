@@ -9,8 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as is_a
 
-from weir.expr.decimals import fit, from_float
-from weir.expr.parsing import parse_boolean, parse_date, parse_decimal, parse_float, parse_integer, parse_timestamp
+from weir.expr.decimals import fit, from_float, to_float
+from weir.expr.parsing import (
+    parse_boolean,
+    parse_date,
+    parse_decimal,
+    parse_float,
+    parse_integer,
+    parse_timestamp,
+)
 from weir.expr.types import INTEGER_DIGITS, INTERVAL, TIMESTAMP, is_float, is_integer, is_number, is_time
 from weir.expr.values import Value, elementwise, null, null_where
 
@@ -27,15 +34,18 @@ def can_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
     if is_a.is_string(wanted):
         return not is_float(given) and not is_a.is_nested(given) and given != INTERVAL
     if is_number(given) or given == pa.bool_():
-        return is_number(wanted) or wanted == pa.bool_() or wanted == TIMESTAMP and not is_a.is_decimal(given)
+        return (
+            is_number(wanted) or wanted == pa.bool_() or (wanted == TIMESTAMP and not is_a.is_decimal(given))
+        )
     if is_a.is_timestamp(given):
-        return is_time(wanted) or is_number(wanted) and not is_a.is_decimal(wanted)
-    return is_time(given) and is_time(wanted) or _same_items(given, wanted)
+        return is_time(wanted) or (is_number(wanted) and not is_a.is_decimal(wanted))
+    return (is_time(given) and is_time(wanted)) or _same_items(given, wanted)
 
 
 def _same_items(given: pa.DataType, wanted: pa.DataType) -> bool:
-    lists = is_a.is_fixed_size_list(given) and is_a.is_list(wanted)
-    return lists and given.value_type == wanted.value_type
+    if not is_a.is_fixed_size_list(given) or not is_a.is_list(wanted):
+        return False
+    return bool(given.value_type == wanted.value_type)
 
 
 def cast(out: pa.DataType, value: Value) -> Value:
@@ -43,7 +53,7 @@ def cast(out: pa.DataType, value: Value) -> Value:
     given = value.type
     if given == out:
         return value
-    if is_a.is_null(given) or isinstance(value, pa.Scalar) and not value.is_valid:
+    if is_a.is_null(given) or (isinstance(value, pa.Scalar) and not value.is_valid):
         return null(out) if isinstance(value, pa.Scalar) else pa.nulls(len(value), out)
     if is_a.is_string(given):
         return _from_text(value, out)
@@ -52,6 +62,20 @@ def cast(out: pa.DataType, value: Value) -> Value:
     if is_time(given) or is_time(out):
         return _with_time(value, out)
     return _between_numbers(value, out)
+
+
+def try_cast(out: pa.DataType, value: Value) -> Value:
+    """As `cast`, but NULL for a whole number that would wrap, stop at an end or lose its fraction."""
+    if not is_integer(out) or value.type == pa.bool_():
+        return cast(out, value)
+    if is_a.is_string(value.type):
+        return cast(out, null_where(pc.match_substring(value, "."), value))
+    wide = cast(pa.int64(), value)
+    if is_float(value.type):
+        wide = null_where(pc.invert(pc.less(pc.abs(value), pa.scalar(2.0**63, value.type))), wide)
+    limits = np.iinfo(out.to_pandas_dtype())
+    outside = pc.or_(pc.greater(wide, int(limits.max)), pc.less(wide, int(limits.min)))
+    return pc.cast(null_where(outside, wide), out)
 
 
 def _from_text(value: Value, out: pa.DataType) -> Value:
@@ -98,8 +122,12 @@ def _between_numbers(value: Value, out: pa.DataType) -> Value:
     if is_a.is_decimal(given) and is_integer(out):
         whole = pc.round(value, ndigits=0, round_mode="towards_zero")
         limit = pa.scalar(2**63 - 1, pa.decimal128(38, 0))
-        whole = null_where(pc.greater(pc.abs(pc.cast(whole, pa.decimal256(76, 10), safe=False)), limit), whole)
+        whole = null_where(
+            pc.greater(pc.abs(pc.cast(whole, pa.decimal256(76, 10), safe=False)), limit), whole
+        )
         return pc.cast(pc.cast(whole, pa.int64(), safe=False), out, safe=False)
+    if is_a.is_decimal(given) and is_float(out):
+        return to_float(value, out)
     return pc.cast(value, out, safe=False)
 
 
@@ -142,10 +170,11 @@ def _with_time(value: Value, out: pa.DataType) -> Value:
 def _from_seconds(value: Value, out: pa.DataType) -> Value:
     if is_float(out):
         return elementwise(out, lambda micros: micros / SECOND, value)
-    return elementwise(out, lambda micros: np.floor_divide(micros, SECOND).astype(out.to_pandas_dtype()), value)
+    return elementwise(
+        out, lambda micros: np.floor_divide(micros, SECOND).astype(out.to_pandas_dtype()), value
+    )
 
 
 def _micros(seconds: Any) -> tuple[Any, Any]:
     valid = np.isfinite(seconds)
     return _java_integer(np.where(valid, seconds, 0.0).astype(np.float64) * SECOND, pa.int64()), valid
-

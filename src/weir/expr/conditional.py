@@ -27,10 +27,9 @@ from weir.expr.rules import (
     refuse,
     shared,
     takes,
-    types_of,
 )
 from weir.expr.types import is_float
-from weir.expr.values import Value, null, null_where
+from weir.expr.values import Value, null_where
 
 
 def choice_rule(args: Sequence[Expr]) -> Signature:

@@ -28,7 +28,11 @@ def _naive(value: Value) -> Value:
     # Without a zone Arrow need not look anything up, and UTC has nothing to look up.
     if not is_a.is_timestamp(value.type) or not value.type.tz:
         return value
-    return pc.cast(pc.cast(value, BIGINT), pa.timestamp("us")) if isinstance(value, pa.Scalar) else value.view("timestamp[us]")
+    return (
+        pc.cast(pc.cast(value, BIGINT), pa.timestamp("us"))
+        if isinstance(value, pa.Scalar)
+        else value.view("timestamp[us]")
+    )
 
 
 def _part(kernel: Callable[..., Any], type: pa.DataType, **options: Any) -> Function:
@@ -50,7 +54,11 @@ def trunc_rule(args: Sequence[Expr]) -> Signature:
     """A constant unit and a timestamp."""
     counted(args, 2)
     unit, time = args
-    if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not (is_time(time.type) or time.type == STRING):
+    if (
+        not isinstance(unit, Literal)
+        or not isinstance(unit.value, str)
+        or not (is_time(time.type) or time.type == STRING)
+    ):
         raise refuse(args, "a constant unit and a timestamp")
     if unit.value.lower() not in UNITS:
         raise unknown("unit", unit.value, UNITS)
@@ -93,6 +101,7 @@ def _add_months(days: Any, months: Any) -> Any:
 
 def last_day(out: pa.DataType, date: Value) -> Value:
     """The last day of the month."""
+
     def last(days: Any) -> Any:
         return ((days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]")).astype(np.int64) - 1
 
@@ -111,6 +120,10 @@ def _unscaled(size: int) -> Function:
         return elementwise(out, lambda micros: np.floor_divide(micros, size), value)
 
     return Function(takes(BIGINT, TIMESTAMP), run)
+
+
+def _cut_seconds(micros: Any) -> Any:
+    return (micros - np.fmod(micros, SECOND)) // SECOND
 
 
 def _to(type: pa.DataType) -> Function:
@@ -137,19 +150,29 @@ FUNCTIONS: dict[str, Function] = {
     "trunc": Function(date_trunc_rule, trunc),
     "to_date": _to(DATE),
     "to_timestamp": _to(TIMESTAMP),
-    "datediff": Function(takes(INT, DATE, DATE), lambda out, end, start: elementwise(out, np.subtract, end, start)),
-    "date_add": Function(takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.add, date, days)),
-    "date_sub": Function(takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.subtract, date, days)),
+    "datediff": Function(
+        takes(INT, DATE, DATE), lambda out, end, start: elementwise(out, np.subtract, end, start)
+    ),
+    "date_add": Function(
+        takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.add, date, days)
+    ),
+    "date_sub": Function(
+        takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.subtract, date, days)
+    ),
     "add_months": Function(takes(DATE, DATE, INT), add_months),
     "last_day": Function(takes(DATE, DATE), last_day),
     "unix_date": Function(takes(INT, DATE), lambda out, date: elementwise(out, np.positive, date)),
     "date_from_unix_date": Function(takes(DATE, INT), lambda out, days: elementwise(out, np.positive, days)),
-    "unix_timestamp": _unscaled(SECOND),
+    # The one way to seconds that cuts off towards 1970 instead of rounding down.
+    "unix_timestamp": Function(
+        takes(BIGINT, TIMESTAMP), lambda out, value: elementwise(out, _cut_seconds, value)
+    ),
+    "unix_seconds": _unscaled(SECOND),
     "unix_millis": _unscaled(1000),
     "unix_micros": _unscaled(1),
     "timestamp_seconds": _scaled(SECOND),
     "timestamp_millis": _scaled(1000),
     "timestamp_micros": _scaled(1),
 }
-ALIASES = {"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add", "unix_seconds": "unix_timestamp",
+ALIASES = {"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add",
            "to_unix_timestamp": "unix_timestamp", "week": "weekofyear"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Decimal arithmetic with Spark's precision: computed wider where it must be, rounded half up, NULL if too large."""
+"""Decimal arithmetic with Spark's precision: rounded half up, NULL if the result is too large."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr.values import Value, null, null_where
+from weir.expr.values import Value, array, keep_nulls, null, null_where
 
 
 def fit(value: Value, out: pa.DataType) -> Value:
@@ -16,8 +16,9 @@ def fit(value: Value, out: pa.DataType) -> Value:
     if value.type == out:
         return value
     # One more digit, since rounding may carry into a new one; twice the width, since rescaling may need it.
-    wide = pc.cast(value, pa.decimal256(min(76, value.type.precision + max(0, out.scale - value.type.scale) + 1),
-                                        max(out.scale, value.type.scale)))  # fmt: skip
+    scale = max(out.scale, value.type.scale)
+    digits = value.type.precision + scale - value.type.scale + 1
+    wide = pc.cast(value, pa.decimal256(min(76, digits), scale))
     if value.type.scale > out.scale:
         wide = pc.round(wide, ndigits=out.scale, round_mode="half_towards_infinity")
     whole = out.precision - out.scale
@@ -40,7 +41,7 @@ def _wide(value: Value) -> Value:
 
 def decimal_quotient(out: pa.DataType, left: Value, right: Value) -> Value:
     """A quotient in `out`; the divisor is not zero."""
-    # Arrow's quotient has scale s1 + p2 - s2 + 1 and is cut off: ask for one digit more than is kept, then round.
+    # Arrow's quotient has scale s1 + p2 - s2 + 1 and is cut off: ask for one more digit, then round.
     more = max(0, out.scale + 1 - (left.type.scale + right.type.precision - right.type.scale + 1))
     scaled = pc.cast(left, pa.decimal256(left.type.precision + more, left.type.scale + more))
     return fit(pc.divide(scaled, _wide(right)), out)
@@ -63,7 +64,7 @@ def decimal_remainder(out: pa.DataType, left: Value, right: Value) -> Value:
 
 
 def from_float(value: Value, out: pa.DataType) -> Value:
-    """A float as a decimal, by way of its shortest text as in Spark; NULL for NaN, infinity and numbers too large."""
+    """A float as a decimal, by its shortest text as in Spark; NULL for NaN, infinity and the too large."""
     limit = 10.0 ** (out.precision - out.scale)
     number = pc.cast(value, pa.float64())
     large = pc.or_kleene(pc.invert(pc.is_finite(number)), pc.greater_equal(pc.abs(number), limit))
@@ -79,7 +80,16 @@ def from_float(value: Value, out: pa.DataType) -> Value:
     return pc.coalesce(exact, fit(pc.cast(number, pa.decimal256(76, 36)), out))
 
 
-def unscaled(value: pa.Array) -> Any:
-    """The low 64 bits of each decimal: the whole number behind it, if it has at most 18 digits."""
-    words = np.frombuffer(value.buffers()[1], np.int64, 2 * len(value), 16 * value.offset)
-    return words[::2]
+def to_float(value: Value, out: pa.DataType) -> Value:
+    """A decimal as the nearest float, which Arrow's own cast misses by a bit."""
+    if isinstance(value, pa.Scalar):
+        return to_float(pa.repeat(value, 1), out)[0]
+    whole = _unscaled(value)
+    if value.type.precision > 18 or np.abs(whole).max(initial=0) > 2**53:
+        return pc.cast(pc.cast(value, pa.string()), out)
+    return keep_nulls(array(whole / 10.0**value.type.scale, out), value)
+
+
+def _unscaled(value: pa.Array) -> Any:
+    # The low 64 bits of each: the whole number behind the decimal, if it has at most 18 digits.
+    return np.frombuffer(value.buffers()[1], np.int64, 2 * len(value), 16 * value.offset)[::2]

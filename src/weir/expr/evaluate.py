@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weir.errors import QueryError
-from weir.expr.casts import cast
+from weir.expr.casts import cast, try_cast
 from weir.expr.functions import FUNCTIONS
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
 from weir.expr.scope import UserFunction
 from weir.expr.values import Value, as_array
 
+CASTS = {"cast": cast, "try_cast": try_cast}
 Columns = Callable[[Column], pa.Array]
 
 
@@ -44,9 +44,20 @@ def holds(expr: Expr, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
     answer = evaluate(expr, columns, rows)
     if isinstance(answer, pa.Scalar):
         return np.full(rows, answer.as_py() is True)
-    if answer.null_count:
-        answer = pc.fill_null(answer, False)
-    return answer.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return _true_bits(answer)
+
+
+def _true_bits(answer: pa.Array) -> npt.NDArray[np.bool_]:
+    # Several times faster than Arrow's own way from bits to bytes.
+    validity, values = (
+        None if buffer is None else np.frombuffer(buffer, np.uint8) for buffer in answer.buffers()
+    )
+    if values is None:
+        return np.zeros(len(answer), np.bool_)
+    used = slice(answer.offset // 8, (answer.offset + len(answer) + 7) // 8)
+    bits = values[used] if validity is None else values[used] & validity[used]
+    skip = answer.offset % 8
+    return np.unpackbits(bits, count=skip + len(answer), bitorder="little")[skip:].view(np.bool_)
 
 
 def _value(expr: Expr, fetch: Columns, rows: int) -> Value:
@@ -57,8 +68,8 @@ def _value(expr: Expr, fetch: Columns, rows: int) -> Value:
     if expr.function == "udf":
         return _call_user(expr, fetch, rows)
     values = [_value(arg, fetch, rows) for arg in expr.args]
-    if expr.function == "cast":
-        return cast(expr.type, values[0])
+    if expr.function in CASTS:
+        return CASTS[expr.function](expr.type, values[0])
     return FUNCTIONS[expr.function].run(expr.type, *values)
 
 

@@ -1,4 +1,4 @@
-"""The function table: every operator and function an expression may use, with its type rule and its kernel."""
+"""The function table: every operator and function with its type rule and its kernel."""
 
 from __future__ import annotations
 

@@ -16,12 +16,16 @@ def interval_literal(node: Any) -> Literal:
     """The constant of `INTERVAL 5 MINUTES`, `INTERVAL '1 hour 30 minutes'` or `INTERVAL -'5' SECOND`."""
     amount, unit = node.this, node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
-        raise QueryError(f"write the interval with its units, e.g. INTERVAL '1 day 2 hours', not {node.sql('spark')}")
+        raise QueryError(
+            f"write the interval with its units, e.g. INTERVAL '1 day 2 hours', not {node.sql('spark')}"
+        )
     sign = 1
     while isinstance(amount, (exp.Neg, exp.Paren)):
         sign, amount = (-sign if isinstance(amount, exp.Neg) else sign), amount.this
     if not isinstance(amount, exp.Literal):
-        raise QueryError(f"an interval takes a constant, not {node.sql('spark')}; multiply: x * INTERVAL 1 SECOND")
+        raise QueryError(
+            f"an interval takes a constant, not {node.sql('spark')}; multiply: x * INTERVAL 1 SECOND"
+        )
     return Literal(sign * _microseconds(amount.this.strip(), unit.name if unit else ""), INTERVAL)
 
 

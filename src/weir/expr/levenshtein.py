@@ -53,7 +53,9 @@ def _next_row(above: Any, character: Any, other: Any) -> Any:
 def _characters(text: pa.Array) -> tuple[Any, Any]:
     text = pc.fill_null(text, "")
     lengths = pc.utf8_length(text).to_numpy()
-    joined = "".join(text.to_pylist())
+    _, offsets, data = text.buffers()
+    ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    joined = data.slice(ends[0], ends[-1] - ends[0]).to_pybytes().decode() if data else ""
     codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
     table = np.zeros((len(text), int(lengths.max(initial=0))), np.uint32)
     table[np.arange(table.shape[1]) < lengths[:, None]] = codes

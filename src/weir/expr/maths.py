@@ -89,7 +89,9 @@ def round_rule(args: Sequence[Expr]) -> Signature:
     """A number and, if wanted, a constant number of digits."""
     counted(args, 1, 2)
     numbers(args[:1])
-    digits = args[1].value if len(args) == 2 and isinstance(args[1], Literal) else 0 if len(args) == 1 else None
+    digits = (
+        args[1].value if len(args) == 2 and isinstance(args[1], Literal) else 0 if len(args) == 1 else None
+    )
     if not isinstance(digits, int):
         raise refuse(args, "a number and a constant number of digits")
     return types_of(args), _rounded(args[0].type, digits)
@@ -111,17 +113,19 @@ def round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) -
     if is_float(out):
         return elementwise(out, lambda numbers: _round_float(numbers, places), value)
     if is_integer(out):
-        return value if places >= 0 else elementwise(out, lambda numbers: _round_integer(numbers, places), value)
+        return (
+            value if places >= 0 else elementwise(out, lambda numbers: _round_integer(numbers, places), value)
+        )
     wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
     return fit(pc.round(wide, ndigits=places, round_mode="half_towards_infinity"), out)
 
 
 def _round_float(numbers: Any, places: int) -> Any:
-    # Spark rounds the decimal text of a float, so a tie is a tie of the text: 2.675 is one, though it lies below.
-    size, scale = np.abs(numbers), 10.0 ** abs(places)
+    # Spark rounds the decimal text of a double, so 2.675 is a tie, though it lies below one.
+    size, scale = np.abs(numbers.astype(np.float64)), 10.0 ** abs(places)
     steps = np.floor(size * scale if places >= 0 else size / scale)
     tie = (steps * 10 + 5) / (scale * 10) if places >= 0 else (steps + 0.5) * scale
-    steps += size >= tie.astype(numbers.dtype)
+    steps += size >= tie
     rounded = np.copysign(steps / scale if places >= 0 else steps * scale, numbers)
     whole = ~(size * scale < 2.0**52) if places >= 0 else ~np.isfinite(size)
     return np.where(whole, numbers, rounded + 0.0)
@@ -166,7 +170,8 @@ FUNCTIONS: dict[str, Function] = {
     "asin": plain(doubles(1), pc.asin),
     "acos": plain(doubles(1), pc.acos),
     "atan": plain(doubles(1), pc.atan),
-    "atan2": plain(doubles(2), pc.atan2),
+    # Spark knows no negative zero here.
+    "atan2": plain(doubles(2), lambda y, x: pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0))),
     "sinh": _numpy(np.sinh),
     "cosh": _numpy(np.cosh),
     "tanh": _numpy(np.tanh),
@@ -187,5 +192,3 @@ ALIASES = {"power": "pow", "ceiling": "ceil", "signum": "sign"}
 
 def _ones(numbers: Any) -> Any:
     return np.bitwise_count(numbers.view(np.uint64)).astype(np.int32)
-
-

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -24,7 +26,7 @@ def parse(text: str, scope: Scope) -> Expr:
     if not text.strip():
         raise QueryError("an expression is empty")
     try:
-        node = sqlglot.parse_one(text, dialect=SparkText)
+        node: Any = sqlglot.parse_one(text, dialect=SparkText)
     except SqlglotError as error:
         raise QueryError(f"cannot read {text!r}: {_reason(error)}") from None
     if isinstance(node, (exp.Query, exp.Block)):

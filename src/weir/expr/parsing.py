@@ -1,4 +1,4 @@
-"""Text read as numbers, booleans, dates and timestamps, by Spark's rules; what is none of them becomes NULL."""
+"""Text read as numbers, booleans, dates and timestamps, by Spark's rules; what is none becomes NULL."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr.decimals import fit
+from weir.expr.decimals import fit, from_float
 from weir.expr.values import array, null, null_where
 
 _SPACE = "".join(map(chr, range(33)))
-_INTEGER = r"^[+-]?[0-9]{1,37}(\.[0-9]*)?$"
+_INTEGER = r"^[+-]?([0-9]{1,37}(\.[0-9]*)?|\.[0-9]*)$"
+_EXPONENT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
 _DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,37}|\.[0-9]{1,37})$"
 _NAMED = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf,
           "infinity": np.inf, "+infinity": np.inf, "-infinity": -np.inf}  # fmt: skip
 _TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
-_DATE = r"^(?P<y>[0-9]{4,7})(-(?P<m>[0-9]{1,2})(-(?P<d>[0-9]{1,2})([ T].*)?)?)?$"
+_DATE = r"^(?P<y>[0-9]{4,7})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
 _TIMESTAMP = (
-    r"^(?P<y>[0-9]{4,6})(-(?P<m>[0-9]{1,2})(-(?P<d>[0-9]{1,2})"
-    r"([ T](?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})(:(?P<S>[0-9]{1,2})(\.(?P<f>[0-9]{0,9}))?)?"
+    r"^(?P<y>[0-9]{4,6})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})"
+    r"(?:[ T](?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})(?::(?P<S>[0-9]{1,2})(?:\.(?P<f>[0-9]{0,9}))?)?"
     r" ?(?P<z>Z|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2})?)?)?)?$"
 )
 DAY = 86_400_000_000
@@ -37,7 +38,8 @@ def _matching(text: pa.Array, pattern: str) -> pa.Array:
 
 def parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Whole numbers; a fraction is cut off, a number out of range is NULL."""
-    digits = pc.replace_substring_regex(_matching(_trimmed(text), _INTEGER), r"\..*$", "")
+    whole = pc.replace_substring_regex(_matching(_trimmed(text), _INTEGER), r"\..*$", "")
+    digits = pc.replace_substring_regex(whole, r"^([+-]?)$", r"\10")
     wide = pc.cast(pc.utf8_ltrim(digits, characters="+"), pa.decimal128(38, 0))
     limits = np.iinfo(out.to_pandas_dtype())
     outside = pc.or_(pc.greater(wide, _whole(limits.max)), pc.less(wide, _whole(limits.min)))
@@ -64,7 +66,10 @@ def parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
     trimmed = _trimmed(text)
     digits = pc.utf8_ltrim(_matching(trimmed, _DECIMAL), characters="+")
     exact = fit(pc.cast(digits, pa.decimal256(76, 37)), out)
-    return exact
+    with_exponent = _matching(trimmed, _EXPONENT)
+    if with_exponent.null_count == len(text):
+        return exact
+    return pc.coalesce(exact, from_float(parse_float(with_exponent, pa.float64()), out))
 
 
 def parse_boolean(text: pa.Array) -> pa.Array:

@@ -34,7 +34,7 @@ Rule = Callable[[Sequence[Expr]], Signature]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One line of the function table: how a call is typed, and how it runs (result type first, then values)."""
+    """One line of the function table: how a call is typed, and how it runs (on result type and values)."""
 
     rule: Rule
     run: Callable[..., Value]
@@ -66,7 +66,7 @@ def counted(args: Sequence[Expr], least: int, most: int | None = None) -> None:
 
 def can_pass(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether Spark would cast an argument silently, and nobody would be surprised."""
-    if given == wanted or is_a.is_null(given) or is_time(given) and is_time(wanted):
+    if given == wanted or is_a.is_null(given) or (is_time(given) and is_time(wanted)):
         return True
     if is_a.is_string(given):
         return is_time(wanted)
@@ -112,7 +112,7 @@ def compared_type(args: Sequence[Expr]) -> pa.DataType | None:
 def wrong_comparison(args: Sequence[Expr]) -> QueryError:
     """The error for values that have no common type to be compared in."""
     names = " and ".join(dict.fromkeys(map(spark_name, types_of(args))))
-    return QueryError(f"wrong types compared: {names}; cast one side, e.g. cast(x AS {spark_name(args[0].type)})")
+    return QueryError(f"wrong types compared: {names}")
 
 
 def has_order(type: pa.DataType) -> bool:

@@ -59,7 +59,9 @@ class Scope:
         if found:
             options = " or ".join(f"'{match}'" for match in found)
             raise QueryError(f"column '{column}' is ambiguous: write {options}")
-        known = [field.name if stream else f"{name}.{field.name}" for name in names for field in self.schemas[name]]
+        known = [
+            field.name if stream else f"{name}.{field.name}" for name in names for field in self.schemas[name]
+        ]
         raise unknown("column", column, known, f" in stream '{stream}'" if stream else "")
 
     def stream(self, name: str) -> str:

@@ -33,8 +33,15 @@ def _settled(fn: Callable[..., Value], out: pa.DataType) -> Callable[..., Value]
     return lambda text, *settings: per_constant(one, text, *settings)
 
 
+def _is_ascii(text: Value) -> bool:
+    plain = pc.string_is_ascii(text)
+    return bool((pc.all(plain) if isinstance(plain, pa.Array) else plain).as_py())
+
+
 def upper(text: Value) -> Value:
     """Upper case."""
+    if _is_ascii(text):
+        return pc.ascii_upper(text)
     letters = "[" + "".join(_LONG_UPPER) + "]"
     odd = pc.match_substring_regex(text, letters)
     if (pc.any(odd) if isinstance(odd, pa.Array) else odd).as_py():
@@ -45,6 +52,8 @@ def upper(text: Value) -> Value:
 
 def lower(text: Value) -> Value:
     """Lower case; a sigma that ends a word has a form of its own."""
+    if _is_ascii(text):
+        return pc.ascii_lower(text)
     final = pc.replace_substring_regex(text, r"(\p{L})Σ(\P{L}|$)", r"\1ς\2")
     return pc.utf8_lower(pc.replace_substring(final, "İ", "i̇"))
 
@@ -78,7 +87,9 @@ def _position(text: Value, search: str) -> Value:
 
 
 def _trim(kernel: Any) -> Callable[..., Value]:
-    return _settled(lambda text, characters=" ": kernel(text, characters=characters) if characters else text, STRING)
+    return _settled(
+        lambda text, characters=" ": kernel(text, characters=characters) if characters else text, STRING
+    )
 
 
 def _pad(text: Value, length: int, pad: str, left: bool) -> Value:
@@ -210,5 +221,5 @@ FUNCTIONS: dict[str, Function] = {
     "rlike": plain(regex_rule(BOOLEAN), _settled(pc.match_substring_regex, BOOLEAN)),
     "levenshtein": plain(takes(INT, *_TWO), levenshtein),
 }
-ALIASES = {"ucase": "upper", "lcase": "lower", "char_length": "length", "character_length": "length", "len": "length",
-           "substr": "substring", "regexp_like": "rlike", "regexp": "rlike"}  # fmt: skip
+ALIASES = {"ucase": "upper", "lcase": "lower", "char_length": "length", "character_length": "length",
+           "len": "length", "substr": "substring", "regexp_like": "rlike", "regexp": "rlike"}  # fmt: skip

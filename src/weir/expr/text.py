@@ -8,7 +8,7 @@ from typing import Any
 from pyarrow import types as is_a
 
 from weir.expr.nodes import Call, Column, Expr, Literal
-from weir.expr.types import spark_name
+from weir.expr.types import common_type, spark_name
 from weir.units import show_interval
 
 # From the loosest to the tightest.
@@ -40,8 +40,9 @@ def _text(expr: Expr) -> tuple[str, int]:
 
 def _call(expr: Call) -> tuple[str, int]:
     name, args = expr.function, expr.args
-    if name == "cast":
-        return (_text(args[0]) if _is_wider(args[0], expr) else (f"cast({show(args[0])} AS {spark_name(expr.type)})", _TIGHTEST))
+    if name in ("cast", "try_cast"):
+        text = f"{name}({show(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
+        return _text(args[0]) if name == "cast" and _is_wider(args[0], expr) else text
     if name in _LEVEL and len(args) == 2:
         return _infix(name, args)
     if name in ("not", "negative", "~"):
@@ -50,8 +51,9 @@ def _call(expr: Call) -> tuple[str, int]:
     form = _FORMS.get(name)
     if form is not None:
         return form(args)
-    shown = [show(arg) for arg in args]
-    return (f"{args[0].value}({', '.join(shown[1:])})" if name == "udf" else f"{name}({', '.join(shown)})"), _TIGHTEST  # type: ignore[union-attr]
+    if name == "udf":
+        name, args = str(getattr(args[0], "value", name)), args[1:]
+    return f"{name}({', '.join(map(show, args))})", _TIGHTEST
 
 
 def _infix(name: str, args: tuple[Expr, ...]) -> tuple[str, int]:
@@ -68,11 +70,8 @@ def _within(expr: Expr, level: int) -> str:
 
 
 def _is_wider(inner: Expr, outer: Call) -> bool:
-    return type(inner) is Column and inner.type != outer.type and _kind(inner.type) == _kind(outer.type)
-
-
-def _kind(type: Any) -> str:
-    return "number" if is_a.is_integer(type) or is_a.is_floating(type) or is_a.is_decimal(type) else str(type)
+    # The cast that binding would put there again.
+    return bool(common_type(inner.type, outer.type) == outer.type)
 
 
 def _is_null(args: tuple[Expr, ...]) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Arrow types as Spark SQL knows them: their names, which one two of them share, and how they are normalised."""
+"""Arrow types as Spark SQL knows them: their names, what two of them share, how they are normalised."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ _NAME_OF = {type: name for name, type in SPARK_NAMES.items()}
 # The digits each integer type needs as a decimal.
 INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _WIDTHS = (*INTEGER_DIGITS, pa.float32(), pa.float64())
-_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
 
 
 def spark_name(type: pa.DataType) -> str:
@@ -75,7 +80,9 @@ def parse_type(name: str) -> pa.DataType:
 def decimal(precision: int, scale: int) -> pa.DataType:
     """A decimal type, checked against what Spark holds."""
     if not 0 < precision <= 38 or not 0 <= scale <= precision:
-        raise QueryError(f"decimal({precision},{scale}) is not a type: 38 digits at most, the scale among them")
+        raise QueryError(
+            f"decimal({precision},{scale}) is not a type: 38 digits at most, the scale among them"
+        )
     return pa.decimal128(precision, scale)
 
 
@@ -170,7 +177,9 @@ def normalise(thing: T) -> T:
 
 def _cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     # Unsafe, because Spark too drops nanoseconds rather than fail on them.
-    columns = [column.cast(field.type, safe=False) for column, field in zip(table.columns, schema, strict=True)]
+    columns = [
+        column.cast(field.type, safe=False) for column, field in zip(table.columns, schema, strict=True)
+    ]
     return pa.table(columns, schema=schema)
 
 
@@ -201,6 +210,11 @@ def _rest(type: pa.DataType) -> pa.DataType:
         return INTERVAL
     if is_a.is_fixed_size_list(type):
         return pa.list_(_type(type.value_type), type.list_size)
-    if is_a.is_list(type) or is_a.is_large_list(type) or is_a.is_list_view(type) or is_a.is_large_list_view(type):
+    if (
+        is_a.is_list(type)
+        or is_a.is_large_list(type)
+        or is_a.is_list_view(type)
+        or is_a.is_large_list_view(type)
+    ):
         return pa.list_(_type(type.value_type))
     return pa.struct([_field(field) for field in type]) if is_a.is_struct(type) else type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as is_a
 
-Value = pa.Array | pa.Scalar
+Value: TypeAlias = pa.Array | pa.Scalar
 Numbers = npt.NDArray[Any]
 
 
@@ -50,7 +50,7 @@ def raw(value: Value) -> Any:
 
 def array(numbers: Numbers, type: pa.DataType, valid: Numbers | None = None) -> pa.Array:
     """An Arrow array over NumPy numbers, NULL where `valid` is false."""
-    mask = None if valid is None else ~valid
+    mask = None if valid is None else np.broadcast_to(~valid, numbers.shape)
     dtype = storage(type)
     made = pa.array(np.ascontiguousarray(numbers, dtype), mask=mask)
     return made if made.type == type else made.view(type)
@@ -65,7 +65,7 @@ def keep_nulls(result: pa.Array, *sources: Value) -> pa.Array:
 
 
 def elementwise(type: pa.DataType, fn: Callable[..., Any], *values: Value) -> Value:
-    """`fn` over the raw numbers, NULL where an argument is; it may return a validity mask beside the numbers."""
+    """`fn` over the raw numbers, NULL where an argument is; it may return a validity mask as well."""
     if any(is_null_constant(value) for value in values):
         return null(type)
     arrays = [value for value in values if isinstance(value, pa.Array)]
@@ -90,7 +90,7 @@ def null_where(condition: Value, value: Value) -> Value:
 
 
 def per_constant(fn: Callable[..., Value], value: Value, *settings: Value) -> Value:
-    """`fn(value, *settings)` for kernels that take settings as constants: once per distinct combination of them."""
+    """`fn(value, *settings)` for kernels that take constant settings: once per distinct combination."""
     if all(isinstance(setting, pa.Scalar) for setting in settings):
         return fn(value, *(setting.as_py() for setting in settings))
     rows = max(len(item) for item in (value, *settings) if isinstance(item, pa.Array))
@@ -102,10 +102,10 @@ def _grouped(fn: Callable[..., Value], value: pa.Array, settings: list[pa.Array]
         return fn(value, *(None for _ in settings))
     names = [f"s{i}" for i in range(len(settings))]
     table = pa.table([*settings, pa.array(np.arange(len(value)))], names=[*names, "row"])
-    groups = table.group_by(names).aggregate([("row", "list")])
+    groups = table.group_by(names).aggregate([("row", "list")]).combine_chunks()
+    members = groups["row_list"].combine_chunks()
     parts = []
-    for group in groups.to_pylist():
-        members = pa.array(group["row_list"])
-        parts.append(as_array(fn(value.take(members), *(group[name] for name in names)), len(members)))
-    order = np.argsort(np.concatenate([raw(rows.values) for rows in groups["row_list"]]), kind="stable")
-    return pa.concat_arrays(parts).take(pa.array(order))
+    for number, group in enumerate(groups.select(names).to_pylist()):
+        rows = members[number].values
+        parts.append(as_array(fn(value.take(rows), *group.values()), len(rows)))
+    return pa.concat_arrays(parts).take(pc.array_sort_indices(members.flatten()))

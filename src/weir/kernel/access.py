@@ -14,17 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.errors import QueryError
 from weir.expr import Expr, evaluate, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_searchable, searchable
 from weir.kernel.keys import Bools, Int64s, encode
 from weir.kernel.layout import Layout, member
-from weir.kernel.partial import Partial
+from weir.kernel.partial import Partial, Picks
 from weir.kernel.slice import Slice
 from weir.query import AttributeClass, Band, Comparison, Conjunct, Cosine
 
 Ranges = tuple[Int64s, Int64s]
 Numbers = npt.NDArray[Any]
+Matrix = npt.NDArray[np.float32]
 _MIRROR: dict[str, Literal["<", "<=", ">", ">="]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -56,6 +56,13 @@ class KeyAccess:
             found.append(codes)
             valid = known if valid is None or known is None else valid & known
         return found, valid
+
+    def few_codes(self, partial: Partial) -> tuple[Int64s, Picks] | None:
+        """The codes of the fewer rows that the partial's rows were made from, if one group holds them all."""
+        holder = partial.holder(self.names[0]) if len(self.names) == 1 else None
+        if holder is None or holder.picks is None or holder.rows.count >= partial.rows:
+            return None
+        return holder.rows.numbers(self.names[0]), holder.picks
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,41 +229,31 @@ def _band(numbers: Numbers, width: float, kind: np.dtype[Any]) -> tuple[Numbers,
     ).astype(np.int64)
 
 
-def unit_vectors(values: pa.Array) -> npt.NDArray[np.float32]:
-    """Vectors as rows of a matrix, each of length one; null and zero vectors become zero."""
-    width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else _common_width(values)
-    flat = values.flatten() if not values.null_count else values.drop_null().flatten()
-    filled = flat.fill_null(0.0) if flat.null_count else flat
-    known = filled.to_numpy(zero_copy_only=False).astype(np.float32, copy=False).reshape(-1, max(width, 1))
-    lengths = np.sqrt(np.einsum("ij,ij->i", known, known))
-    known = known / np.where(lengths > 0, lengths, 1)[:, None]
-    if not values.null_count:
-        return known
-    rows = np.zeros((len(values), known.shape[1]), np.float32)
-    rows[values.is_valid().to_numpy(zero_copy_only=False)] = known
-    return rows
+def unit_vectors(values: pa.Array) -> Matrix:
+    """Vectors as rows of a matrix, each of length one; short and null ones are filled up with zeros."""
+    lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+    flat = values.flatten().fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    width = int(lengths.max(initial=0))
+    if len(flat) == len(lengths) * width:
+        rows = flat.reshape(len(lengths), width)
+    else:
+        rows = np.zeros((len(lengths), width), np.float32)
+        rows[np.arange(width) < lengths[:, None]] = flat
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    unit: Matrix = rows / np.where(norms > 0, norms, 1)[:, None]
+    return unit
 
 
-def _common_width(values: pa.Array) -> int:
-    lengths = pc.unique(pc.list_value_length(values.drop_null())).to_pylist()
-    if len(lengths) > 1:
-        raise QueryError(f"cosine needs vectors of one length; a column holds lengths {sorted(lengths)[:5]}")
-    return int(lengths[0]) if lengths else 0
-
-
-def similar(
-    probe: npt.NDArray[np.float32], value: npt.NDArray[np.float32], threshold: float
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def similar(probe: Matrix, value: Matrix, threshold: float) -> tuple[Picks, Picks]:
     """The pairs whose cosine may reach the threshold; rounding is on the safe side."""
-    slack = 4e-7 * np.sqrt(probe.shape[1]) + 1e-6
-    cells = probe @ value.T
+    width = min(probe.shape[1], value.shape[1])
+    slack = 4e-7 * np.sqrt(width) + 1e-6
+    cells = probe[:, :width] @ value[:, :width].T
     hits = np.flatnonzero(cells.ravel() >= np.float32(threshold - slack))
     return np.divmod(hits, max(value.shape[0], 1))
 
 
-def slice_vectors(one: Slice, expr: Expr) -> npt.NDArray[np.float32]:
+def slice_vectors(one: Slice, expr: Expr) -> Matrix:
     """The unit vectors of a slice, made once."""
-    found: npt.NDArray[np.float32] = one.remember(
-        ("vectors", expr), lambda: unit_vectors(evaluate(expr, one.fetch, one.rows))
-    )
+    found: Matrix = one.remember(("vectors", expr), lambda: unit_vectors(evaluate(expr, one.fetch, one.rows)))
     return found

@@ -81,7 +81,7 @@ def _run(
 ) -> Iterator[tuple[int, Partial]]:
     """Every new partial of a join, with its rank, lowest rank first."""
     shelves = {name: Shelf(state.of(name)) for name in node.inputs}
-    queues = _queues(node, program, state, batch)
+    queues = _queues(program, state, batch)
     new = [
         (one, path)
         for name, path in zip(node.inputs, node.paths, strict=True)
@@ -104,14 +104,15 @@ def _follow(partial: Partial, hops: list[HopRun], counts: list[HopWork]) -> Iter
         yield from _follow(longer, hops[1:], counts[1:])
 
 
-def _queues(node: NodePlan, program: Program, state: State, batch: int) -> dict[str, Queue]:
-    """The lines of all row windows below a join, as this batch moves them."""
+def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
+    """The lines of all row windows, as this batch moves them."""
     queues = {}
     for layout in program.layouts.values():
         for line in layout.lines:
             if layout.node == line.name and layout.place is not None:
                 last = state.next_numbers.get(line.name, 0)
-                queues[line.name] = queue(line, layout.place, last, state.of(line.name), batch)
+                slices = state.of(f"{line.name}@line") or state.of(line.name)
+                queues[line.name] = queue(line, layout.place, last, slices, batch)
     return queues
 
 

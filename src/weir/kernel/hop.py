@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from itertools import pairwise
 from time import perf_counter
 
@@ -40,6 +41,7 @@ from weir.stats import HopStats
 _CANDIDATES = 1 << 19
 _CANDIDATES_EVALUATED = 1 << 17
 _CANDIDATES_IN_PRODUCT = 1 << 22
+_BEFORE, _AFTER = -(2**62), 2**62
 
 
 @dataclass
@@ -57,25 +59,40 @@ class HopWork:
         return HopStats(self.probes, self.comparisons, self.matches, self.seconds, dict(self.by_slice))
 
 
-@dataclass(frozen=True, slots=True)
 class Reached:
-    """A time range per driver row, and its extremes; None where nothing bounds it."""
+    """A partner's time range per driver row; computed only where the slices' spans do not decide alone."""
 
-    name: str
-    low: Int64s | None
-    high: Int64s | None
-    low_ends: tuple[int, int]
-    high_ends: tuple[int, int]
+    def __init__(self, reach: Reach, partial: Partial) -> None:
+        self.name = reach.name
+        self._reach, self._partial = reach, partial
+        lows = [(partial.span(name), back) for name, back in reach.lows]
+        highs = [(partial.span(name), ahead) for name, ahead in reach.highs]
+        self.least_low = max((first - back for (first, _), back in lows), default=_BEFORE)
+        self._most_low = max((last - back for (_, last), back in lows), default=_BEFORE)
+        self._least_high = min((first + ahead for (first, _), ahead in highs), default=_AFTER)
+        self.most_high = min((last + ahead for (_, last), ahead in highs), default=_AFTER)
 
     def misses(self, one: Slice) -> bool:
-        """True if no driver row reaches into the slice."""
+        """True if no driver row can reach into the slice."""
         first, last = one.spans[self.name]
-        return last < self.low_ends[0] or first > self.high_ends[1]
+        return last < self.least_low or first > self.most_high
 
     def covers(self, one: Slice) -> bool:
         """True if every driver row reaches all of the slice."""
         first, last = one.spans[self.name]
-        return self.low_ends[1] <= first and last <= self.high_ends[0]
+        return self._most_low <= first and last <= self._least_high
+
+    @cached_property
+    def low(self) -> Int64s | None:
+        """The least time per driver row; None if nothing bounds it."""
+        ends = [self._partial.numbers(name) - back for name, back in self._reach.lows]
+        return reduce(np.maximum, ends) if ends else None
+
+    @cached_property
+    def high(self) -> Int64s | None:
+        """The greatest time per driver row; None if nothing bounds it."""
+        ends = [self._partial.numbers(name) + ahead for name, ahead in self._reach.highs]
+        return reduce(np.minimum, ends) if ends else None
 
     def allows(self, times: Int64s, drivers: Picks) -> Bools:
         """Per pair: is the partner's time in its driver's range?"""
@@ -96,27 +113,6 @@ class Candidates:
     low: Int64s
     count: Int64s
     check_lead: bool
-
-
-_EVER = (-(2**62), 2**62)
-
-
-def reached(reach: Reach, partial: Partial) -> Reached:
-    """The range of a partner's time for every row of a partial."""
-    low = high = None
-    for name, back in reach.lows:
-        end = partial.numbers(name) - back
-        low = end if low is None else np.maximum(low, end)
-    for name, ahead in reach.highs:
-        end = partial.numbers(name) + ahead
-        high = end if high is None else np.minimum(high, end)
-    return Reached(reach.name, low, high, _ends(low, -1), _ends(high, 1))
-
-
-def _ends(values: Int64s | None, side: int) -> tuple[int, int]:
-    if values is None:
-        return (_EVER[0], _EVER[0]) if side < 0 else (_EVER[1], _EVER[1])
-    return int(values.min()), int(values.max())
 
 
 class HopRun:
@@ -141,11 +137,11 @@ class HopRun:
         work.seconds += perf_counter() - started
 
     def _matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
-        lead = reached(self._plan.lead, partial)
-        others = [reached(reach, partial) for reach in self._plan.others]
+        lead = Reached(self._plan.lead, partial)
+        others = [Reached(reach, partial) for reach in self._plan.others]
         slices = [
             one
-            for one in self._shelf.between(lead.low_ends[0], lead.high_ends[1], *self._seen)
+            for one in self._shelf.between(lead.least_low, lead.most_high, *self._seen)
             if not lead.misses(one) and not any(reach.misses(one) for reach in others)
         ]
         if not slices:
@@ -270,6 +266,7 @@ class _Search:
         if isinstance(access, KeyAccess):
             self.codes, self._valid = access.codes(partial)
             self._code = combine(self.codes)
+            self._few = access.few_codes(partial)
         elif isinstance(access, ValueAccess):
             self._probe = ValueProbe(access, partial)
         elif isinstance(access, VectorAccess):
@@ -284,12 +281,20 @@ class _Search:
             low, high = self._probe.ranges(index.values)
             return Candidates(one, index, low, high - low, not covered)
         if isinstance(access, KeyAccess):
-            low, high = key_ranges(index.values, self._code, self._valid)
+            low, high = self._by_key(index)
             if not covered:
                 low, high = self._cut(one, index, low, high)
             return Candidates(one, index, low, high - low, False)
         low, high = self._by_time(index)
         return Candidates(one, index, low, np.maximum(high - low, 0), False)
+
+    def _by_key(self, index: Index) -> tuple[Int64s, Int64s]:
+        """Search each code once: the partial's rows often repeat those of a shorter one."""
+        if self._few is None:
+            return key_ranges(index.values, self._code, self._valid)
+        codes, picks = self._few
+        low, high = key_ranges(index.values, codes, None)
+        return low[picks], high[picks]
 
     def _cut(self, one: Slice, index: Index, low: Int64s, high: Int64s) -> tuple[Int64s, Int64s]:
         times = one.numbers(self._lead.name)

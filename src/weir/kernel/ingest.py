@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from weir.expr import Column, evaluate, holds
 from weir.kernel.decision import Decision
+from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.layout import Layout, arrival_name, member, time_name
+from weir.kernel.line import line_layout
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
@@ -31,11 +33,11 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class _Delta:
-    """One stream's rows of a batch that may join."""
+    """One stream's rows of a batch that came in time, and which of them pass the filters."""
 
-    stream: Stream
     rows: pa.Table
     times: Int64s
+    keep: Bools
     read: int
     late: int
     null_time: int
@@ -46,23 +48,14 @@ def ingest(
     program: Program, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
 ) -> Ingested:
     """Cut a batch's rows into leaf slices; a stream without rows may be left out of `tables`."""
-    deltas = {
-        stream.name: _delta(program, stream, tables[stream.name], state.watermark)
-        for stream in program.query.streams
-        if stream.name in tables
-    }
+    streams = [stream for stream in program.query.streams if stream.name in tables]
+    deltas = {s.name: _delta(program, s, tables[s.name], state.watermark) for s in streams}
     columns = {name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()}
     state = _line_up(program, state, deltas, columns)
-    ranks = {name: rank for rank, name in enumerate(decision.driver_order)}
-    slices: dict[str, list[Slice]] = {}
-    for name, found in columns.items():
-        layout = program.layouts[name]
-        rows = pa.RecordBatch.from_arrays(
-            [found[field.name] for field in layout.schema], schema=layout.schema
-        )
-        slices[name] = cut(layout, program.sorts[name], batch, ranks[name], rows)
     newest = dict(state.newest)
+    slices: dict[str, list[Slice]] = {}
     for name, delta in deltas.items():
+        slices |= _leaf_slices(program, name, columns[name], delta.keep, batch, decision.driver_order)
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
     return Ingested(
@@ -73,6 +66,29 @@ def ingest(
     )
 
 
+def _leaf_slices(
+    program: Program,
+    name: str,
+    columns: dict[str, pa.Array],
+    keep: Bools,
+    batch: int,
+    driver_order: tuple[str, ...],
+) -> dict[str, list[Slice]]:
+    layout, rank = program.layouts[name], driver_order.index(name)
+    line = line_layout(layout)
+    rows = _record_batch(layout, columns)
+    kept = rows if keep.all() else rows.filter(pa.array(keep))
+    slices = {name: cut(layout, program.sorts[name], batch, rank, kept)}
+    if line is not None:
+        slices[line.node] = cut(line, ByTime(), batch, rank, _record_batch(line, columns))
+    return slices
+
+
+def _record_batch(layout: Layout, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    schema = layout.schema
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
 def _delta(program: Program, stream: Stream, rows: pa.Table, watermark: int | None) -> _Delta:
     read = rows.num_rows
     rows = rows.combine_chunks()
@@ -81,10 +97,13 @@ def _delta(program: Program, stream: Stream, rows: pa.Table, watermark: int | No
     micros = as_int64(times)
     newest = int(micros[timed].max()) if timed.any() else None
     late = np.zeros(read, np.bool_) if watermark is None else timed & (micros < watermark)
-    keep = timed & ~late & _filtered(program, stream, rows)
-    if not keep.all():
-        rows, micros = rows.filter(pa.array(keep)), micros[keep]
-    return _Delta(stream, rows, micros, read, int(late.sum()), read - int(timed.sum()), newest)
+    in_time = timed & ~late
+    if not in_time.all():
+        rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
+    keep = _filtered(program, stream, rows)
+    if not keep.all() and not program.layouts[stream.name].lines:
+        rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
+    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(timed.sum()), newest)
 
 
 def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:

@@ -41,6 +41,16 @@ class Rows:
             column = self._columns[name] = pa.concat_arrays(column.chunks)
         return column
 
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(s.rows if picks is None else len(picks) for s, picks in self._parts)
+
+    def span(self, name: str) -> tuple[int, int]:
+        """The least and the greatest that a stored number can be, by what the slices say of themselves."""
+        spans = [s.spans[name] for s, _ in self._parts]
+        return min(first for first, _ in spans), max(last for _, last in spans)
+
     def numbers(self, name: str) -> Int64s:
         """A stored int64 column as NumPy."""
         if name not in self._numbers:
@@ -107,9 +117,16 @@ class Partial:
 
     def numbers(self, name: str) -> Int64s:
         """A stored int64 column that some group holds."""
+        return self._held(name).numbers(name)
+
+    def span(self, name: str) -> tuple[int, int]:
+        """The least and the greatest that a stored number can be."""
+        return self._held(name).rows.span(name)
+
+    def _held(self, name: str) -> Group:
         group = self.holder(name)
         assert group is not None, f"no group stores {name}"
-        return group.numbers(name)
+        return group
 
     def fetch(self, column: Column) -> pa.Array:
         """A payload column in one piece."""

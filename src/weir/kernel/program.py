@@ -173,9 +173,7 @@ def _is_keyed(conjunct: Conjunct, access: Access) -> bool:
 
 def _is_costly(expr: Expr) -> bool:
     """User functions and vectors run last, on what the other conditions leave."""
-    return any(
-        isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr)
-    )
+    return any(isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr))
 
 
 def _verify(access: KeyAccess, bound: frozenset[str], partner: Layout) -> tuple[tuple[int, Expr], ...]:

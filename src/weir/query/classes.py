@@ -68,7 +68,7 @@ def _widens(narrow: pa.DataType, wide: pa.DataType, domain: Domain) -> bool:
 def _name(members: Sequence[Expr], domain: Domain, taken: set[str]) -> str:
     shared = {member.name if isinstance(member, Column) else "" for member in members}
     text = "=".join(show(member) for member in members)
-    names = [*(shared if len(shared) == 1 else ()), text, f"{text} as {spark_name(domain)}"]
+    names: list[str] = [*(shared if len(shared) == 1 else ()), text, f"{text} as {spark_name(domain)}"]
     return next(name for name in names if name and name not in taken)
 
 

@@ -148,8 +148,8 @@ class AttributeClass:
 class TimeBound:
     """`T_later - T_earlier <= microseconds`; the names say which is subtracted, the bound may be negative.
 
-    >>> str(TimeBound("a", "b", 5_000_000))
-    'b - a <= 5 seconds'
+    >>> str(TimeBound("a", "b", 5_000_000)), str(TimeBound("a", "b", 4_999_999))
+    ('b - a <= 5 seconds', 'b - a < 5 seconds')
     """
 
     earlier: str
@@ -166,7 +166,9 @@ class TimeBound:
         return frozenset([self.earlier, self.later])
 
     def __str__(self) -> str:
-        return f"{self.later} - {self.earlier} <= {show_interval(self.microseconds)}"
+        limit, below = show_interval(self.microseconds), show_interval(self.microseconds + 1)
+        shown = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
+        return f"{self.later} - {self.earlier} {shown}"
 
 
 @dataclass(frozen=True, slots=True)

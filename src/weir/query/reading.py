@@ -14,7 +14,7 @@ from weir.query.refusals import refuse_aggregates
 def read(text: str, expected: str) -> list[exp.Expression]:
     """The statements or expressions of a text, apart at semicolons."""
     try:
-        return [node for node in sqlglot.parse(text, dialect=SparkText) if node is not None]
+        return [node for node in sqlglot.parse(text, dialect=SparkText) if isinstance(node, exp.Expression)]
     except SqlglotError as error:
         raise unreadable(error, text, expected) from None
     except RecursionError:

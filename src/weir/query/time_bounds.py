@@ -33,23 +33,37 @@ def time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
     """The bounds a comparison is equal to, given each stream's time column; none if it is of another kind."""
     if not isinstance(expr, Call) or expr.function not in ("<", "<=", ">", ">=", "=", "<=>"):
         return ()
-    left, right = (_linear(arg, times) for arg in expr.args)
+    left, right = expr.args
+    if expr.function in (">", ">="):
+        return time_bounds(Call(expr.function.replace(">", "<"), (right, left), expr.type), times)
+    if expr.function in ("<", "<=") and isinstance(left, Call) and left.function == "abs":
+        return _both_sides(expr.function, left.args[0], right, times)
+    return _between(expr.function, _linear(left, times), _linear(right, times))
+
+
+def _both_sides(op: str, gap: Expr, limit: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """The bounds of `abs(gap) op limit`: gap op limit, and -limit op gap."""
+    inside, most = _linear(gap, times), _linear(limit, times)
+    if inside is None or most is None:
+        return ()
+    above, below = _between(op, inside, most), _between(op, Linear({}).plus(most, -1), inside)
+    return above + below if above and below else ()
+
+
+def _between(op: str, left: Linear | None, right: Linear | None) -> tuple[TimeBound, ...]:
     if left is None or right is None:
         return ()
     gap = left.plus(right, -1)
     if sorted(gap.times.values()) != [-1, 1]:
         return ()
     earlier, later = sorted(gap.times, key=lambda stream: gap.times[stream])
-    return _bounds(expr.function, earlier, later, -gap.microseconds)
+    return _bounds(op, earlier, later, -gap.microseconds)
 
 
 def _bounds(op: str, earlier: str, later: str, limit: int) -> tuple[TimeBound, ...]:
     """The bounds of `T_later - T_earlier op limit`; a strict one ends a microsecond sooner."""
-    least = TimeBound(later, earlier, -limit - (op == ">"))
     most = TimeBound(earlier, later, limit - (op == "<"))
-    if op in ("=", "<=>"):
-        return least, most
-    return (most,) if op in ("<", "<=") else (least,)
+    return (most,) if op in ("<", "<=") else (TimeBound(later, earlier, -limit), most)
 
 
 def _linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
@@ -59,11 +73,16 @@ def _linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
         return _offset(expr)
     if expr.function == "cast" and _is_time(expr.type) and _is_time(expr.args[0].type):
         return _linear(expr.args[0], times)
-    if expr.function in ("+", "-") and len(expr.args) == 2:
-        left, right = (_linear(arg, times) for arg in expr.args)
-        sign = 1 if expr.function == "+" else -1
-        return None if left is None or right is None else left.plus(right, sign)
+    if expr.function in ("+", "-", "negative"):
+        terms = [_linear(arg, times) for arg in expr.args]
+        return _total(terms, 1 if expr.function == "+" else -1)
     return _offset(expr)
+
+
+def _total(terms: list[Linear | None], sign: int) -> Linear | None:
+    """The first term and, with the sign, the last; a single term stands alone behind its sign."""
+    first, last = terms[0] if len(terms) > 1 else Linear({}), terms[-1]
+    return None if first is None or last is None else first.plus(last, sign)
 
 
 def _offset(expr: Expr) -> Linear | None:

@@ -1,0 +1,390 @@
+"""Binding, errors, NULL and NaN, text and normalisation, without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import sqlglot
+
+from weir.errors import QueryError
+from weir.expr import (
+    Call,
+    Column,
+    Literal,
+    Scope,
+    bind,
+    columns_of,
+    conjuncts,
+    evaluate,
+    holds,
+    normalise,
+    parse,
+    show,
+    streams_of,
+    udf,
+)
+from weir.expr.functions import callable_names
+
+NAN = float("nan")
+UTC = pa.timestamp("us", "UTC")
+PLACE = pa.struct([("Lat", pa.float64()), ("lon", pa.float64())])
+SCOPE = Scope(
+    {
+        "a": pa.schema(
+            {
+                "Id": pa.int32(),
+                "x": pa.float64(),
+                "s": pa.string(),
+                "ok": pa.bool_(),
+                "ts": UTC,
+                "m": pa.decimal128(10, 2),
+                "v": pa.list_(pa.float32()),
+                "w": pa.list_(pa.float32(), 2),
+                "place": PLACE,
+            }
+        ),
+        "b": pa.schema(
+            {
+                "id": pa.int64(),
+                "x": pa.float64(),
+                "y": pa.int32(),
+                "t": pa.string(),
+                "ts": UTC,
+                "day": pa.date32(),
+                "v": pa.list_(pa.float64()),
+                "w": pa.list_(pa.float32(), 3),
+                "u": pa.timestamp("us"),
+            }
+        ),
+    },
+    {
+        "near": udf(lambda x, y: pc.less(pc.abs(pc.subtract(x, y)), 1.0)),
+        "halve": udf(lambda x: x.to_numpy() / 2, "double"),
+    },
+)
+
+
+def over(text: str, **values: Any) -> list[Any]:
+    """The values of an expression, its columns given by name."""
+    expr = parse(text, SCOPE)
+    rows = max(map(len, values.values()))
+    answer = evaluate(expr, lambda column: pa.array(values[column.name], column.type), rows)
+    assert isinstance(answer, pa.Array)
+    assert answer.type == expr.type
+    return answer.to_pylist()
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a.z = 1", "column 'z' is not known in stream 'a'"),
+    ("a.idd = 1", "did you mean 'Id'"),
+    ("c.x = 1", "stream 'c' is not known"),
+    ("aa.x = 1", "did you mean 'a'"),
+    ("x = 1", "'x' is ambiguous: write 'a.x' or 'b.x'"),
+    ("nowhere = 1", "column 'nowhere' is not known"),
+    ("sqroot(a.x) > 1", "function 'sqroot' is not known; did you mean 'sqrt'"),
+    ("sum(a.x) > 1", "function 'sum' is not known"),
+    ("rand() > 0.5", "'rand' is not known"),
+    ("a.s = 1", "wrong types compared: string and int"),
+    ("a.ok = 1", "wrong types compared: boolean and int"),
+    ("a.ok < a.x", "wrong types compared: boolean and double"),
+    ("a.ts > 5", "wrong types compared: timestamp and int"),
+    ("a.v = b.v", "wrong types compared: array<float> and array<double>"),
+    ("a.s IN ('x', 2)", "wrong types compared"),
+    ("a.x BETWEEN 'p' AND 'q'", "wrong types compared: double and string in a.x >= 'p'"),
+    ("a.x AND a.ok", "'and' takes boolean, not (double, boolean), in a.x AND a.ok"),
+    ("NOT a.x", "'not' takes boolean"),
+    ("a.s + 1", "'+' takes numbers, not (string, int)"),
+    ("upper(a.x)", "'upper' takes string, not (double)"),
+    ("sqrt(a.x, 2)", "'sqrt' takes 1 argument, not 2"),
+    ("coalesce(a.s, a.x)", "takes values of one type"),
+    ("IF(a.x, 1, 2)", "boolean conditions"),
+    ("cast(a.x AS STRING)", "cannot cast a.x from double to string"),
+    ("cast(a.x AS MAP<INT, INT>)", "type"),
+    ("a.x <", "cannot read 'a.x <'"),
+    ("a.x = = 1", "cannot read"),
+    ("", "empty"),
+    ("a.x = 'open", "cannot read"),
+    ("SELECT 1", "not a query"),
+    ("a.x IN (SELECT 1)", "IN takes a list of values"),
+    ("a.*", "many columns"),
+    ("a.ts + INTERVAL 3 MONTHS > b.ts", "no fixed length"),
+    ("a.ts > DATE '2020-13-01'", "is not a DATE"),
+    ("a.s RLIKE '(?=x)'", "regular expression"),
+    ("a.s RLIKE b.t", "constant regular expression"),
+    ("date_trunc('fortnight', a.ts) = a.ts", "unit 'fortnight' is not known"),
+    ("cosine(a.w, b.w) > 0.9", "vectors of one length, not of 2 and 3"),
+    ("cosine(a.x, b.v) > 0.9", "two arrays of float or double"),
+    ("a.place.height > 1", "no one field 'height'"),
+    ("a.x.y > 1", "a struct to take field 'y' of"),
+    ("round(a.x, b.y)", "constant number of digits"),
+    ("near()", "at least one argument"),
+])  # fmt: skip
+def test_a_mistake_is_named(text: str, message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        parse(text, SCOPE)
+    assert message in str(error.value)
+
+
+def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
+    assert parse("A.ID", SCOPE) == Column("a", "Id", pa.int32())
+    assert parse("y", SCOPE) == Column("b", "y", pa.int32())
+    assert parse("`a`.`x`", SCOPE) == Column("a", "x", pa.float64())
+
+
+@pytest.mark.parametrize(("text", "bound"), [
+    ("a.Id = b.id", "=(cast(a.Id), b.id)"),
+    ("a.x != b.x", "<>(a.x, b.x)"),
+    ("a.x IS NOT DISTINCT FROM b.x", "<=>(a.x, b.x)"),
+    ("NOT a.x <=> b.x", "not(<=>(a.x, b.x))"),
+    ("a.x BETWEEN 1 AND b.x", "and(>=(a.x, 1.0), <=(a.x, b.x))"),
+    ("abs(a.x - b.x) <= 1", "<=(abs(-(a.x, b.x)), 1.0)"),
+    ("b.ts - a.ts <= INTERVAL 5 SECONDS", "<=(-(b.ts, a.ts), 5000000)"),
+    ("b.ts < a.ts + INTERVAL 1 HOUR 30 MINUTES", "<(b.ts, +(a.ts, 5400000000))"),
+    ("b.ts < a.ts + INTERVAL '-2' MINUTES", "<(b.ts, +(a.ts, -120000000))"),
+    ('a.s = "GOOG"', "=(a.s, 'GOOG')"),
+    ("cosine(a.v, b.v) >= 0.9", ">=(cosine(a.v, b.v), 0.9)"),
+    ("a.x > 2 * 3 + 1", ">(a.x, 7.0)"),
+    ("a.place.LAT > 1", ">(.(a.place, 'LAT'), 1.0)"),
+    ("b.u = a.ts", "=(cast(b.u), a.ts)"),
+])  # fmt: skip
+def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
+    assert str(parse(text, SCOPE)) == bound
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "year(a.ts) = 2020",
+        "date_trunc('HOUR', a.ts) = b.ts",
+        "datediff(a.ts, b.day) > 3",
+        "unix_timestamp(a.ts) > 5",
+        "date_add(b.day, 3) = b.day",
+        "size(a.v) = 2",
+        "element_at(a.v, 1) > 0.5",
+        "lpad(a.s, 3, 'x') = b.t",
+        "nvl(a.s, b.t) = 'x'",
+        "near(a.x, b.x)",
+        "greatest(a.x, b.x) > 1",
+        "a.s NOT LIKE '%x'",
+        "instr(a.s, 'x') > 0",
+    ],
+)
+def test_nodes_of_sqlglots_own_spark_dialect_bind_the_same(text: str) -> None:
+    assert bind(sqlglot.parse_one(text, dialect="spark"), SCOPE) == parse(text, SCOPE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.x + 1.0 < b.x",
+        "a.x - (b.x - 2.0) > 0.0",
+        "(a.x + 1.0) * b.x = -a.x",
+        "a.ok OR a.x > 1.0 AND NOT a.ok",
+        "(a.ok OR a.x > 1.0) AND a.s IS NOT NULL",
+        "a.s IN ('x', 'it\\'s')",
+        "b.ts >= a.ts - INTERVAL 5 seconds",
+        "a.v[0] > 1.0",
+        "a.place.Lat > 1.0",
+        "near(a.x, b.x)",
+        "CASE WHEN a.ok THEN 1 ELSE b.y END = 1",
+        "NOT (a.ok OR a.ok)",
+        "a.s LIKE 'x%' ESCAPE '!'",
+        "b.day = DATE '2020-02-29'",
+        "a.ts < TIMESTAMP '2020-01-01 10:00:00'",
+        "a.s IS NULL",
+        "cast(a.s AS int) = 3",
+        "(a.x > 1.0) = a.ok",
+        "upper(a.s) RLIKE 'x'",
+        "b.y % 2 = b.y DIV 3",
+        "b.y & 3 = ~b.y",
+    ],
+)
+def test_what_is_shown_reads_back_as_the_same_expression(text: str) -> None:
+    expr = parse(text, SCOPE)
+    assert show(expr) == text
+    assert parse(show(expr), SCOPE) == expr
+
+
+def test_nan_is_equal_to_itself_and_larger_than_every_number() -> None:
+    values = {"Id": [0] * 5, "x": [NAN, 1.0, None, -0.0, float("inf")]}
+    assert over("a.x = double('NaN')", **values) == [True, False, None, False, False]
+    assert over("a.x > 5", **values) == [True, False, None, False, True]
+    assert over("a.x < double('NaN')", **values) == [False, True, None, True, True]
+    assert over("a.x >= double('Infinity')", **values) == [True, False, None, False, True]
+    assert over("a.x = 0", **values) == [False, False, None, True, False]
+    assert over("a.x IN (0, double('NaN'))", **values) == [True, False, None, True, False]
+    assert over("a.x <=> NULL", **values) == [False, False, True, False, False]
+
+
+def test_three_values_of_logic() -> None:
+    values = {"ok": [True, False, None]}
+    assert over("a.ok OR NULL", **values) == [True, None, None]
+    assert over("a.ok AND NULL", **values) == [None, False, None]
+    assert over("NOT a.ok", **values) == [False, True, None]
+    assert over("a.s NOT IN ('x', NULL)", s=["x", "y", None]) == [False, None, None]
+
+
+def test_data_errors_are_null() -> None:
+    assert over("b.y / 0", y=[1]) == [None]
+    assert over("b.y % 0", y=[1]) == [None]
+    assert over("b.y + 2147483647", y=[1]) == [-(2**31)]
+    assert over("cast(a.s AS INT)", s=["7", "seven"]) == [7, None]
+    assert over("a.v[5]", v=[[1.0]]) == [None]
+
+
+def test_holds_is_true_only_where_the_answer_is_true() -> None:
+    expr = parse("a.x > 1", SCOPE)
+    answer = holds(expr, lambda _: pa.array([0.0, 2.0, None, NAN] * 5)[1:], 19)
+    assert answer.dtype == np.bool_
+    assert answer.tolist() == ([False, True, False, True] * 5)[1:]
+    assert holds(parse("1 > 2", SCOPE), lambda _: pa.array([]), 3).tolist() == [False] * 3
+    assert holds(parse("a.x > NULL", SCOPE), lambda _: pa.array([1.0, 2.0]), 2).tolist() == [False, False]
+    assert holds(expr, lambda _: pa.array([], pa.float64()), 0).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.s LIKE 'x%'",
+        "upper(a.s) = b.t",
+        "levenshtein(a.s, b.t) < 2",
+        "substring(a.s, b.y, 1) = 'x'",
+        "instr(a.s, b.t) = 1",
+        "a.x % b.x > 1",
+        "a.x / b.x > 1",
+        "cosine(a.v, b.v) > 0.5",
+        "a.v[b.y] > 1",
+        "array_contains(b.v, a.x)",
+        "a.m / a.m > 1",
+        "cast(a.s AS TIMESTAMP) = a.ts",
+        "cast(a.s AS DECIMAL(5,2)) = a.m",
+        "round(a.x, 1) = 1",
+        "date_trunc('day', a.ts) = b.u",
+        "near(a.x, b.x)",
+        "a.Id IN (1, 2)",
+        "cast(a.m AS DOUBLE) > 1",
+        "greatest(a.x, b.x) > 1",
+        "lpad(a.s, 3, '.') = b.t",
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 3])
+def test_no_rows_and_only_nulls_are_fine(text: str, rows: int) -> None:
+    assert not holds(parse(text, SCOPE), lambda column: pa.nulls(rows, column.type), rows).any()
+
+
+def test_a_slice_of_a_column_is_read_from_its_own_place() -> None:
+    whole = {
+        "x": pa.array([9.0, 1.0, None, 4.0]),
+        "v": pa.array([[9.0], [1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32())),
+    }
+    columns = {name: values[1:] for name, values in whole.items()}
+    for text, expected in {
+        "a.x % 3": [1.0, None, 1.0],
+        "a.v[1]": [2.0, None, 4.0],
+        "size(a.v)": [2, -1, 2],
+        "cosine(a.v, a.v) > 0.99": [True, None, True],
+        "array_contains(a.v, float(1))": [True, None, False],
+    }.items():
+        assert evaluate(parse(text, SCOPE), lambda column: columns[column.name], 3).to_pylist() == expected
+
+
+def test_each_column_is_fetched_once() -> None:
+    fetched: list[Column] = []
+
+    def fetch(column: Column) -> pa.Array:
+        fetched.append(column)
+        return pa.array([1.0])
+
+    evaluate(parse("a.x * a.x + a.x > b.x", SCOPE), fetch, 1)
+    assert [str(column) for column in fetched] == ["a.x", "b.x"]
+
+
+def test_cosine_of_unequal_vectors_is_null() -> None:
+    left = [[1.0, 0.0], [1.0], None, [0.0, 0.0], [1.0, None], [], [3.0, 4.0, 0.0]]
+    right = [[1.0, 1.0], [1.0, 2.0], [1.0], [1.0, 1.0], [1.0, 2.0], [], [3.0, 4.0, 0.0]]
+    scope = Scope({name: pa.schema({"v": pa.list_(pa.float64())}) for name in "ab"})
+    columns = {"a": pa.array(left), "b": pa.array(right)}
+    answer = evaluate(parse("cosine(a.v, b.v)", scope), lambda column: columns[column.stream], 7).to_pylist()
+    assert answer[0] == pytest.approx(0.5**0.5)
+    assert answer[1:6] == [None] * 5
+    assert answer[6] == pytest.approx(1.0)
+
+
+def test_a_function_of_the_user_gets_and_returns_whole_arrays() -> None:
+    assert over("near(a.x, 1.0D)", x=[0.5, 3.0, None]) == [True, False, None]
+    assert over("HALVE(a.x) + 1", x=[2.0, 4.0]) == [2.0, 3.0]
+    assert streams_of(parse("near(a.x, b.x)", SCOPE)) == {"a", "b"}
+
+
+def test_a_function_of_the_user_must_return_as_many_values() -> None:
+    scope = Scope(SCOPE.schemas, {"short": udf(lambda x: x[:1])})
+    with pytest.raises(QueryError, match="function 'short' returned 1 values for 2 rows"):
+        holds(parse("short(a.ok)", scope), lambda _: pa.array([True, False]), 2)
+    with pytest.raises(QueryError, match="a function over Arrow arrays"):
+        udf("no function")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="type 'bolean' is not known; did you mean 'boolean'"):
+        udf(len, "bolean")
+
+
+def test_conjuncts_and_columns_of_a_bound_predicate() -> None:
+    expr = parse("a.Id = b.id AND a.x > 1 AND (a.ok OR b.y = 1)", SCOPE)
+    assert [show(part) for part in conjuncts(expr)] == ["a.Id = b.id", "a.x > 1.0", "a.ok OR b.y = 1"]
+    assert [str(column) for column in columns_of(expr)] == ["a.Id", "b.id", "a.x", "a.ok", "b.y"]
+
+
+def test_normalise_gives_sparks_types_at_every_depth() -> None:
+    types = {
+        pa.large_string(): pa.string(),
+        pa.string_view(): pa.string(),
+        pa.dictionary(pa.int8(), pa.large_string()): pa.string(),
+        pa.large_binary(): pa.binary(),
+        pa.binary(4): pa.binary(),
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.uint64(): pa.decimal128(20, 0),
+        pa.timestamp("ns"): pa.timestamp("us"),
+        pa.timestamp("s", "Asia/Tokyo"): UTC,
+        pa.date64(): pa.date32(),
+        pa.float16(): pa.float32(),
+        pa.duration("ns"): pa.duration("us"),
+        pa.decimal256(20, 3): pa.decimal128(20, 3),
+        pa.decimal32(5, 2): pa.decimal128(5, 2),
+        pa.large_list(pa.uint8()): pa.list_(pa.int16()),
+        pa.list_(pa.float16(), 3): pa.list_(pa.float32(), 3),
+        pa.struct([("x", pa.date64())]): pa.struct([("x", pa.date32())]),
+        pa.int32(): pa.int32(),
+    }
+    for given, wanted in types.items():
+        assert normalise(given) == wanted
+    schema = pa.schema([pa.field("x", pa.uint8(), nullable=False)])
+    assert normalise(schema) == pa.schema([pa.field("x", pa.int16(), nullable=False)])
+
+
+def test_normalise_converts_a_table_and_leaves_a_good_one_alone() -> None:
+    table = pa.table(
+        {"t": pa.array([1_500, None], pa.timestamp("ns")), "s": pa.array(["x", None]).dictionary_encode()}
+    )
+    made = normalise(table)
+    assert made.schema == pa.schema({"t": pa.timestamp("us"), "s": pa.string()})
+    assert made["t"].cast(pa.int64()).to_pylist() == [1, None]
+    assert made["s"].to_pylist() == ["x", None]
+    assert normalise(made) is made
+
+
+def test_expressions_are_values() -> None:
+    one, other = parse("a.x > 1", SCOPE), parse("A.X > 1", SCOPE)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert isinstance(one, Call)
+    assert one.args[1] == Literal(1.0, pa.float64())
+
+
+def test_the_table_names_what_can_be_called() -> None:
+    names = list(callable_names())
+    assert len(names) > 120
+    assert {"sqrt", "levenshtein", "cosine", "nvl"} <= set(names)

@@ -1,0 +1,316 @@
+"""Differential: every expression means here what it means in Spark, NULL, NaN and all."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from weir.expr import Scope, evaluate, parse
+
+ROWS = 600
+SCHEMA = pa.schema({
+    "i": pa.int32(), "l": pa.int64(), "k": pa.int16(), "x": pa.float64(), "f": pa.float32(),
+    "m": pa.decimal128(10, 2), "s": pa.string(), "n": pa.string(), "ok": pa.bool_(), "d": pa.date32(),
+    "ts": pa.timestamp("us", "UTC"), "z": pa.binary(), "v": pa.list_(pa.float64()),
+})  # fmt: skip
+
+LOGIC = """
+a.ok AND b.ok | a.ok OR b.ok | NOT a.ok | a.ok = b.ok | a.ok <=> b.ok | a.ok < b.ok | a.ok IS TRUE
+a.ok IS NOT FALSE | a.ok OR NULL | a.ok AND NULL | a.i IS NULL | a.s IS NOT NULL | NOT (a.i <=> b.i)
+a.i IS NOT DISTINCT FROM b.i | a.i IS DISTINCT FROM b.i | isnull(a.x) | isnotnull(a.x) | a.i = NULL
+a.s <=> NULL | (a.i > 3) = (b.i > 3) | NULL = NULL | NULL <=> NULL
+(a.ok OR b.ok) AND NOT (a.ok AND b.ok) | true | a.i + NULL > 1
+"""
+COMPARISONS = """
+a.i = b.i | a.k = b.k | a.k = b.l | a.x = b.x | a.x <> b.x | a.x < b.x | a.x <= b.x | a.x > b.x
+a.x >= b.x | a.x <=> b.x | a.f = b.f | a.f < b.f | a.f >= b.x | a.f = b.i | a.l > b.x | a.l <= b.f
+a.m = b.m | a.m < b.i | a.m >= b.x | a.m <> b.l | a.x = 0.0 | a.x = -0.0D | a.x > 1.5
+a.x < double('NaN') | a.x = double('NaN') | a.x >= double('NaN') | a.f > 0.1 | a.s = b.s | a.s < b.s
+a.s >= b.s | a.s = '' | a.s != "abc" | a.d = b.d | a.d < b.ts | a.ts <= b.ts | a.z = b.z | a.z < b.z
+a.d > '2020-06-01' | a.ts < '2021-01-01 12:00:00' | a.d = DATE '2020-02-29'
+a.ts > TIMESTAMP '2020-01-01 00:00:00' | a.z = X'01FF' | a.i BETWEEN 2 AND b.i | a.x NOT BETWEEN -1 AND 1
+a.x BETWEEN b.x AND double('NaN') | a.i == 3 | a.i <> -1 | a.i IN (1, 2, 3) | a.i IN (1, b.i, NULL)
+a.s IN ('abc', '', 'naïve') | a.s NOT IN ('abc', NULL) | a.x IN (0.0, double('NaN'), 1)
+a.d IN (DATE '2020-02-29', b.d) | a.k IN (1L, 2.5) | a.m IN (1.5, 2) | a.l IN (9223372036854775807, 0)
+'abc' IN (a.s, b.s)
+"""
+ARITHMETIC = """
+a.i + b.i | a.i - b.i | a.i * b.i | a.l * b.l | a.l + b.i | a.k + b.k | a.k * a.k * a.k * b.k | a.i / b.i
+a.l / 3 | a.i % b.i | a.l % 7 | a.l div b.i | a.i div 2 | a.l div -1 | pmod(a.i, 7) | pmod(a.i, b.k)
+-a.i | -a.l | -a.x | abs(a.i) | abs(a.l) | abs(a.m) | a.x + b.x | a.x - b.x | a.x * b.x | a.x / b.x
+a.x % b.x | a.x / 0 | a.f + b.f | a.f * 2 | a.f + b.x | a.f % b.f | a.i + b.f | a.m + b.m | a.m - b.m
+a.m * b.m | a.m / b.m | a.m % b.m | a.m + b.i | a.m * 2 | a.m - 1 | a.m / 3 | a.m + b.x | a.m * b.l
+a.i * 0.5 | a.l + 1.25 | a.k / 2.5 | a.m div b.m | -a.m | a.m * b.m * a.m * b.m | a.m * b.m / a.m / b.m
+a.m % 3 | 7 % a.i | a.m * a.m * b.m * b.m + a.l | abs(a.x - b.x) <= 1 | abs(a.i - b.i) <= 10
+abs(a.m - b.m) < 5.5 | mod(a.i, 4) | a.i & b.i | a.l|255 | a.i ^ b.i | ~a.i | a.i & 1 = 1
+shiftleft(a.i, 3) | shiftleft(a.l, b.k) | shiftright(a.i, 2) | shiftright(a.l, 65) | bit_count(a.l)
+2147483647 + a.k - a.k | a.i + 9999999999 | try_divide(a.i, b.k) | -(-a.i) | +a.i | 5 - a.k * 2 - -1
+"""
+MATHS = """
+ceil(a.x) | floor(a.x) | ceil(a.m) | floor(a.m) | ceil(a.i) | floor(a.f) | round(a.x) | round(a.x, 1)
+round(a.x, 2) | round(a.x, -1) | round(a.f, 1) | round(a.f, 2) | round(a.m) | round(a.m, 1)
+round(a.m, -2) | round(a.i, -1) | round(a.l, -3) | round(a.i, 2) | sqrt(a.x) | sign(a.x) | signum(a.i)
+sqrt(abs(a.m)) | pow(a.x, 2) | pow(a.i, 2) | pow(2, a.k) > b.x | exp(a.k) > b.x | ln(a.x) > 0.5
+ln(a.x) IS NULL | log10(a.x) <= 0.3 | log2(a.x) > 1 | log(a.x) IS NULL | log(3, abs(a.x)) > 0.4
+log1p(a.x) > 0.1 | expm1(a.x) > 1 | cbrt(a.x) < 1 | sin(a.i) > cos(b.i) | tan(a.k) > 0.2 | asin(a.x) > 0.1
+acos(a.x) IS NULL | atan(a.x) < 0.5 | atan2(a.x, b.x) > 0.25 | degrees(a.k) > 90.5 | radians(a.i) < 0.3
+sinh(a.k) > 1.5 | tanh(a.x) > 0.5 | hypot(a.x, b.x) < 3.25 | rint(a.x) | pi() > a.x
+sqrt(pow(a.x - b.x, 2) + pow(a.f - b.f, 2)) < 2.5 | greatest(a.i, b.i) | least(a.i, b.i)
+greatest(a.x, b.x) | least(a.x, b.x, 0.0D) | greatest(a.s, b.s, 'm') | least(a.s, b.s)
+greatest(a.d, b.d) | least(a.ok, b.ok) | greatest(a.i, b.x) | least(a.m, b.i) | factorial(a.k)
+isnan(a.x) | isnan(a.f) | isnan(a.i) | nanvl(a.x, b.x) | nanvl(a.f, 0) | cot(a.k) > 0.1 | e() < a.x
+"""
+CHOICE = """
+IF(a.i > b.i, a.i, b.l) | IF(a.ok, 'yes', a.s)
+CASE WHEN a.i > 5 THEN 'big' WHEN a.i > 0 THEN 'small' ELSE a.s END
+CASE a.k WHEN 1 THEN 'one' WHEN 2 THEN 'two' END | CASE WHEN a.ok THEN a.i WHEN b.ok THEN b.x END
+coalesce(a.i, b.i, 0) | coalesce(a.x, b.i) | nvl(a.s, 'none') | ifnull(a.m, 0) | nullif(a.k, b.k)
+nullif(a.x, 0) | nvl2(a.s, a.i, b.i) | coalesce(NULL, a.d) | CASE WHEN a.ok THEN NULL ELSE b.ts END
+IF(NULL, 1, 2) | coalesce(a.ts, b.d) | CASE WHEN a.i = b.i THEN 1 ELSE 0.5 END
+"""
+TEXT = """
+upper(a.s) | lower(a.s) | length(a.s) | char_length(b.s) | length(a.z) | reverse(a.s)
+substring(a.s, 2, 3) | substring(a.s, -3, 2) | substring(a.s, 0, 2) | substring(a.s, -9, 8)
+substring(a.s, 2) | substr(a.s, a.k, 2) | substring(a.s, 1, -1) | left(a.s, 2) | right(a.s, 2)
+left(a.s, 0) | right(a.s, a.k) | concat(a.s, '-', b.s) | a.s || b.s | concat(a.s, a.i)
+concat_ws('|', a.s, b.s, 'x') | concat_ws(a.s, b.s, 'x') | trim(a.s) | ltrim(a.s) | rtrim(a.s)
+trim(BOTH 'a' FROM a.s) | trim(LEADING 'ab' FROM a.s) | ltrim('a', a.s) | btrim(a.s, 'a ')
+replace(a.s, 'a', 'XX') | replace(a.s, 'a') | replace(a.s, '', 'x') | replace(a.s, b.s, '!')
+startswith(a.s, 'ab') | endswith(a.s, b.s) | contains(a.s, 'b') | contains(a.s, b.s)
+startswith(a.s, NULL) | instr(a.s, 'b') | instr(a.s, 'ï') | instr(a.s, b.s) | locate('e', a.s)
+position('v' IN a.s) | lpad(a.s, 5, '*') | rpad(a.s, 6, 'xyz') | lpad(a.s, 2, '') | rpad(a.s, a.k, '.')
+repeat(a.s, 2) | levenshtein(a.s, b.s) | levenshtein(a.s, 'abc') | a.s LIKE 'a%' | a.s LIKE '%c'
+a.s LIKE '%b%' | a.s LIKE 'a_c' | a.s LIKE '_%\\\\_%' | a.s LIKE 'a!%%' ESCAPE '!' | a.s NOT LIKE '%a%'
+a.s LIKE b.s | a.s ILIKE 'A%' | a.s NOT ILIKE '%B_' | a.s RLIKE '^[a-c]+$' | a.s RLIKE '\\\\d'
+a.s REGEXP 'b|ï' | a.s NOT RLIKE 'a.' | a.s LIKE '' | a.s LIKE '%' | 'it''s' = concat("it", "'s")
+a.s = 'a' 'b' 'c' | a.s LIKE '%\\n%' | a.s RLIKE r'\\d+'
+"""
+TIMES = """
+year(a.d) | quarter(a.d) | month(a.ts) | day(a.d) | dayofmonth(a.ts) | dayofweek(a.d) | weekday(a.d)
+dayofyear(a.d) | weekofyear(a.d) | hour(a.ts) | minute(a.ts) | second(a.ts) | extract(YEAR FROM a.ts)
+extract(HOUR FROM a.ts) | extract(MINUTES FROM a.ts) | extract(DOW FROM a.d) | date_trunc('YEAR', a.ts)
+date_trunc('quarter', a.ts) | date_trunc('MM', a.ts) | date_trunc('week', a.ts) | date_trunc('DAY', a.ts)
+date_trunc('HOUR', a.ts) | date_trunc('minute', a.ts) | date_trunc('SECOND', a.ts)
+date_trunc('day', a.d) | trunc(a.d, 'MM') | trunc(a.d, 'WEEK') | to_date(a.ts) | to_date(a.n)
+datediff(a.d, b.d) | datediff(a.ts, b.d) | date_add(a.d, 3) | date_sub(a.d, b.k) | a.d + 5 | a.d - 5
+add_months(a.d, 1) | add_months(a.d, a.k) | last_day(a.d) | unix_timestamp(a.ts) | unix_millis(a.ts)
+unix_micros(a.ts) | unix_seconds(a.ts) | timestamp_seconds(a.i) | timestamp_millis(a.i)
+timestamp_micros(a.l) > b.ts | unix_date(a.d) | date_from_unix_date(a.k) | a.ts - b.ts > INTERVAL 1 DAY
+a.ts - b.ts | a.ts + INTERVAL 5 MINUTES | a.ts - INTERVAL '5' SECOND | a.ts - INTERVAL 1 HOUR 30 MINUTES
+INTERVAL '2 days 3 hours' + a.ts | a.d + INTERVAL 2 DAYS | a.d + INTERVAL 2 HOURS
+a.d - b.d = INTERVAL 0 DAYS | a.ts BETWEEN b.ts - INTERVAL 90 DAYS AND b.ts + INTERVAL 12 WEEKS
+abs(unix_timestamp(a.ts) - unix_timestamp(b.ts)) < 86400 * 30 | b.ts - a.ts <= INTERVAL 100 DAYS
+a.ts + 2 * INTERVAL 30 SECONDS | a.ts + a.k * INTERVAL 1 MINUTE | -(a.ts - b.ts) | to_timestamp(a.n)
+date(a.ts) | a.ts > a.d | date_diff(b.d, a.d)
+"""
+CASTS = """
+cast(a.i AS BIGINT) | cast(a.l AS INT) | cast(a.i AS TINYINT) | cast(a.l AS SMALLINT) | cast(a.x AS INT)
+cast(a.x AS BIGINT) | cast(a.f AS INT) | cast(a.x AS SMALLINT) | cast(a.x AS FLOAT) | cast(a.f AS DOUBLE)
+cast(a.i AS DOUBLE) | cast(a.l AS FLOAT) | cast(a.m AS DOUBLE) | cast(a.m AS INT) | cast(a.m AS TINYINT)
+cast(a.m AS DECIMAL(5,1)) | cast(a.i AS DECIMAL(10,2)) | cast(a.i AS DECIMAL(4,0))
+cast(a.x AS DECIMAL(12,3)) | cast(a.f AS DECIMAL(12,4)) | cast(a.n AS INT) | cast(a.n AS BIGINT)
+cast(a.n AS SMALLINT) | cast(a.n AS DOUBLE) | cast(a.n AS FLOAT) | cast(a.n AS BOOLEAN)
+cast(a.n AS DECIMAL(8,2)) | cast(a.n AS DATE) | cast(a.n AS TIMESTAMP) | cast(a.i AS STRING)
+cast(a.l AS STRING) | cast(a.m AS STRING) | cast(a.ok AS STRING) | cast(a.d AS STRING)
+cast(a.ts AS STRING) | cast(a.ok AS INT) | cast(a.i AS BOOLEAN) | cast(a.x AS BOOLEAN)
+cast(a.m AS BOOLEAN) | cast(a.d AS TIMESTAMP) | cast(a.ts AS DATE) | cast(a.ts AS BIGINT)
+cast(a.ts AS DOUBLE) | cast(a.i AS TIMESTAMP) | cast(a.s AS BINARY) | cast(a.ok AS DECIMAL(3,1))
+a.i::double | int(a.x) | string(a.k) | double(a.m) | try_cast(a.n AS INT) | try_cast(a.x AS INT)
+try_cast(a.l AS SMALLINT) | try_cast(a.m AS TINYINT) | try_cast(a.x AS BIGINT) | cast('12' AS INT) + a.i
+cast(a.m AS FLOAT) | cast(a.ts AS TIMESTAMP_NTZ) = b.ts | cast('x' AS INT) IS NULL
+cast(cast(a.s AS BINARY) AS STRING) | cast(NULL AS INT) + a.i
+"""
+ARRAYS = """
+a.v[0] | a.v[1] > b.v[0] | a.v[b.k] | element_at(a.v, 1) | element_at(a.v, -1) | size(a.v)
+array_size(a.v) | cardinality(b.v) | get(a.v, 2) | array_contains(a.v, 1) | array_contains(a.v, b.x)
+array_contains(a.v, double('NaN')) | size(a.v) = size(b.v) | a.v IS NULL | coalesce(a.v[0], -1)
+"""
+GROUPS = (LOGIC, COMPARISONS, ARITHMETIC, MATHS, CHOICE, TEXT, TIMES, CASTS, ARRAYS)
+CASES = [case for group in GROUPS for line in group.strip().splitlines() for case in line.split(" | ")]
+
+SPECIAL: dict[str, list[Any]] = {
+    "i": [0, 1, -1, 2**31 - 1, -(2**31), 15, 25, -15, 995],
+    "l": [0, -1, 2**63 - 1, -(2**63), 2**53 + 1, 1500, 2500],
+    "k": [0, 1, -1, 2, 3, 4],
+    "x": [
+        0.0,
+        -0.0,
+        math.nan,
+        math.inf,
+        -math.inf,
+        1.5,
+        2.5,
+        -2.5,
+        2.675,
+        1.005,
+        0.125,
+        1e300,
+        1e-7,
+        4e18,
+        -1e19,
+        12345.675,
+        0.45,
+        65536.5,
+    ],
+    "f": [0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, 2.675, 1.005, 0.25, 3e9, 1e-6, 16777216.0, 0.15],
+    "m": [
+        Decimal(t)
+        for t in ("0.00", "-0.01", "99999999.99", "-99999999.99", "2.50", "3.50", "1.50", "-2.50", "150.00")
+    ],
+    "s": [
+        "",
+        "abc",
+        "ABC",
+        "naïve",
+        "straße",
+        "ΟΔΟΣ",
+        "日本語",
+        "a b",
+        "  ab ",
+        "a%b",
+        "a_c",
+        "a\nb",
+        "abcabc",
+        "aab",
+        "b",
+        "x1",
+        "😀a",
+    ],
+    "n": [
+        "12",
+        " 7 ",
+        "-3",
+        "+5",
+        "3.99",
+        "-0.5",
+        "1e3",
+        ".5",
+        "5.",
+        "abc",
+        "",
+        "NaN",
+        "-Infinity",
+        "inf",
+        "99999999999",
+        "1d",
+        "true",
+        "no",
+        "T",
+        "9223372036854775808",
+        "2020-02-29",
+        "2021-02-29",
+        "2020-1-5",
+        "2020",
+        "2020-06",
+        "2020-06-01 10:11:12.5",
+        "2020-06-01T10:11:12Z",
+        "2020-06-01 10:11",
+        "2020-06-01 23:59:60",
+        "2020-06-01 10:11:12+02:00",
+        "12345.678",
+        "0.005",
+        "-0",
+        "2020-13-01",
+        "0x1F",
+        "1 2",
+    ],
+    "ok": [True, False],
+    "d": [
+        datetime.date(2020, 2, 29),
+        datetime.date(1969, 12, 31),
+        datetime.date(2020, 12, 31),
+        datetime.date(2021, 1, 1),
+        datetime.date(2021, 1, 31),
+    ],
+    "ts": [
+        datetime.datetime(*parts, tzinfo=datetime.UTC)
+        for parts in (
+            (2020, 2, 29, 23, 59, 59, 999999),
+            (1969, 12, 31, 23, 59, 59, 500000),
+            (2020, 1, 1),
+            (2021, 1, 1, 12),
+            (1970, 1, 1, 0, 0, 0, 1),
+        )
+    ],
+    "z": [b"", b"\x01\xff", b"abc", b"\x00"],
+    "v": [[], [1.0], [0.0, None, 2.0], [math.nan, 1.0], [None], [-0.0, 1.0, 2.0, 3.0], [1.5, 2.5]],
+}
+
+
+def any_value(column: str, rng: random.Random) -> Any:
+    """NULL, a special value or an ordinary one."""
+    if rng.random() < 0.1:
+        return None
+    if rng.random() < 0.6 or column in ("s", "n", "ok", "z", "v"):
+        return rng.choice(SPECIAL[column])
+    passed = datetime.timedelta(microseconds=rng.randrange(10**14))
+    instant = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC) + passed
+    return {
+        "i": lambda: rng.randint(-20, 20),
+        "l": lambda: rng.randint(-(10**6), 10**6),
+        "k": lambda: rng.randint(-5, 6),
+        "x": lambda: round(rng.uniform(-4, 4), rng.randint(0, 6)),
+        "f": lambda: round(rng.uniform(-4, 4), rng.randint(0, 3)),
+        "m": lambda: Decimal(rng.randint(-2000, 2000)).scaleb(-2),
+        "d": lambda: instant.date(),
+        "ts": lambda: instant,
+    }[column]()
+
+
+def random_table(seed: int) -> pa.Table:
+    rng = random.Random(seed)
+    data = {field.name: [any_value(field.name, rng) for _ in range(ROWS)] for field in SCHEMA}
+    return pa.table(data, schema=SCHEMA)
+
+
+A, B = random_table(1), random_table(2)
+SCOPE = Scope({"a": SCHEMA, "b": SCHEMA})
+
+
+@pytest.fixture(scope="module")
+def answers(spark: Any) -> pa.Table:
+    """Spark's answers to all cases, from one job over rows that hold `a` and `b` as structs."""
+    names = [f"{stream}_{name}" for stream in "ab" for name in SCHEMA.names]
+    rows = pa.table([*A.columns, *B.columns], names=names).append_column("row", pa.array(range(ROWS)))
+    structs = [f"struct({', '.join(f'{s}_{name} AS {name}' for name in SCHEMA.names)}) AS {s}" for s in "ab"]
+    pairs = spark.createDataFrame(rows).selectExpr("row", *structs)
+    columns = [f"{text} AS c{i}" for i, text in enumerate(CASES)]
+    return pairs.selectExpr("row", *columns).toArrow().sort_by("row")
+
+
+def ours(text: str) -> pa.Array:
+    tables = {"a": A, "b": B}
+    value = evaluate(parse(text, SCOPE), lambda c: tables[c.stream][c.name].combine_chunks(), ROWS)
+    return pa.repeat(value, ROWS) if isinstance(value, pa.Scalar) else value
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return left == right or (math.isnan(left) and math.isnan(right))
+    return bool(left == right)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(len(CASES)), ids=CASES)
+def test_expression_equals_spark(number: int, answers: pa.Table) -> None:
+    theirs, mine = answers[f"c{number}"], ours(CASES[number])
+    assert len(mine) == len(theirs) == ROWS
+    both = enumerate(zip(theirs.to_pylist(), mine.to_pylist(), strict=True))
+    wrong = [(row, spark, weir) for row, (spark, weir) in both if not same(spark, weir)]
+    rows = [(A.slice(row, 1).to_pylist(), B.slice(row, 1).to_pylist()) for row, _, _ in wrong[:3]]
+    assert not wrong, f"(row, Spark, weir): {wrong[:3]} over {rows}"
+    assert mine.type == theirs.type
+
+
+@pytest.mark.spark
+def test_most_predicates_decide_both_ways(answers: pa.Table) -> None:
+    predicates = [column for column in answers.columns if column.type == pa.bool_()]
+    decided = [column for column in predicates if {True, False} <= set(column.to_pylist())]
+    assert len(predicates) >= 80
+    assert len(decided) >= 0.85 * len(predicates)

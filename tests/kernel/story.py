@@ -1,0 +1,76 @@
+"""Small tables of rows: each row with the results that it completes written beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import weir
+from weir.local import LocalQuery
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "name": pa.string()})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row, in a batch of its own; a result is written as its rows' names, like "a7 b10"."""
+
+    stream: str
+    t: int | None
+    k: int | None = 0
+    expect: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.stream}{self.t}"
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Several rows at once, and the results they complete."""
+
+    rows: Sequence[Row]
+    expect: Sequence[str] = ()
+
+
+def started(streams: str, **asked: Any) -> LocalQuery:
+    """A join of the streams named, letter by letter, on equal keys unless said otherwise."""
+    on = " AND ".join(f"{a}.k = {b}.k" for a, b in zip(streams, streams[1:], strict=False))
+    names = " || ' ' || ".join(f"{name}.name" for name in streams)
+    defaults = {"on": on, "select": f"{names} AS result"}
+    return weir.join(**{**defaults, **asked}, streams=dict.fromkeys(streams, SCHEMA)).start()
+
+
+def table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist([{"ts": row.t, "k": row.k, "name": row.name} for row in rows], SCHEMA)
+
+
+def process(query: LocalQuery, step: Row | Batch) -> list[str]:
+    """The results of one step, sorted."""
+    streams = {row.stream for row in step.rows}
+    tables = {name: table([row for row in step.rows if row.stream == name]) for name in streams}
+    return sorted(query.process(tables).column("result").to_pylist())
+
+
+def play(query: LocalQuery, *steps: Row | Batch) -> None:
+    """Every step completes exactly the results that stand beside it."""
+    for step in steps:
+        assert process(query, step) == sorted(step.expect), step
+
+
+def late(query: LocalQuery) -> dict[str, int]:
+    """The rows that the last batch dropped as late, by stream, where there were any."""
+    assert query.stats is not None
+    return {name: count for name, count in query.stats.late.items() if count}
+
+
+def rows_kept(query: LocalQuery) -> dict[str, int]:
+    """The rows in each state."""
+    return {name: size.rows for name, size in query.state.sizes().items()}
