@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class Batch:
 
 def started(streams: str, **asked: Any) -> LocalQuery:
     """A join of the streams named, letter by letter, on equal keys unless said otherwise."""
-    on = " AND ".join(f"{a}.k = {b}.k" for a, b in zip(streams, streams[1:], strict=False))
+    on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(streams))
     names = " || ' ' || ".join(f"{name}.name" for name in streams)
     defaults = {"on": on, "select": f"{names} AS result"}
     return weir.join(**{**defaults, **asked}, streams=dict.fromkeys(streams, SCHEMA)).start()

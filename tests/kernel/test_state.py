@@ -9,7 +9,7 @@ from weir.plan import join
 
 from .story import Batch, Row, play, rows_kept, started
 
-WINDOW = 160  # ten times the sixteenth into which a window is cut, give or take
+WINDOW = 160  # microseconds
 
 
 def both(t: int, k: int) -> Batch:

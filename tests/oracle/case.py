@@ -63,7 +63,11 @@ class Case:
         return " AND ".join(condition.text for condition in self.conditions) or None
 
     def __repr__(self) -> str:
-        lines = [f"on {self.on}", f"plan {self.plan!r}", f"drivers {self.driver_order}, select_all {self.select_all}"]
+        lines = [
+            f"on {self.on}",
+            f"plan {self.plan!r}",
+            f"drivers {self.driver_order}, select_all {self.select_all}",
+        ]
         for one in self.inputs:
             lines.append(f"{one.name}: window {one.window}, late {one.late}, cuts {one.cuts}, {one.time=}")
             lines.append(f"  {one.table.schema.to_string()}".replace("\n", "; "))

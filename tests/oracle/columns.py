@@ -26,9 +26,17 @@ KINDS: dict[str, tuple[Sequence[pa.DataType], Sequence[Any]]] = {
     ),
     "z": (
         (pa.string(),),
-        ("prefix-one", "prefix-onf", "prefix-", "prefix-o", "PREFIX-ONE", "prefix-one-and-more", "prefix-one\0"),
+        (
+            "prefix-one",
+            "prefix-onf",
+            "prefix-",
+            "prefix-o",
+            "PREFIX-ONE",
+            "prefix-one-and-more",
+            "prefix-one\0",
+        ),
     ),
-    "day": ((pa.date32(),), tuple(date(2024, 2, 27 + j) for j in range(3)) + (date(1969, 12, 31),)),
+    "day": ((pa.date32(),), (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31))),
     "moment": (
         (pa.timestamp("us"), pa.timestamp("ms")),
         (datetime(2024, 1, 1), datetime(2024, 1, 1, 0, 0, 1), datetime(1960, 1, 1), datetime(2024, 1, 2)),
@@ -37,7 +45,14 @@ KINDS: dict[str, tuple[Sequence[pa.DataType], Sequence[Any]]] = {
     "raw": ((pa.binary(),), (b"\0", b"", b"\0\0", b"12345678", b"123456789", b"12345678\0", b"ab")),
     "v": (
         (pa.list_(pa.float32(), 3), pa.list_(pa.float64(), 3), pa.list_(pa.float64())),
-        ([1.0, 0.0, 0.0], [1.0, 0.2, 0.0], [0.0, 1.0, 0.5], [-1.0, 0.0, 0.3], [0.0, 0.0, 0.0], [2.0, 0.0, 0.0]),
+        (
+            [1.0, 0.0, 0.0],
+            [1.0, 0.2, 0.0],
+            [0.0, 1.0, 0.5],
+            [-1.0, 0.0, 0.3],
+            [0.0, 0.0, 0.0],
+            [2.0, 0.0, 0.0],
+        ),
     ),
 }
 

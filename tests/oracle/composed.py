@@ -100,7 +100,12 @@ def composed(draw: st.DrawFn) -> Case:
     rows = sizes(draw, len(names), MOST_ROWS[len(names)])
     streams = inputs(draw, names, found, rows, windows, unit, rng, distinct=True)
     streams = tuple(
-        replace(one, table=one.table.append_column(UNIQUE, pa.array(rng.sample(range(len(one.table)), len(one.table)))))
+        replace(
+            one,
+            table=one.table.append_column(
+                UNIQUE, pa.array(rng.sample(range(len(one.table)), len(one.table)))
+            ),
+        )
         for one in streams
     )
     return Case(streams, tuple(found), plan, tuple(rng.sample(names, len(names))), cross=True)
@@ -143,4 +148,3 @@ def _conditions(names: Sequence[str], counted: list[tuple[str, ...]], rng: Rando
 
 def _unique(a: str, b: str) -> Condition:
     return Condition(f"{a}.{UNIQUE} = {b}.{UNIQUE}", lambda r: r[a][UNIQUE] == r[b][UNIQUE])
-

@@ -119,7 +119,9 @@ def equal_expressions(a: str, b: str, rng: Random) -> Condition:
 
 
 def band(a: str, b: str, rng: Random) -> Condition:
-    k, width = rng.choice([("i", "1"), ("i", "2"), ("l", "1"), ("d", "0.5"), ("f", "1"), ("p", "0.5"), ("p", "1")])
+    k, width = rng.choice(
+        [("i", "1"), ("i", "2"), ("l", "1"), ("d", "0.5"), ("f", "1"), ("p", "0.5"), ("p", "1")]
+    )
     op = rng.choice(["<=", "<"])
     return Condition(f"abs({a}.{k} - {b}.{k}) {op} {width}")
 
@@ -159,7 +161,9 @@ def residual(a: str, b: str, rng: Random) -> Condition:
     return rng.choice(
         [
             Condition(f"({a}.i = {b}.i OR {a}.s = {b}.s)"),
-            Condition(f"{a}.i <> {b}.i", lambda r: None not in (r[a]["i"], r[b]["i"]) and r[a]["i"] != r[b]["i"]),
+            Condition(
+                f"{a}.i <> {b}.i", lambda r: None not in (r[a]["i"], r[b]["i"]) and r[a]["i"] != r[b]["i"]
+            ),
             Condition(f"NOT ({a}.s = {b}.s)"),
             Condition(f"NOT ({a}.i = {b}.i OR {a}.d > {b}.d)"),
             Condition(f"{a}.i + {b}.i = 3"),
@@ -201,7 +205,6 @@ def filtered(a: str, rng: Random) -> Condition:
 
 def alike(a: str, b: str, rng: Random) -> Condition:
     threshold, op = rng.choice([0.9, 0.35, 0.0, -0.5]), rng.choice([">=", ">"])
-
 
     def check(r: Mapping[str, Row]) -> bool:
         found = cosine(r[a]["v"], r[b]["v"])

@@ -1,10 +1,10 @@
-"""Random joins: what decides their size is drawn by Hypothesis, so that it shrinks; values come from a seed."""
+"""Random joins: Hypothesis draws what decides their size, so that it shrinks; values come from a seed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
@@ -41,7 +41,9 @@ def tied(names: Sequence[str], kinds: Sequence[Pair], rng: Random) -> list[Condi
     return [rng.choice(kinds)(*rng.sample(link, 2), rng) for link in links]
 
 
-def extras(names: Sequence[str], kinds: Sequence[Pair], rng: Random, of_three: bool = True) -> list[Condition]:
+def extras(
+    names: Sequence[str], kinds: Sequence[Pair], rng: Random, of_three: bool = True
+) -> list[Condition]:
     """A few more conditions: on one stream, on two, on three."""
     found = []
     if rng.random() < 0.3:
@@ -95,7 +97,7 @@ def tree(names: Sequence[str], rng: Random) -> Join:
     shuffled = rng.sample(names, len(names))
     parts = rng.randint(2, len(names))
     ends = [0, *sorted(rng.sample(range(1, len(names)), parts - 1)), len(names)]
-    groups = [shuffled[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    groups = [shuffled[a:b] for a, b in pairwise(ends)]
     inputs = tuple(Leaf(group[0]) if len(group) == 1 else tree(group, rng) for group in groups)
     return Join(inputs, tuple(orders(parts, rng)))
 
@@ -144,7 +146,7 @@ def inputs(
 
 @st.composite
 def relational(draw: st.DrawFn) -> Case:
-    """Time windows, and any condition that SQL can say; sometimes none at all, sometimes a stream with itself."""
+    """Time windows, and any condition that SQL can say, or none; sometimes a stream with itself."""
     names = NAMES[: draw(st.sampled_from((2, 2, 3, 3, 3, 4, 4, 5)))]
     rng = Random(draw(st.integers(0, 2**32)))
     cross = rng.random() < 0.1

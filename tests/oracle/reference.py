@@ -92,7 +92,11 @@ def by_product(
     found = []
     for picks in product(*(rows[name] for name in case.names)):
         result = {name: data[name][row] for name, row in zip(case.names, picks, strict=True)}
-        if in_windows(case, picks) and (fits is None or fits(picks)) and all(check(result) for check in checks):
+        if (
+            in_windows(case, picks)
+            and (fits is None or fits(picks))
+            and all(check(result) for check in checks)
+        ):
             found.append(picks)
     return project(case, found)
 
@@ -136,11 +140,15 @@ def place_all(case: Case, admitted: Admitted) -> dict[str, dict[int, int]]:
 def leave(places: Mapping[Any, int], rows: int) -> dict[Any, float]:
     """The place of each row's n-th successor, infinite while it has not come."""
     line = sorted(places, key=places.__getitem__)
-    return {row: places[line[i + rows]] if i + rows < len(line) else float("inf") for i, row in enumerate(line)}
+    return {
+        row: places[line[i + rows]] if i + rows < len(line) else float("inf") for i, row in enumerate(line)
+    }
 
 
 def project(case: Case, picks: Iterable[Picks]) -> Results:
     """The results' columns, as `weir.run` reads them from the engine."""
     keep = [one.table if case.select_all else one.table.select(["id"]) for one in case.inputs]
     values = [[tuple(map(comparable, row.values())) for row in table.to_pylist()] for table in keep]
-    return Counter(tuple(v for rows, row in zip(values, found, strict=True) for v in rows[row]) for found in picks)
+    return Counter(
+        tuple(v for rows, row in zip(values, found, strict=True) for v in rows[row]) for found in picks
+    )

@@ -43,7 +43,9 @@ def two_sided(earlier: str, later: str, low: int, high: int, unit: int, rng: Ran
 
 def one_sided(earlier: str, later: str, low: int, unit: int, rng: Random) -> str:
     least = shifted(earlier, low, unit)
-    return rng.choice([f"{later} >= {least}", f"{later} > {shifted(earlier, low - 1, unit)}", f"{least} <= {later}"])
+    return rng.choice(
+        [f"{later} >= {least}", f"{later} > {shifted(earlier, low - 1, unit)}", f"{least} <= {later}"]
+    )
 
 
 def tied_by_time(
@@ -76,11 +78,21 @@ def time_bounds(draw: st.DrawFn) -> Case:
     found = tied_by_time(times, offsets, windowed, unit, rng)
     for name, earlier in zip(names[1:], names, strict=False):
         if rng.random() < 0.4:
-            found.append(rng.choice((conditions.equal, conditions.compare, conditions.residual))(earlier, name, rng))
+            found.append(
+                rng.choice((conditions.equal, conditions.compare, conditions.residual))(earlier, name, rng)
+            )
     found += extras(names, conditions.IN_SQL, rng)
     windows = [
-        (max(offsets) - offset + rng.randint(1, RANGE // 2)) * unit if windowed else None for offset in offsets
+        (max(offsets) - offset + rng.randint(1, RANGE // 2)) * unit if windowed else None
+        for offset in offsets
     ]
     rows = sizes(draw, len(names), MOST_ROWS[len(names)])
     streams = inputs(draw, names, found, rows, windows, unit, rng, times=columns)
-    return Case(streams, tuple(found), plan(names, rng), tuple(rng.sample(names, len(names))), False, rng.random() < 0.3)
+    return Case(
+        streams,
+        tuple(found),
+        plan(names, rng),
+        tuple(rng.sample(names, len(names))),
+        False,
+        rng.random() < 0.3,
+    )

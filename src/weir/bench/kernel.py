@@ -85,7 +85,7 @@ def three_way(repeats: int, quick: bool) -> list[Figure]:
     gather = _gather([a, b, c], results)
     note = f"{results:,} results"
     seconds = side_by_side(ours.to_arrow, gather, repeats)
-    in_duckdb = side_by_side(lambda: connection.execute(statement).to_arrow_table(), ours.to_arrow, repeats)
+    in_duckdb = side_by_side(lambda: connection.sql(statement).to_arrow_table(), ours.to_arrow, repeats)
     with_polars = side_by_side(in_polars, ours.to_arrow, repeats)
     return [
         ratio("three-way equi-join / gathering its columns", *seconds, 2.0, "at most", note),
