@@ -48,14 +48,8 @@ def _table(rows: int, seed: int, keys: int, span: float = 1.0, start: float = 0.
     """Rows with a key, two numbers and times spread evenly over `span` seconds from `start`."""
     rng = np.random.default_rng(seed)
     times = ((start + np.arange(rows) / rows * span) * _SECOND).astype("datetime64[us]")
-    return pa.table(
-        {
-            "ts": times,
-            "k": rng.permutation(np.arange(rows) % keys),
-            "x": rng.random(rows),
-            "y": rng.random(rows),
-        }
-    )
+    chosen = rng.permutation(np.arange(rows) % keys) if rows >= keys else rng.integers(0, keys, rows)
+    return pa.table({"ts": times, "k": chosen, "x": rng.random(rows), "y": rng.random(rows)})
 
 
 _NINE = "a.k, a.x AS ax, a.y AS ay, b.k AS bk, b.x AS bx, b.y AS byy, c.k AS ck, c.x AS cx, c.y AS cy"
@@ -102,6 +96,9 @@ def _gather(tables: list[pa.Table], results: int) -> Callable[[], object]:
     return lambda: [pc.take(column, picks[i // 3], boundscheck=False) for i, column in enumerate(columns)]
 
 
+_MATCHES = 4  # per probe
+
+
 def longer_window(repeats: int, quick: bool) -> list[Figure]:
     """The same delta against a window and against one ten times as long, with as many matches per probe."""
     rows = 2_000 if quick else 10_000
@@ -114,7 +111,7 @@ class _Steady:
     """A three-way join whose window is full; every step brings one second of rows."""
 
     def __init__(self, rows: int, seconds: int, steps: int) -> None:
-        keys = rows * seconds // 10
+        keys = rows * seconds // _MATCHES
         names = ("a", "b", "c")
         self._batches = [
             {name: _table(rows, 7 * t + i, keys, start=t) for i, name in enumerate(names)}
@@ -123,11 +120,16 @@ class _Steady:
         past = {name: _table(rows * (seconds + 2), i, keys, span=seconds + 2) for i, name in enumerate(names)}
         asked = weir.join(on=_THREE_KEYS, within=f"{seconds} seconds", select=_NINE, streams=past)
         self._query: LocalQuery = asked.start()
-        self._query.process(past)
+        self._bring(past)
 
-    def step(self) -> object:
+    def step(self) -> None:
         """Bring the next second."""
-        return self._query.process(self._batches.pop(0))
+        self._bring(self._batches.pop(0))
+
+    def _bring(self, batch: dict[str, pa.Table]) -> None:
+        """Take the results as they come and let them go: keeping them all would time the memory, not the join."""
+        for _ in self._query.chunks(batch):
+            pass
 
 
 def band(repeats: int, quick: bool) -> list[Figure]:

@@ -89,6 +89,8 @@ def _run(
         if one.batch == batch
     ]
     for one, path in sorted(new, key=lambda found: found[0].rank):
+        if not all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path):
+            continue  # nobody to complete a result with, so no hop is worth its work
         hops = [HopRun(hop, shelves[hop.partner.node], queues, batch, one.rank) for hop in path]
         counts = [work.hops[hop.hop] for hop in path]
         for partial in _follow(Partial.of(one), hops, counts):

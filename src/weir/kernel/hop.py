@@ -345,9 +345,9 @@ class _Search:
 
 def _expand(low: Int64s, count: Int64s) -> tuple[Picks, Picks]:
     """Every (row, position) of the ranges that start at `low` and hold `count` positions."""
-    ends = np.cumsum(count)
     driver = np.repeat(np.arange(len(count)), count)
-    position = np.arange(int(ends[-1])) + np.repeat(low - (ends - count), count)
+    position = np.repeat(low - (np.cumsum(count) - count), count)
+    position += np.arange(len(position))
     return driver, position
 
 

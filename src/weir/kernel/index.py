@@ -59,12 +59,20 @@ def index_rows(
     if isinstance(spec, ByKey):
         codes, times = combine([numbers(name) for name in spec.keys]), numbers(lead)
         in_time = bool((times[1:] >= times[:-1]).all())  # the usual case, and half the work
-        order = np.argsort(codes, kind="stable") if in_time else np.lexsort((times, codes))
+        order = _argsort(codes) if in_time else np.lexsort((times, codes))
         return Index(codes[order], order)
     values, valid = _values(spec, fetch, numbers, rows, lead)
     known = np.arange(rows) if valid is None else np.flatnonzero(valid)
     order = known[np.argsort(values[known], kind="stable")]
     return Index(values[order], order)
+
+
+def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
+    """A stable order of codes; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
+    least = int(codes.min(initial=0))
+    if int(codes.max(initial=0)) - least < 1 << 16:
+        return np.argsort((codes - least).astype(np.uint16), kind="stable")
+    return np.argsort(codes, kind="stable")
 
 
 def index_sorted_rows(

@@ -12,6 +12,8 @@ from weir.kernel.partial import Partial
 from weir.kernel.state import State
 from weir.query import Query, RowWindow
 
+Values = pa.Array | pa.ChunkedArray
+
 
 class Results:
     """Turns finished partials into result tables during one batch."""
@@ -29,7 +31,8 @@ class Results:
         if fresh is not None and not fresh.all():
             stale = int(len(fresh) - fresh.sum())
             partial = partial.pick(np.flatnonzero(fresh))
-        columns = [_values(output.expr, partial) for output in self._query.select]
+        gathered: dict[tuple[str, pa.DataType], Values] = {}
+        columns = [_values(output.expr, partial, gathered) for output in self._query.select]
         return pa.Table.from_arrays(columns, schema=self.schema), stale
 
     def _fresh(self, partial: Partial) -> Bools | None:
@@ -53,10 +56,11 @@ def result_schema(query: Query) -> pa.Schema:
     return pa.schema([pa.field(output.name, output.expr.type) for output in query.select])
 
 
-def _values(expr: Expr, partial: Partial) -> pa.Array | pa.ChunkedArray:
+def _values(expr: Expr, partial: Partial, gathered: dict[tuple[str, pa.DataType], Values]) -> Values:
     if isinstance(expr, Column):
-        return partial.output(expr)
+        stored = (partial.source(expr), expr.type)
+        if stored not in gathered:
+            gathered[stored] = partial.output(expr)
+        return gathered[stored]
     found = evaluate(expr, partial.fetch, partial.rows)
-    if isinstance(found, pa.Scalar):
-        return pa.array([found.as_py()] * partial.rows, expr.type)
-    return found
+    return pa.repeat(found, partial.rows) if isinstance(found, pa.Scalar) else found

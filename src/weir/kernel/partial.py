@@ -133,10 +133,15 @@ class Partial:
         group = self._group_of(column)
         return restore(group.whole(group.layout.sources[column]), column.type)
 
+    def source(self, column: Column) -> str:
+        """Where the values of a payload column are stored; streams joined on a key share that key's."""
+        return self._group_of(column).layout.sources[column]
+
     def output(self, column: Column) -> pa.Array | pa.ChunkedArray:
         """A payload column, chunked where that saves a copy."""
-        group = self._group_of(column)
-        return restore(group.column(group.layout.sources[column]), column.type)
+        name = self.source(column)
+        group = self.holder(name) or self._group_of(column)
+        return restore(group.column(name), column.type)
 
     def _group_of(self, column: Column) -> Group:
         return next(g for g in self.groups if column.stream in g.layout.streams)

@@ -23,6 +23,10 @@ class Shelf:
         end = bisect_right(self._starts, last)
         return (one for one in self._slices[begin:end] if one.is_seen_by(batch, rank))
 
+    def shows_any(self, batch: int, rank: int) -> bool:
+        """True if rows of this batch and rank may see some slice."""
+        return any(one.is_seen_by(batch, rank) for one in self._slices)
+
 
 def _start(one: Slice) -> int:
     return one.spans[one.layout.lead][0]
