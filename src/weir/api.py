@@ -78,7 +78,8 @@ def sql(
     >>> times = pa.array([1, 2], pa.timestamp("s"))
     >>> trades = pa.table({"ts": times, "symbol": ["GOOG", "SUSE"], "volume": [5, 9]})
     >>> q1 = sql('''SELECT B.symbol FROM nyc A, tokyo B
-    ...             WHERE A.symbol = "GOOG" and B.volume > A.volume WINDOW 10 mins''', nyc=trades, tokyo=trades)
+    ...             WHERE A.symbol = "GOOG" and B.volume > A.volume WINDOW 10 mins''',
+    ...          nyc=trades, tokyo=trades)
     >>> q1.to_arrow().to_pylist()
     [{'symbol': 'SUSE'}]
     """

@@ -69,7 +69,7 @@ def three_way(repeats: int, quick: bool) -> list[Figure]:
     for name, table in (("a", a), ("b", b), ("c", c)):
         connection.register(name, table)
     statement = f"SELECT {_NINE} FROM a, b, c WHERE {_THREE_KEYS}"
-    frames = [pl.from_arrow(table.drop("ts")) for table in (a, b, c)]
+    frames = [pl.DataFrame(table.drop("ts")) for table in (a, b, c)]
 
     def in_polars() -> object:
         first, second, third = frames
@@ -127,7 +127,7 @@ class _Steady:
         self._bring(self._batches.pop(0))
 
     def _bring(self, batch: dict[str, pa.Table]) -> None:
-        """Take the results as they come and let them go: keeping them all would time the memory, not the join."""
+        """Take the results as they come and let them go: keeping them would time the memory, not the join."""
         for _ in self._query.chunks(batch):
             pass
 

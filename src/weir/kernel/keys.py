@@ -107,7 +107,8 @@ def as_int64(values: pa.Array) -> Int64s:
 
 
 def _float_codes(values: pa.Array) -> Int64s:
-    numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+    filled = values.fill_null(0.0).to_numpy(zero_copy_only=False)
+    numbers = np.array(filled, np.float64)
     numbers += 0.0  # -0.0 + 0.0 is 0.0: SQL finds the two zeros equal
     numbers[np.isnan(numbers)] = np.nan  # one bit pattern for every NaN: Spark finds NaN equal to NaN
     return numbers.view(np.int64)
@@ -121,10 +122,9 @@ def _decimal_codes(values: pa.Array) -> Int64s:
 def unscaled(values: pa.Array) -> Int64s:
     """The low and high 64-bit words of decimals without their scale."""
     data = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
-    words: Int64s = data[values.offset : values.offset + len(values)]
-    nulls = values.is_null().to_numpy(zero_copy_only=False)
-    result: Int64s = np.where(nulls[:, None], 0, words)
-    return result
+    words: Int64s = data[values.offset : values.offset + len(values)].copy()
+    words[values.is_null().to_numpy(zero_copy_only=False)] = 0
+    return words
 
 
 def _byte_codes(values: pa.Array) -> Int64s:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,7 +14,7 @@ from weir.kernel.partial import Partial
 from weir.kernel.state import State
 from weir.query import Query, RowWindow
 
-Values = pa.Array | pa.ChunkedArray
+Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 class Results:
