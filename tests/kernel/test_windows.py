@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import weir
-from weir.plan import join
+from weir.plan import Join, Leaf, join
+from weir.query import RowWindow
 
 from .story import Batch, Row, play, rows_kept, started
 
@@ -138,4 +139,32 @@ def test_within_a_batch_a_row_window_moves_in_the_order_of_time() -> None:
             [Row("a", t=5), Row("b", t=7), Row("a", t=1), Row("b", t=3)],
             expect=["a1 b3", "a5 b3", "a5 b7"],
         ),
+    )
+
+
+def test_a_row_that_no_condition_lets_through_still_stands_in_line() -> None:
+    """a2 has no key and joins with nothing, yet it pushes a1 out of a window of one row."""
+    play(
+        started("ab", within={"a": weir.rows(1), "b": 100}),
+        Row("a", t=1),
+        Row("a", t=2, k=None),
+        Row("b", t=3),
+    )
+
+
+def test_a_row_without_a_key_makes_no_output_that_could_stand_in_line() -> None:
+    """a3 has no key for the root to match, which its leaf knows: (a3 b4) never pushes (a1 b2) out of line."""
+    two = ((1,), (0,))
+    plan = Join((Join((Leaf("a"), Leaf("b")), two, RowWindow(1)), Leaf("c")), two)
+    play(
+        started(
+            "abc",
+            on="a.ts < b.ts AND b.ts < a.ts + INTERVAL 2 MICROSECONDS AND a.k = c.k",
+            within=100,
+            plan=plan,
+        ),
+        Batch([Row("a", t=1), Row("b", t=2)]),
+        Row("c", t=2, expect=["a1 b2 c2"]),
+        Batch([Row("a", t=3, k=None), Row("b", t=4)]),
+        Row("c", t=5, expect=["a1 b2 c5"]),
     )

@@ -2,6 +2,10 @@
 
 A join's output has the latest time and the latest place of its inputs. A combination is an output if its
 conditions hold and every input is inside the window of every other: by time, or in line.
+
+A plan's leaves apply every condition on one stream, also the implied one that the key of a plain equality is
+not null, wherever in the plan that equality stands. A row that fails still counts in its own stream's row
+window, but makes no output, so it counts in no window above.
 """
 
 from __future__ import annotations
@@ -54,6 +58,7 @@ def outputs(case: Case, admitted: Admitted, node: JTree) -> list[Part]:
     spans = [_span(window_of(case, child)) for child in node.inputs]
     data = {one.name: one.table.to_pylist() for one in case.inputs}
     checks = [c.check for c in case.conditions if c.streams <= set(node.streams)]
+    keys = [key for c in case.conditions if c.plain for key in c.columns if key[0] in node.streams]
     found = []
     for parts in product(*lists):
         time, place = max(part.time for part in parts), max(part.place for part in parts)
@@ -61,7 +66,8 @@ def outputs(case: Case, admitted: Admitted, node: JTree) -> list[Part]:
         if timely and all(place < line[part] for part, line in zip(parts, lines, strict=True)):
             rows = tuple(row for part in parts for row in part.rows)
             result = {name: data[name][row] for name, row in rows}
-            if all(check(result) for check in checks):
+            known = all(result[stream][column] is not None for stream, column in keys)
+            if known and all(check(result) for check in checks):
                 found.append(Part(rows, time, place))
     return found
 
@@ -139,11 +145,13 @@ def _windowed(node: Join, unit: int, rng: Random, root: bool = True) -> tuple[Jo
 
 
 def _conditions(names: Sequence[str], counted: list[tuple[str, ...]], rng: Random) -> list[Condition]:
-    """Unique keys below every window by rows, a few other conditions on top."""
+    """Unique keys below every window by rows, and one other condition; else any conditions."""
     unique = {_unique(a, b).text: _unique(a, b) for group in counted for a, b in pairwise(group)}
     others = tied(names, conditions.IN_PYTHON, rng)
-    others = rng.sample(others, 1) if unique else others
-    return [*unique.values(), *others, *extras(names, conditions.IN_PYTHON, rng, of_three=False)]
+    if not unique:
+        return [*others, *extras(names, conditions.IN_PYTHON, rng, of_three=False)]
+    filters = [conditions.filtered(rng.choice(names), rng)] if rng.random() < 0.3 else []
+    return [*unique.values(), rng.choice(others), *filters]
 
 
 def _unique(a: str, b: str) -> Condition:

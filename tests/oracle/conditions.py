@@ -20,11 +20,15 @@ Check = Callable[[Mapping[str, Row]], bool]
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; `check` says in Python what `text` says in SQL."""
+    """One condition; `check` says in Python what `text` says in SQL.
+
+    `plain` marks equalities that are not null-safe, which imply that none of their columns is null.
+    """
 
     text: str
     check: Check | None = None
     in_sql: bool = True
+    plain: bool = False
 
     @property
     def duckdb(self) -> str:
@@ -74,7 +78,7 @@ ORDERED = ("i", "l", "d", "f", "p", "s", "z", "day", "moment")
 
 def equal(a: str, b: str, rng: Random, columns: tuple[str, ...] = KEYS) -> Condition:
     k = rng.choice(columns)
-    return Condition(f"{a}.{k} = {b}.{k}", lambda r: same(r[a][k], r[b][k]))
+    return Condition(f"{a}.{k} = {b}.{k}", lambda r: same(r[a][k], r[b][k]), plain=True)
 
 
 def null_safe(a: str, b: str, rng: Random) -> Condition:
@@ -86,7 +90,7 @@ def null_safe(a: str, b: str, rng: Random) -> Condition:
 
 def equal_across_types(a: str, b: str, rng: Random) -> Condition:
     k, j = rng.choice([("i", "l"), ("i", "d"), ("f", "d"), ("i", "f"), ("d", "i"), ("p", "i"), ("i", "p")])
-    return Condition(f"{a}.{k} = {b}.{j}", lambda r: same(r[a][k], r[b][j]))
+    return Condition(f"{a}.{k} = {b}.{j}", lambda r: same(r[a][k], r[b][j]), plain=True)
 
 
 def equal_twice(a: str, b: str, rng: Random) -> Condition:
@@ -94,6 +98,7 @@ def equal_twice(a: str, b: str, rng: Random) -> Condition:
     return Condition(
         f"{a}.{k} = {b}.{k} AND {a}.{j} = {b}.{j}",
         lambda r: same(r[a][k], r[b][k]) and same(r[a][j], r[b][j]),
+        plain=True,
     )
 
 

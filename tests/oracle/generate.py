@@ -21,6 +21,7 @@ NAMES = ("a", "b", "c", "d", "e")
 UNITS = (1, 1_000_000)  # microseconds, so that the windows' edges are hit, and seconds
 STARTS = (0, -50, 1_700_000_000_000_000)
 RANGE = 60  # units of time that the rows of a stream span
+GRAINS = (1, 6)  # units between two times; coarse ones meet windows' edges and watermarks exactly
 MOST_ROWS = {2: 40, 3: 40, 4: 22, 5: 13}
 MOST_ROWS_IN_PRODUCT = {2: 40, 3: 14, 4: 7}
 
@@ -65,11 +66,11 @@ def table(rows: int, times: list[int | None], wanted: Sequence[str], time: str, 
     return pa.table({name: fields[name] for name in order})
 
 
-def arrivals(rows: int, start: int, unit: int, distinct: bool, rng: Random) -> list[int | None]:
+def arrivals(rows: int, start: int, unit: int, grain: int, distinct: bool, rng: Random) -> list[int | None]:
     """Event times in order of arrival: in order, a little out of order, or anyhow; a few are null."""
     span = range(max(RANGE, rows))
-    times = rng.sample(span, rows) if distinct else rng.choices(span, k=rows)
-    disorder = rng.choice((0, 0, RANGE // 10, RANGE // 10, RANGE))
+    times = rng.sample(span, rows) if distinct else rng.choices(span[::grain], k=rows)
+    disorder = rng.choice((0, RANGE // 10, RANGE // 4, RANGE))
     times.sort(key=lambda time: time + rng.random() * disorder)
     nulls = rng.choice((0, 0, 0.1))
     return [None if rng.random() < nulls else start + time * unit for time in times]
@@ -131,17 +132,24 @@ def inputs(
     times: Sequence[str] | None = None,
 ) -> tuple[Input, ...]:
     """The streams; the seed of each is its own, so that fewer rows of one leave the others alone."""
-    batches, start = draw(st.integers(1, 6)), rng.choice(STARTS)
+    batches, start = draw(st.sampled_from((1, 2, 3, 4, 5, 6))), rng.choice(STARTS)
+    grain = rng.choice(GRAINS)
     made = []
     for i, (name, count) in enumerate(zip(names, rows, strict=True)):
         own = Random(rng.random())
         time = times[i] if times else own.choice(("ts", "at"))
-        arrived = arrivals(count, start, unit, distinct, own)
+        arrived = arrivals(count, start, unit, grain, distinct, own)
         data = table(count, arrived, wanted_columns(name, found, own), time, own)
         data = data if distinct else with_duplicates(data, own)
         late = own.choice((0, RANGE // 10, RANGE // 10, RANGE)) * unit
         made.append(Input(name, time, data, cuts(count, batches, own), windows[i], late, own.random() < 0.5))
     return tuple(made)
+
+
+def window(unit: int, rng: Random) -> int:
+    """A length that ends at a time of the coarse grain, just after it, or anywhere."""
+    length = rng.randint(RANGE // 4, RANGE)
+    return rng.choice((length, length // GRAINS[-1] * GRAINS[-1])) * unit + rng.choice((0, 1))
 
 
 @st.composite
@@ -154,7 +162,7 @@ def relational(draw: st.DrawFn) -> Case:
     found += extras(names, conditions.IN_SQL, rng)
     unit = rng.choice(UNITS)
     rows = sizes(draw, len(names), MOST_ROWS[len(names)] // (2 if cross else 1))
-    windows = [rng.randint(RANGE // 4, RANGE) * unit for _ in names]
+    windows = [window(unit, rng) for _ in names]
     case = Case(
         inputs(draw, names, found, rows, windows, unit, rng),
         tuple(found),

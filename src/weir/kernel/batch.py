@@ -30,7 +30,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.hop import HopRun, HopWork
 from weir.kernel.ingest import Ingested, ingest
 from weir.kernel.keys import Int64s, content_hash, encode
-from weir.kernel.layout import Layout, member
+from weir.kernel.layout import LINE, Layout, member
 from weir.kernel.line import Queue, latest_place, queue
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
@@ -113,7 +113,7 @@ def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
         for line in layout.lines:
             if layout.node == line.name and layout.place is not None:
                 last = state.next_numbers.get(line.name, 0)
-                slices = state.of(f"{line.name}@line") or state.of(line.name)
+                slices = state.of(line.name + LINE) or state.of(line.name)
                 queues[line.name] = queue(line, layout.place, last, slices, batch)
     return queues
 

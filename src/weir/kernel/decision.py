@@ -10,11 +10,15 @@ from weir.plan import Join
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The plan, which stream's delta goes first, and the clock by which freshness is judged (µs)."""
+    """The plan, which stream's delta goes first, the clock by which freshness is judged (µs), who is idle.
+
+    An idle stream does not hold the watermark back.
+    """
 
     plan: Join
     driver_order: tuple[str, ...]
     clock: int | None = None
+    idle: tuple[str, ...] = ()
     reason: str = ""
 
     def __post_init__(self) -> None:

@@ -13,8 +13,7 @@ from weir.expr import Column, evaluate, holds
 from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
-from weir.kernel.layout import Layout, arrival_name, member, time_name
-from weir.kernel.line import line_layout
+from weir.kernel.layout import Layout, arrival_name, line_layout, member, time_name
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State

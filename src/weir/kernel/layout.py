@@ -8,7 +8,7 @@ A stored column is named after what it is: `a.price` a payload, `a@time` an even
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ from weir.query import AttributeClass, Equality, Query, RowWindow, TimeWindow
 # and few rows outside the range are touched, few enough that a probe visits few slices.
 BASIC_WINDOWS = 16
 _NO_TIME_LIMIT = 1_000_000
+# What the state of a leaf's line is called, after the leaf.
+LINE = "@line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,16 @@ def arrival_name(name: str) -> str:
 def member(attribute_class: AttributeClass, streams: frozenset[str]) -> Expr | None:
     """The first member of a class that can be computed from these streams alone."""
     return next((e for e in attribute_class.members if streams_of(e) <= streams), None)
+
+
+def line_layout(leaf: Layout) -> Layout | None:
+    """What is kept of a leaf with a row window while a batch runs: every row's place and number.
+
+    Rows that a filter drops never join, but they stand in line all the same.
+    """
+    if not leaf.lines:
+        return None
+    return replace(leaf, node=leaf.node + LINE, sources={}, keys={}, arrivals=())
 
 
 def layouts(query: Query, plan: Join) -> dict[str, Layout]:

@@ -9,7 +9,7 @@ place of the n-th successor, or never while that one has not come.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,16 +36,6 @@ class Queue:
         place = self.places[known] if len(self.places) else np.full(len(numbers), NEVER)
         place = np.where(successor >= len(self.places), NEVER, place)
         return np.where(successor < 0, GONE, place)
-
-
-def line_layout(leaf: Layout) -> Layout | None:
-    """What is kept of a leaf with a row window while a batch runs: every row's place and number.
-
-    Rows that a filter drops never join, but they stand in line all the same.
-    """
-    if not leaf.lines:
-        return None
-    return replace(leaf, node=f"{leaf.node}@line", sources={}, keys={}, arrivals=())
 
 
 def queue(line: Line, place: str, next_number: int, slices: Iterable[Slice], batch: int) -> Queue:

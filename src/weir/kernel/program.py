@@ -12,7 +12,7 @@ from weir.expr import Call, Expr, streams_of, walk
 from weir.kernel.access import Access, KeyAccess, choose
 from weir.kernel.index import ByTime, Spec
 from weir.kernel.keys import always_exact
-from weir.kernel.layout import Layout, layouts, member, time_name, window_of
+from weir.kernel.layout import LINE, Layout, layouts, line_layout, member, time_name, window_of
 from weir.plan import Join, check, is_composed
 from weir.query import AttributeClass, Conjunct, Cosine, Equality, Query, TimeWindow
 from weir.stats import Hop
@@ -64,6 +64,12 @@ class Program:
     layouts: Mapping[str, Layout]
     nodes: tuple[NodePlan, ...]
     sorts: Mapping[str, Spec]
+
+    def layout_of(self, node: str) -> Layout | None:
+        """What the slices of a node hold, or of the line of a stream with a row window."""
+        leaf, is_line, _ = node.partition(LINE)
+        layout = self.layouts.get(leaf)
+        return line_layout(layout) if is_line and layout is not None else layout
 
     @property
     def root(self) -> NodePlan:

@@ -34,7 +34,7 @@ class Slice:
     rank: int
     window: int
     data: pa.RecordBatch
-    sorted_by: Spec
+    sorted_by: Spec | None
     spans: dict[str, tuple[int, int]]
     deadline: int | None
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)

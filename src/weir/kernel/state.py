@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from weir.kernel.line import is_over
@@ -11,9 +11,9 @@ from weir.kernel.program import Program
 from weir.kernel.slice import Slice, merge
 from weir.stats import StateSize
 
-# Slices of one basic window that is still filling are merged when there are this many; one that time has left
-# behind becomes a single slice.
+# Slices of one basic window that is still filling are merged when this many are of like size.
 _MERGE_AT = 4
+_CLOSED = -1
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,62 @@ class State:
 
 def commit(program: Program, state: State) -> State:
     """The state after a batch: the watermark moved on, dead slices gone, small slices merged."""
-    watermark = _watermark(program, state)
-    slices = {node: _tidy(program, state, node, watermark) for node in program.layouts}
-    return replace(state, slices=slices, watermark=watermark)
+    state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
+    return tidy(program, expire(program, state))
 
 
-def _watermark(program: Program, state: State) -> int | None:
-    """It never goes back, and a stream that has had no row yet holds it (DESIGN 4)."""
-    streams = program.query.streams
-    if any(stream.name not in state.newest for stream in streams):
-        return state.watermark
-    reached = min(state.newest[stream.name] - stream.late for stream in streams)
-    return reached if state.watermark is None else max(state.watermark, reached)
+def watermark_after(
+    program: Program, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
+) -> int | None:
+    """It never goes back, and a stream that has had no row yet holds it, unless it is idle (DESIGN 4)."""
+    streams = [stream for stream in program.query.streams if stream.name not in idle]
+    if not streams or any(stream.name not in newest for stream in streams):
+        return watermark
+    reached = min(newest[stream.name] - stream.late for stream in streams)
+    return reached if watermark is None else max(watermark, reached)
 
 
-def _tidy(program: Program, state: State, node: str, watermark: int | None) -> tuple[Slice, ...]:
+def expire(program: Program, state: State) -> State:
+    """The state without the slices that no row to come can reach."""
     numbers = dict(state.next_numbers)
-    live = [one for one in state.of(node) if not _is_dead(one, watermark) and not is_over(one, numbers)]
-    windows = defaultdict(list)
-    for one in live:
-        windows[one.window].append(one)
-    newest = max(windows, default=0)
-    tidied: list[Slice] = []
-    for window, found in windows.items():
-        wanted = len(found) >= _MERGE_AT if window == newest else len(found) > 1
-        tidied += [merge(found, program.sorts[node])] if wanted else found
-    return tuple(tidied)
+    live = {
+        node: tuple(
+            s for s in state.of(node) if not is_dead(s.deadline, state.watermark) and not is_over(s, numbers)
+        )
+        for node in program.layouts
+    }
+    return replace(state, slices=live)
 
 
-def _is_dead(one: Slice, watermark: int | None) -> bool:
-    return watermark is not None and one.deadline is not None and one.deadline <= watermark
+def is_dead(deadline: int | None, watermark: int | None) -> bool:
+    """True if no row at or after the watermark can reach a slice of that deadline."""
+    return watermark is not None and deadline is not None and deadline <= watermark
+
+
+def tidy(program: Program, state: State) -> State:
+    """The state with small slices merged; a basic window behind the watermark becomes one slice."""
+    merged = {node: tuple(_merged(program, state, node)) for node in program.layouts}
+    return replace(state, slices=merged)
+
+
+def _merged(program: Program, state: State, node: str) -> Iterator[Slice]:
+    groups: dict[tuple[int, int], list[Slice]] = defaultdict(list)
+    for one in state.of(node):
+        kind = _CLOSED if _is_closed(one, state.watermark) else _size_class(one)
+        groups[one.window, kind].append(one)
+    for (_, kind), found in groups.items():
+        enough = len(found) >= (2 if kind == _CLOSED else _MERGE_AT)
+        yield from [merge(found, program.sorts[node])] if enough else found
+
+
+def _is_closed(one: Slice, watermark: int | None) -> bool:
+    """True if no row can come into the slice's basic window any more."""
+    layout = one.layout
+    if watermark is None or layout.cut_by != layout.lead:
+        return False
+    return (one.window + 1) * layout.cut_every <= watermark
+
+
+def _size_class(one: Slice) -> int:
+    """Slices of like size are merged with each other: no row is rewritten more than a few times."""
+    return one.rows.bit_length() // 2
