@@ -16,6 +16,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import weir
+from weir.bench import kernel
 from weir.bench.figure import Figure
 from weir.cli import app, demo, main
 from weir.cli.bench import report
@@ -146,6 +147,30 @@ class TestBench:
         assert "three-way" in run("bench", "kernel", "--quick", "--json", str(tmp_path / "figures.json"))
         assert asked == [True]
         assert (tmp_path / "figures.json").exists()
+
+    def test_a_file_that_cannot_be_written_stops_it_before_it_runs(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        def measure(quick: bool) -> list[Figure]:
+            raise AssertionError("the benchmark ran")
+
+        monkeypatch.setattr("weir.bench.kernel.run", measure)
+        with pytest.raises(QueryError, match=r"cannot write .*there is no folder '.*nowhere'"):
+            run("bench", "kernel", "--json", str(tmp_path / "nowhere" / "figures.json"))
+        with pytest.raises(QueryError, match="it is a folder"):
+            run("bench", "kernel", "--json", str(tmp_path))
+
+    def test_tells_each_figure_as_it_is_done(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("pyarrow.set_cpu_count", lambda count: None)
+        for case in ("three_way", "longer_window", "band", "cosine", "residual", "many_windows"):
+            monkeypatch.setattr(kernel, case, lambda repeats, quick: list(self.FIGURES[:1]))
+        figures = kernel.measure(quick=True)
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert len(told.err.splitlines()) == len(figures) == 8
+        assert told.err.startswith("three-way / bare NumPy: 1.23\n")
 
     def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("weir.cli.bench.PEERS", ("duckdb", "no_such_peer"))

@@ -15,9 +15,27 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Quer
 
     >>> str(unknown("stream", "ordrs", ["orders", "clicks"]))
     "stream 'ordrs' is not known; did you mean 'orders'? There are 'orders', 'clicks'"
+    >>> str(unknown("stream", "x", ["orders", "clicks"]))
+    "stream 'x' is not known; there are 'orders', 'clicks'"
     """
     names = list(known)
-    near = get_close_matches(name.lower(), [n.lower() for n in names], n=1)
-    hint = f"; did you mean '{next(n for n in names if n.lower() == near[0])}'?" if near else ";"
-    listed = ", ".join(f"'{n}'" for n in names) or "none"
-    return QueryError(f"{kind} '{name}' is not known{where}{hint} There are {listed}")
+    near = nearest(name, names)
+    hint = "there" if near is None else f"did you mean '{near}'? There"
+    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_all_of(names)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name most like this one, whatever its case, if any is like it.
+
+    >>> nearest("WITHN", ["on", "within"])
+    'within'
+    """
+    spelled = {one.lower(): one for one in reversed(list(known))}
+    found = get_close_matches(name.lower(), list(spelled), n=1)
+    return spelled[found[0]] if found else None
+
+
+def _all_of(names: list[str]) -> str:
+    if not names:
+        return "are none"
+    return f"{'is only' if len(names) == 1 else 'are'} " + ", ".join(f"'{name}'" for name in names)

@@ -81,11 +81,12 @@ def over(text: str, **values: Any) -> list[Any]:
 @pytest.mark.parametrize(("text", "message"), [
     ("a.z = 1", "column 'z' is not known in stream 'a'"),
     ("a.idd = 1", "did you mean 'Id'"),
-    ("c.x = 1", "stream 'c' is not known"),
+    ("c.x = 1", "stream 'c' is not known; there are 'a', 'b'"),
     ("aa.x = 1", "did you mean 'a'"),
     ("x = 1", "'x' is ambiguous: write 'a.x' or 'b.x'"),
     ("nowhere = 1", "column 'nowhere' is not known"),
     ("sqroot(a.x) > 1", "function 'sqroot' is not known; did you mean 'sqrt'"),
+    ("zzzzzz(a.x) > 1", "function 'zzzzzz' is not known; a function of your own can be passed"),
     ("sum(a.x) > 1", "function 'sum' is not known"),
     ("rand() > 0.5", "'rand' is not known"),
     ("a.s = 1", "wrong types compared: string and int"),
@@ -122,6 +123,10 @@ def over(text: str, **values: Any) -> list[Any]:
     ("a.x.y > 1", "a struct to take field 'y' of"),
     ("round(a.x, b.y)", "constant number of digits"),
     ("near()", "at least one argument"),
+    ("near(a.x)", "function 'near' cannot be called with 1 argument: it is defined as near(x, y)"),
+    ("near(a.x, b.x, 1)", "cannot be called with 3 arguments"),
+    ("cast(a.s AS DECIMAL(x))", "did you mean 'decimal(p,s)'?"),
+    ("cast(a.s AS DECIMAL(50))", "decimal(50,0) is not a type"),
 ])  # fmt: skip
 def test_a_mistake_is_named(text: str, message: str) -> None:
     with pytest.raises(QueryError) as error:
@@ -304,14 +309,14 @@ def test_each_column_is_fetched_once() -> None:
 
 
 def test_cosine_of_unequal_vectors_is_null() -> None:
-    left = [[1.0, 0.0], [1.0], None, [0.0, 0.0], [1.0, None], [], [3.0, 4.0, 0.0]]
-    right = [[1.0, 1.0], [1.0, 2.0], [1.0], [1.0, 1.0], [1.0, 2.0], [], [3.0, 4.0, 0.0]]
+    left = [[1.0, 0.0], [1.0], None, [0.0, 0.0], [1.0, None], [], [float("inf")], [3.0, 4.0, 0.0]]
+    right = [[1.0, 1.0], [1.0, 2.0], [1.0], [1.0, 1.0], [1.0, 2.0], [], [0.0], [3.0, 4.0, 0.0]]
     scope = Scope({name: pa.schema({"v": pa.list_(pa.float64())}) for name in "ab"})
     columns = {"a": pa.array(left), "b": pa.array(right)}
-    answer = evaluate(parse("cosine(a.v, b.v)", scope), lambda column: columns[column.stream], 7).to_pylist()
+    answer = evaluate(parse("cosine(a.v, b.v)", scope), lambda column: columns[column.stream], 8).to_pylist()
     assert answer[0] == pytest.approx(0.5**0.5)
-    assert answer[1:6] == [None] * 5
-    assert answer[6] == pytest.approx(1.0)
+    assert answer[1:7] == [None] * 6
+    assert answer[7] == pytest.approx(1.0)
 
 
 def test_a_function_of_the_user_gets_and_returns_whole_arrays() -> None:
@@ -328,6 +333,43 @@ def test_a_function_of_the_user_must_return_as_many_values() -> None:
         udf("no function")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="type 'bolean' is not known; did you mean 'boolean'"):
         udf(len, "bolean")
+    with pytest.raises(QueryError, match=r"returns= is a type like 'double'.*got <class 'int'>"):
+        udf(len, int)  # type: ignore[arg-type]
+
+
+def _fails(ok: pa.Array) -> pa.Array:
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize(("fn", "message"), [
+    (lambda ok: True, "returned bool, not an array"),
+    (lambda ok: pa.scalar(True), "returned BooleanScalar, not an array"),
+    (lambda ok: np.bool_(True), "not an array"),
+    (lambda ok: "ab", "returned str, not an array"),
+    (lambda ok: None, "returned NoneType, not an array"),
+    (lambda ok: {"a": 1, "b": 2}, "returned dict, not an array"),
+    (lambda ok: np.ones((2, 2)), "returned ndarray, not an array"),
+    (lambda ok: pa.array(["true", "no"]), "returned string"),
+    (lambda ok: np.array(["x", "y"]), "returned string"),
+    (lambda ok: pa.array([[1], [2]]), "returned array<bigint>"),
+    (lambda ok: [True] * 3, "returned 3 values for 2 rows"),
+    (_fails, "raised KeyError: 'lost'"),
+])  # fmt: skip
+def test_a_function_of_the_user_that_breaks_its_promise_is_named(fn: Any, message: str) -> None:
+    scope = Scope(SCOPE.schemas, {"mine": udf(fn)})
+    with pytest.raises(QueryError) as error:
+        holds(parse("mine(a.ok)", scope), lambda _: pa.array([True, False]), 2)
+    assert "function 'mine'" in str(error.value)
+    assert message in str(error.value)
+    assert "must return an Arrow or NumPy array of as many values, of type boolean" in str(error.value)
+    assert isinstance(error.value.__cause__, KeyError) == (fn is _fails)
+
+
+def test_a_function_without_a_signature_can_be_called() -> None:
+    scope = Scope(SCOPE.schemas, {"larger": udf(np.maximum, "double")})
+    expr = parse("larger(a.x, b.x)", scope)
+    columns = {"a": pa.array([1.0, 5.0]), "b": pa.array([3.0, 2.0])}
+    assert evaluate(expr, lambda column: columns[column.stream], 2).to_pylist() == [3.0, 5.0]
 
 
 def test_conjuncts_and_columns_of_a_bound_predicate() -> None:
@@ -374,6 +416,25 @@ def test_normalise_converts_a_table_and_leaves_a_good_one_alone() -> None:
     assert made["t"].cast(pa.int64()).to_pylist() == [1, None]
     assert made["s"].to_pylist() == ["x", None]
     assert normalise(made) is made
+
+
+def test_normalise_decodes_dictionaries_of_views_at_every_depth() -> None:
+    coded = pa.DictionaryArray.from_arrays(
+        pa.array([1, 0, None, 1], pa.uint8()), pa.array(["x", "y"], pa.string_view())
+    )
+    lists = pa.LargeListArray.from_arrays(pa.array([0, 1, 1, 4]), coded)
+    pairs = pa.FixedSizeListArray.from_arrays(coded, 2)
+    structs = pa.StructArray.from_arrays([coded], ["c"], mask=pa.array([False, True, False, False]))
+    for array, wanted in (
+        (coded, ["y", "x", None, "y"]),
+        (lists, [["y"], [], ["x", None, "y"]]),
+        (pairs, [["y", "x"], [None, "y"]]),
+        (structs, [{"c": "y"}, None, {"c": None}, {"c": "y"}]),
+    ):
+        whole = normalise(pa.table({"c": array}))
+        assert whole["c"].to_pylist() == wanted
+        assert normalise(pa.table({"c": array.slice(1)}))["c"].to_pylist() == wanted[1:]
+        assert normalise(pa.table({"c": array.slice(0, 0)})).schema == whole.schema
 
 
 def test_expressions_are_values() -> None:

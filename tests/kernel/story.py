@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -42,11 +43,22 @@ class Batch:
 
 
 def started(streams: str, **asked: Any) -> LocalQuery:
-    """A join of the streams named, letter by letter, on equal keys unless said otherwise."""
+    """A join of the streams named, letter by letter, on equal keys unless said otherwise.
+
+    Here a bare number is a length in microseconds.
+    """
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(streams))
     names = " || ' ' || ".join(f"{name}.name" for name in streams)
     defaults = {"on": on, "select": f"{names} AS result"}
-    return weir.join(**{**defaults, **asked}, streams=dict.fromkeys(streams, SCHEMA)).start()
+    lengths = {name: microseconds(asked[name]) for name in ("within", "late") if name in asked}
+    return weir.join(**{**defaults, **asked, **lengths}, streams=dict.fromkeys(streams, SCHEMA)).start()
+
+
+def microseconds(given: Any) -> Any:
+    """A number, or a mapping of numbers, as lengths of time; what is a length already stays one."""
+    if isinstance(given, dict):
+        return {name: microseconds(length) for name, length in given.items()}
+    return timedelta(microseconds=given) if isinstance(given, int) else given
 
 
 def table(rows: Sequence[Row]) -> pa.Table:

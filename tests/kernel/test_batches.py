@@ -40,7 +40,7 @@ def test_a_stream_joined_with_itself() -> None:
     """Every row meets itself, and each pair is found in both directions."""
     rows = table([Row("x", t=1), Row("x", t=4), Row("x", t=20)])
     found = weir.join(
-        a=rows, b=rows, on="a.k = b.k", within=10, select="a.name || b.name AS result"
+        a=rows, b=rows, on="a.k = b.k", within="10 us", select="a.name || b.name AS result"
     ).to_arrow()
     assert sorted(found.column("result").to_pylist()) == ["x1x1", "x1x4", "x20x20", "x4x1", "x4x4"]
 

@@ -25,7 +25,7 @@ def test_ten_million_candidates_take_little_memory() -> None:
     rng = np.random.default_rng(1)
     times = pa.array(np.sort(rng.integers(0, 1000, count)), pa.timestamp("us"))
     rows = [pa.table({"ts": times, "x": rng.permutation(count)}) for _ in "ab"]
-    asked = weir.join(a=rows[0], b=rows[1], on="a.x + b.x = 5", within=1001, select="a.x AS x").start()
+    asked = weir.join(a=rows[0], b=rows[1], on="a.x + b.x = 5", within="1001 us", select="a.x AS x").start()
     with measured() as peak:
         seconds, found = cpu_seconds(
             lambda: sum(chunk.num_rows for chunk in asked.chunks({"a": rows[0], "b": rows[1]}))
@@ -65,7 +65,7 @@ def stream(seed: int, windows: int) -> pa.Table:
 def start(rows: dict[str, pa.Table]) -> LocalQuery:
     names = sorted(rows)
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(names))
-    return weir.join(on=on, within=WINDOW, select="a.k AS k", streams=rows).start()
+    return weir.join(on=on, within=f"{WINDOW} us", select="a.k AS k", streams=rows).start()
 
 
 def one_batch(rows: dict[str, pa.Table]) -> int:

@@ -79,10 +79,11 @@ def test_bounds_are_inclusive_and_may_be_shifted() -> None:
     )
 
 
-def test_negative_retention_probes_and_is_never_stored() -> None:
+def test_negative_retention_keeps_a_row_only_until_the_watermark_has_passed_its_partners() -> None:
     """a meets only rows of b that are at least 3 older.
 
     Once the watermark has left those behind, a row of a need not be kept, though it is not late itself.
+    Until then it is: its partner, though older, may come after it.
     """
     query = started(
         "ab",
@@ -95,6 +96,7 @@ def test_negative_retention_probes_and_is_never_stored() -> None:
         Row("a", t=15, expect=["a15 b10", "a15 b12"]),
     )
     assert rows_kept(query) == {"a": 0, "b": 3}
+    play(query, Row("a", t=40), Row("b", t=37, expect=["a40 b37"]))
 
 
 def test_bounds_reach_through_a_third_stream() -> None:

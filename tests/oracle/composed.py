@@ -104,7 +104,7 @@ def composed(draw: st.DrawFn) -> Case:
     found = _conditions(names, counted, rng)
     windows = [_window(unit, rng) for _ in names]
     rows = sizes(draw, len(names), MOST_ROWS[len(names)])
-    streams = inputs(draw, names, found, rows, windows, unit, rng, distinct=True)
+    streams = inputs(draw, names, found, rows, windows, unit, rng, distinct=True, twice=False)
     streams = tuple(
         replace(
             one,

@@ -72,8 +72,8 @@ def near(x: pa.Array, y: pa.Array) -> np.ndarray:
 
 
 FUNCTIONS = {"near": weir.udf(near)}
-KEYS = ("i", "l", "d", "f", "p", "s", "z", "day", "moment", "flag", "raw")
-ORDERED = ("i", "l", "d", "f", "p", "s", "z", "day", "moment")
+KEYS = ("i", "l", "h", "d", "f", "p", "s", "z", "day", "moment", "flag", "raw")
+ORDERED = ("i", "l", "h", "d", "f", "p", "s", "z", "day", "moment")
 
 
 def equal(a: str, b: str, rng: Random, columns: tuple[str, ...] = KEYS) -> Condition:
@@ -125,7 +125,17 @@ def equal_expressions(a: str, b: str, rng: Random) -> Condition:
 
 def band(a: str, b: str, rng: Random) -> Condition:
     k, width = rng.choice(
-        [("i", "1"), ("i", "2"), ("l", "1"), ("d", "0.5"), ("f", "1"), ("p", "0.5"), ("p", "1")]
+        [
+            ("i", "1"),
+            ("i", "2"),
+            ("l", "1"),
+            ("h", "1"),
+            ("h", "10"),
+            ("d", "0.5"),
+            ("f", "1"),
+            ("p", "0.5"),
+            ("p", "1"),
+        ]
     )
     op = rng.choice(["<=", "<"])
     return Condition(f"abs({a}.{k} - {b}.{k}) {op} {width}")

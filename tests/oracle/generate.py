@@ -130,8 +130,12 @@ def inputs(
     rng: Random,
     distinct: bool = False,
     times: Sequence[str] | None = None,
+    twice: bool = True,
 ) -> tuple[Input, ...]:
-    """The streams; the seed of each is its own, so that fewer rows of one leave the others alone."""
+    """The streams; the seed of each is its own, so that fewer rows of one leave the others alone.
+
+    Times are `distinct` within a stream, but for the rows that come `twice`.
+    """
     batches, start = draw(st.sampled_from((1, 2, 3, 4, 5, 6))), rng.choice(STARTS)
     grain = rng.choice(GRAINS)
     made = []
@@ -140,7 +144,7 @@ def inputs(
         time = times[i] if times else own.choice(("ts", "at"))
         arrived = arrivals(count, start, unit, grain, distinct, own)
         data = table(count, arrived, wanted_columns(name, found, own), time, own)
-        data = data if distinct else with_duplicates(data, own)
+        data = with_duplicates(data, own) if twice else data
         late = own.choice((0, RANGE // 10, RANGE // 10, RANGE)) * unit
         made.append(Input(name, time, data, cuts(count, batches, own), windows[i], late, own.random() < 0.5))
     return tuple(made)
@@ -201,7 +205,17 @@ def beyond_sql(draw: st.DrawFn) -> Case:
 
 @st.composite
 def row_windows(draw: st.DrawFn) -> Case:
-    """At least one window by rows; the others by rows or by time. Times differ within each stream."""
+    """At least one window by rows; the others by rows or by time. Only whole rows that come twice tie."""
+    return _row_windows(draw, distinct=True)
+
+
+@st.composite
+def ties(draw: st.DrawFn) -> Case:
+    """The same where many rows of a stream have the same time and their content decides who stands first."""
+    return _row_windows(draw, distinct=False)
+
+
+def _row_windows(draw: st.DrawFn, distinct: bool) -> Case:
     names = NAMES[: draw(st.sampled_from((2, 2, 3, 3, 4)))]
     rng = Random(draw(st.integers(0, 2**32)))
     found = tied(names, conditions.IN_PYTHON, rng) + extras(names, conditions.IN_PYTHON, rng, of_three=False)
@@ -212,5 +226,15 @@ def row_windows(draw: st.DrawFn) -> Case:
     windows = [
         RowWindow(rng.randint(1, 8)) if line else rng.randint(RANGE // 2, RANGE) * unit for line in lines
     ]
-    streams = inputs(draw, names, found, rows, windows, unit, rng, distinct=True)
+    streams = inputs(draw, names, found, rows, windows, unit, rng, distinct)
     return Case(streams, tuple(found), plan(names, rng), tuple(rng.sample(names, len(names))))
+
+
+def stirred(case: Case, rng: Random) -> Case:
+    """The same rows in the same batches, in another order within each."""
+    made = []
+    for one in case.inputs:
+        spans = [range(*one.span(batch)) for batch in range(case.batches)]
+        order = [row for span in spans for row in rng.sample(span, len(span))]
+        made.append(replace(one, table=one.table.take(pa.array(order, pa.int64()))))
+    return replace(case, inputs=tuple(made))

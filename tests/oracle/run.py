@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
@@ -12,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 
 import weir
 from weir.local import LocalJoin
+from weir.query import RowWindow, TimeWindow
 
 from .case import Case, comparable
 from .conditions import FUNCTIONS
@@ -24,14 +26,18 @@ def asked(case: Case) -> LocalJoin:
         streams={one.name: one.table for one in case.inputs},
         on=case.on,
         time={one.name: one.time for one in case.inputs},
-        late={one.name: one.late for one in case.inputs},
-        within={one.name: one.window for one in case.inputs if one.window is not None},
+        late={one.name: timedelta(microseconds=one.late) for one in case.inputs},
+        within={one.name: length(one.window) for one in case.inputs if one.window is not None},
         select=None if case.select_all else ", ".join(f"{n}.id AS {n}_id" for n in case.names),
         cross=case.cross,
         functions=FUNCTIONS,
         plan=case.plan,
         driver_order=case.driver_order,
     )
+
+
+def length(window: int | RowWindow) -> TimeWindow | RowWindow:
+    return TimeWindow(window) if isinstance(window, int) else window
 
 
 def results(table: pa.Table) -> Results:

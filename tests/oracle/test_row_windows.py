@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from .case import Case
-from .generate import row_windows
+from .generate import row_windows, stirred, ties
 from .reference import Results, admit, by_product, in_lines
 from .run import compare, compare_dropped, explore, run_batches
 
@@ -20,3 +22,13 @@ def check(case: Case) -> Results:
 
 def test_row_windows() -> None:
     explore(row_windows(), check, examples=120)
+
+
+def test_the_order_of_rows_within_a_batch_does_not_matter() -> None:
+    def check(case: Case) -> Results:
+        wanted, _ = run_batches(case)
+        found, _ = run_batches(stirred(case, Random(0)))
+        compare(found, wanted)
+        return wanted
+
+    explore(ties(), check, examples=60)

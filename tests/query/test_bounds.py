@@ -70,7 +70,7 @@ def test_bounds_shorten_windows_through_other_streams() -> None:
     assert closed.retention(0) == 8
 
 
-def test_a_stream_that_is_never_earlier_is_not_kept() -> None:
+def test_the_retention_of_a_stream_that_is_never_earlier_is_negative() -> None:
     closed = closure(("a", "b"), [None, None], [TimeBound("b", "a", -5), TimeBound("a", "b", 9)])
     assert [closed.retention(i) for i in range(2)] == [10, -4]
 
@@ -114,6 +114,21 @@ def test_contradictions_name_the_streams(
     with pytest.raises(QueryError) as error:
         closure(NAMES, windows, bounds)
     assert all(fragment in str(error.value) for fragment in fragments), str(error.value)
+
+
+def test_bounds_that_add_up_to_more_than_times_can_hold_are_refused() -> None:
+    long = 2**60
+    with pytest.raises(QueryError, match=r"add up to, c - a <= \d+ days.*is too long"):
+        closure(
+            NAMES,
+            [None] * 3,
+            [
+                TimeBound("a", "b", long),
+                TimeBound("b", "c", long),
+                TimeBound("b", "a", 0),
+                TimeBound("c", "b", 0),
+            ],
+        )
 
 
 def test_bounds_cannot_be_built_wrong() -> None:

@@ -177,6 +177,8 @@ def test_vectors_of_different_lengths() -> None:
         ({"cpu": 0}, ["cpu is a share", "got 0"]),
         ({"cpu": -0.5}, ["cpu", "got -0.5"]),
         ({"cpu": float("nan")}, ["cpu", "got nan"]),
+        ({"cpu": "x"}, ["cpu is a share", "got 'x'"]),
+        ({"cpu": True}, ["cpu is a share", "got True"]),
         ({"memory": 0}, ["memory is a size above zero", "got 0"]),
         ({"memory": -5}, ["memory", "got -5"]),
         ({"memory": "lots"}, ["'lots' is not a size", "'2g'"]),
@@ -270,3 +272,32 @@ def test_the_model_cannot_be_built_wrong() -> None:
         rows(1.5)  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="time of stream 'a'"):
         Stream("a", STOCKS, "when")
+
+
+@pytest.mark.parametrize(("name", "character"), [("a@line", "@"), ("(a b)", "("), ("a b", " "), ("s.a", ".")])
+def test_names_that_states_are_called_by_are_refused(name: str, character: str) -> None:
+    with pytest.raises(QueryError) as error:
+        Stream(name, WIDE, "ts")
+    check(str(error.value), [repr(name), f"not {character!r}", "letters"])
+
+
+def test_other_names_are_free() -> None:
+    assert query({"1-é": WIDE, "_b": WIDE}, "`1-é`.k = _b.k", within="1 s").names == ("1-é", "_b")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragments"),
+    [
+        ({"within": "300000000 weeks"}, ["the window of stream 'orders'", "too long"]),
+        ({"within": timedelta.max}, ["the window of stream 'orders'", "too long"]),
+        ({"within": "3000000000000000000 rows"}, ["fewer than", "rows"]),
+        ({"late": "300000000 weeks"}, ["the lateness of stream 'orders'", "too long"]),
+        ({"fresh": "300000000 weeks"}, ["the freshness of stream 'orders'", "too long"]),
+        (
+            {"on": "orders.k = clicks.k AND orders.ts <= clicks.ts + INTERVAL 27000000 DAYS"},
+            ["orders - clicks <= 27000000 days", "too long"],
+        ),
+    ],
+)
+def test_lengths_beyond_what_times_can_hold(changes: dict[str, Any], fragments: list[str]) -> None:
+    check(refused(**changes), fragments)

@@ -29,7 +29,7 @@ def run(quick: bool = False) -> list[Figure]:
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Every figure, in this process."""
+    """Every figure, in this process; each is told on stderr as it is done."""
     pa.set_cpu_count(1)
     repeats = 3 if quick else 9
     cases: tuple[Callable[[int, bool], list[Figure]], ...] = (
@@ -41,7 +41,13 @@ def measure(quick: bool) -> list[Figure]:
         state_bytes,
         many_windows,
     )
-    return [figure for case in cases for figure in case(repeats, quick)]
+    figures: list[Figure] = []
+    for case in cases:
+        for figure in case(repeats, quick):
+            # On stderr, since stdout carries the figures to the process that asked.
+            print(f"{figure.name}: {figure.ratio:.2f}", file=sys.stderr, flush=True)
+            figures.append(figure)
+    return figures
 
 
 def _table(rows: int, seed: int, keys: int, span: float = 1.0, start: float = 0.0) -> pa.Table:

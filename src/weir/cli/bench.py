@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +21,23 @@ def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
     missing = [name for name in PEERS if find_spec(name) is None]
     if missing:
         raise QueryError(f"this benchmark needs {' and '.join(missing)}: pip install 'weir[bench]'")
+    if json_file is not None:
+        check_writable(json_file)
     # Not at the top: a benchmark may import what no other command should pay for.
     from weir.bench.kernel import run
 
     report(run(quick), json_file, console)
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a file that could not be written, before minutes are spent on what should go into it."""
+    folder = file.parent
+    if not folder.is_dir():
+        raise QueryError(f"cannot write '{file}': there is no folder '{folder}'")
+    if file.is_dir():
+        raise QueryError(f"cannot write '{file}': it is a folder")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise QueryError(f"cannot write '{file}': permission denied")
 
 
 def report(figures: Sequence[Figure], json_file: Path | None, console: Console) -> None:

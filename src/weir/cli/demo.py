@@ -66,7 +66,9 @@ def play(batches: int, seed: int, rows_per_second: int, console: Console) -> Non
 
 def question(**streams: pa.Table | pa.Schema) -> LocalJoin:
     """The join of the demo over tables or schemas of the three exchanges."""
-    return weir.join(on=QUESTION, late="2 seconds", within="5 seconds", select=ANSWER, **streams)
+    asked = weir.join(on=QUESTION, late="2 seconds", within="5 seconds", select=ANSWER, **streams)
+    assert isinstance(asked, LocalJoin)
+    return asked
 
 
 def _run(market: Market, batches: int) -> Iterator[tuple[int, Tally]]:

@@ -159,11 +159,12 @@ def cosine(left: Value, right: Value) -> Value:
     (one, one_size), (other, other_size) = _vectors(left), _vectors(right)
     width = min(one.shape[1], other.shape[1])
     one, other = one[:, :width], other[:, :width]
-    dot, squares = (
-        np.einsum("ij,ij->i", one, other),
-        [np.einsum("ij,ij->i", side, side) for side in (one, other)],
-    )
-    norm = np.sqrt(squares[0]) * np.sqrt(squares[1])
+    with np.errstate(all="ignore"):  # infinite vectors have no direction, which is no news
+        dot, squares = (
+            np.einsum("ij,ij->i", one, other),
+            [np.einsum("ij,ij->i", side, side) for side in (one, other)],
+        )
+        norm = np.sqrt(squares[0]) * np.sqrt(squares[1])
     valid = (one_size == other_size) & (one_size >= 0) & (norm > 0) & np.isfinite(norm)
     return array(np.divide(dot, norm, where=valid, out=np.zeros(rows)), DOUBLE, valid)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as is_a
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, nearest
 from weir.expr.casts import can_cast
 from weir.expr.evaluate import evaluate
 from weir.expr.functions import FUNCTIONS, callable_names, canonical
@@ -27,8 +28,7 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
     """
     function = FUNCTIONS.get(canonical(name))
     if function is None:
-        near = unknown("function", name, callable_names())
-        raise QueryError(str(near).partition(" There are ")[0].rstrip(";") + NOT_KNOWN)
+        raise _unknown_function(name)
     try:
         types, out = function.rule(args)
     except QueryError as error:
@@ -37,7 +37,13 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
     return fold(Call(canonical(name), ready, out))
 
 
-NOT_KNOWN = "; a function of your own can be passed as functions={'name': weir.udf(...)}"
+def _unknown_function(name: str) -> QueryError:
+    near = nearest(name, callable_names())
+    hint = "; a" if near is None else f"; did you mean '{near}'? A"
+    return QueryError(
+        f"function '{name}' is not known{hint} function of your own "
+        "can be passed as functions={'name': weir.udf(...)}"
+    )
 
 
 def _located(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
@@ -61,6 +67,11 @@ def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
     """A call of the user's own function."""
     if not args:
         raise QueryError(f"function '{name}' needs at least one argument")
+    if not function.takes(len(args)):
+        raise QueryError(
+            f"function '{name}' cannot be called with {len(args)} argument{'s' * (len(args) != 1)}: "
+            f"it is defined as {name}{signature(function.fn)}"
+        )
     named = Literal(replace(function, name=name), function.returns)
     return Call("udf", (named, *args), function.returns)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.errors import QueryError
 from weir.expr.casts import cast, try_cast
 from weir.expr.functions import FUNCTIONS
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
-from weir.expr.scope import UserFunction
+from weir.expr.user import run_user
 from weir.expr.values import Value, as_array
 
 CASTS = {"cast": cast, "try_cast": try_cast}
@@ -76,15 +74,4 @@ def _value(expr: Expr, fetch: Columns, rows: int) -> Value:
 def _call_user(expr: Call, fetch: Columns, rows: int) -> pa.Array:
     function, *args = expr.args
     assert isinstance(function, Literal)
-    user: UserFunction = function.value
-    made = user.fn(*(as_array(_value(arg, fetch, rows), rows) for arg in args))
-    answer = _one_array(made)
-    if len(answer) != rows:
-        raise QueryError(f"function '{user}' returned {len(answer)} values for {rows} rows")
-    return answer if answer.type == user.returns else answer.cast(user.returns)
-
-
-def _one_array(made: Any) -> pa.Array:
-    if isinstance(made, pa.ChunkedArray):
-        return made.combine_chunks()
-    return made if isinstance(made, pa.Array) else pa.array(made)
+    return run_user(function.value, [as_array(_value(arg, fetch, rows), rows) for arg in args], rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,16 @@ class UserFunction:
         if not callable(self.fn):
             raise QueryError(f"a function over Arrow arrays is needed, not {self.fn!r}")
 
+    def takes(self, arguments: int) -> bool:
+        """Whether the function can be called with that many; yes if it does not say."""
+        try:
+            signature(self.fn).bind(*[None] * arguments)
+        except TypeError:
+            return False
+        except ValueError:  # some functions of C have no signature
+            return True
+        return True
+
     def __str__(self) -> str:
         return self.name or getattr(self.fn, "__name__", "udf")
 
@@ -35,6 +46,8 @@ def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserF
     >>> udf(lambda x, y: x, returns="double").returns
     DataType(double)
     """
+    if not isinstance(returns, str | pa.DataType):
+        raise QueryError(f"returns= is a type like 'double' or pyarrow.float64(); got {returns!r}")
     return UserFunction(fn, parse_type(returns) if isinstance(returns, str) else normalise(returns))
 
 

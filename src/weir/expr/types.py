@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 from pyarrow import types as is_a
 
 from weir.errors import QueryError, unknown
+from weir.expr.columns import convert
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
@@ -32,6 +34,7 @@ SPARK_NAMES: dict[str, pa.DataType] = {
 }
 ALIASES = {"bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
            "real": "float", "timestamp_ltz": "timestamp"}  # fmt: skip
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _NAME_OF = {type: name for name, type in SPARK_NAMES.items()}
 # The digits each integer type needs as a decimal.
 INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
@@ -68,9 +71,9 @@ def parse_type(name: str) -> pa.DataType:
     text = name.strip().lower()
     if text.startswith("array<") and text.endswith(">"):
         return pa.list_(parse_type(text[6:-1]))
-    if text.startswith(("decimal", "dec", "numeric")):
-        digits = text.partition("(")[2].rstrip(")").replace(",", " ").split() or ["10"]
-        return decimal(int(digits[0]), int(digits[1]) if len(digits) > 1 else 0)
+    digits = _DECIMAL.fullmatch(text)
+    if digits is not None:
+        return decimal(int(digits[1] or 10), int(digits[2] or 0))
     text = ALIASES.get(text, text)
     if text not in SPARK_NAMES:
         raise unknown("type", name, [*SPARK_NAMES, "decimal(p,s)", "array<...>"])
@@ -176,18 +179,29 @@ def normalise(thing: T) -> T:
 
 
 def _cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    # Unsafe, because Spark too drops nanoseconds rather than fail on them.
-    columns = [
-        column.cast(field.type, safe=False) for column, field in zip(table.columns, schema, strict=True)
-    ]
+    columns = [_converted(column, field) for column, field in zip(table.columns, schema, strict=True)]
     return pa.table(columns, schema=schema)
 
 
+def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    try:
+        return convert(column, field.type)
+    except pa.ArrowException as error:
+        raise QueryError(
+            f"column '{field.name}': {column.type} cannot become {field.type}: {error}"
+        ) from error
+
+
 def _field(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, _type(field.type), field.nullable)
+    try:
+        return pa.field(field.name, _type(field.type), field.nullable)
+    except QueryError as error:
+        raise QueryError(f"column '{field.name}': {error}") from None
 
 
 def _type(type: pa.DataType) -> pa.DataType:
+    if isinstance(type, pa.BaseExtensionType):
+        raise QueryError(f"{type} is no type of Spark's; cast it to {type.storage_type} or leave it out")
     if is_a.is_dictionary(type):
         return _type(type.value_type)
     if is_a.is_large_string(type) or is_a.is_string_view(type):

@@ -7,6 +7,7 @@ that the slice holds. What the range does not decide exactly is left to the hop'
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from weir.query import AttributeClass, Band, Comparison, Conjunct, Cosine
 Ranges = tuple[Int64s, Int64s]
 Numbers = npt.NDArray[Any]
 Matrix = npt.NDArray[np.float32]
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _MIRROR: dict[str, Literal["<", "<=", ">", ">="]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -67,11 +69,28 @@ class KeyAccess:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One bound on the partner's value: `value op probe`, or within `width` of it for a band."""
+    """One bound on the partner's value: `value op probe`, or within `width` of it for a band.
+
+    A band's width counts units of the numbers that are searched, and is whole where they are.
+    """
 
     op: Literal["<", "<=", ">", ">=", "band"]
     probe: Expr
     width: float = 0.0
+    bits: int | None = None
+
+    def wraps(self, numbers: Numbers, values: Numbers) -> Bools | None:
+        """Which rows of the driver may differ from a value by more than the type holds (None: no row).
+
+        Expressions wrap around there, and no range of values says which pairs fit.
+        """
+        if self.bits is None or not len(numbers) or not len(values):
+            return None
+        widest = 2 ** (self.bits - 1) - 1
+        least, most = int(values[-1]) - widest, int(values[0]) + widest
+        if least <= int(numbers.min()) and int(numbers.max()) <= most:
+            return None
+        return np.asarray((numbers < max(least, _LEAST)) | (numbers > min(most, _MOST)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +184,16 @@ def _oriented(left: Expr, right: Expr, partner: frozenset[str]) -> tuple[Expr, E
 
 def _limit(conjunct: Comparison | Band, probe: Expr, value: Expr) -> Limit:
     if isinstance(conjunct, Band):
-        scale = value.type.scale if pa.types.is_decimal(value.type) else 0
-        return Limit("band", probe, float(conjunct.width.value) * 10**scale)
+        return _band_limit(conjunct, probe, value.type)
     return Limit(conjunct.op if conjunct.left == value else _MIRROR[conjunct.op], probe)
+
+
+def _band_limit(band: Band, probe: Expr, kind: pa.DataType) -> Limit:
+    if pa.types.is_floating(kind):
+        return Limit("band", probe, float(band.width.value))
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    width = min(int(Fraction(band.width.value) * 10**scale), _MOST)
+    return Limit("band", probe, width, kind.bit_width if pa.types.is_integer(kind) else None)
 
 
 def _narrowness(access: ValueAccess) -> int:
@@ -195,9 +221,8 @@ class ValueProbe:
         low, high = np.zeros(rows, np.int64), np.full(rows, len(values), np.int64)
         for limit, numbers, valid in self._limits:
             if limit.op == "band":
-                least, most = _band(numbers, limit.width, values.dtype)
-                low = np.maximum(low, np.searchsorted(values, least, "left"))
-                high = np.minimum(high, np.searchsorted(values, most, "right"))
+                first, last = _band_ranges(limit, numbers, values)
+                low, high = np.maximum(low, first), np.minimum(high, last)
             elif limit.op in ("<", "<="):
                 high = np.minimum(
                     high, np.searchsorted(values, numbers, "left" if limit.op == "<" else "right")
@@ -215,33 +240,55 @@ def _probe_numbers(limit: Limit, partial: Partial) -> tuple[Numbers, Bools | Non
     return searchable(evaluate(limit.probe, partial.fetch, partial.rows))
 
 
-def _band(numbers: Numbers, width: float, kind: np.dtype[Any]) -> tuple[Numbers, Numbers]:
+def _band_ranges(limit: Limit, numbers: Numbers, values: Numbers) -> Ranges:
+    ends = _band_of_whole_numbers if values.dtype.kind == "i" else _band_of_floats
+    least, most = ends(numbers, limit.width, values.dtype)
+    first, last = np.searchsorted(values, least, "left"), np.searchsorted(values, most, "right")
+    wraps = limit.wraps(numbers, values)
+    return (first, last) if wraps is None else (np.where(wraps, 0, first), np.where(wraps, len(values), last))
+
+
+def _band_of_whole_numbers(numbers: Numbers, width: float, _: np.dtype[Any]) -> tuple[Numbers, Numbers]:
+    """The band's ends, cut off where int64 ends."""
+    whole = int(width)
+    return np.maximum(numbers, _LEAST + whole) - whole, np.minimum(numbers, _MOST - whole) + whole
+
+
+def _band_of_floats(numbers: Numbers, width: float, kind: np.dtype[Any]) -> tuple[Numbers, Numbers]:
     """The band's ends, a few units in the last place too wide: rounding must not lose a match."""
     centre = numbers.astype(np.float64, copy=False)
-    slack = (np.abs(centre) + width) * (1e-6 if kind == np.float32 else 1e-14)
-    least, most = centre - width - slack, centre + width + slack
-    if kind.kind != "i":
-        return least, most
-    # Needles of another type than the values would make every search copy the values.
-    limit = float(2**62)
-    return np.floor(np.clip(least, -limit, limit)).astype(np.int64), np.ceil(
-        np.clip(most, -limit, limit)
-    ).astype(np.int64)
+    with np.errstate(over="ignore"):  # an end beyond the largest number is infinite, as it should be
+        slack = (np.abs(np.where(np.isfinite(centre), centre, 0)) + width) * (
+            1e-6 if kind == np.float32 else 1e-14
+        )
+        return centre - width - slack, centre + width + slack
 
 
 def unit_vectors(values: pa.Array) -> Matrix:
-    """Vectors as rows of a matrix, each of length one; short and null ones are filled up with zeros."""
+    """Vectors as rows of a matrix, each of length one; short ones are filled up with zeros.
+
+    A vector that has no direction (null, zero, or not finite) is like no other, which NaN is too.
+    """
+    rows = _padded(values)
+    with np.errstate(invalid="ignore"):
+        peak = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
+    peak = np.where(np.isfinite(peak) & (peak > 0), peak, np.nan)
+    # First by the largest item: the squares of very long and very short vectors are no floats any more.
+    unit: Matrix = (rows / peak[:, None]).astype(np.float32, copy=False)
+    unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
+    return unit
+
+
+def _padded(values: pa.Array) -> Numbers:
     lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
-    flat = values.flatten().fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    flat = values.flatten().fill_null(0.0).to_numpy(zero_copy_only=False)
     width = int(lengths.max(initial=0))
     if len(flat) == len(lengths) * width:
-        rows = flat.reshape(len(lengths), width)
-    else:
-        rows = np.zeros((len(lengths), width), np.float32)
-        rows[np.arange(width) < lengths[:, None]] = flat
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    unit: Matrix = rows / np.where(norms > 0, norms, 1)[:, None]
-    return unit
+        rows: Numbers = flat.reshape(len(lengths), width)
+        return rows
+    rows = np.zeros((len(lengths), width), flat.dtype)
+    rows[np.arange(width) < lengths[:, None]] = flat
+    return rows
 
 
 def similar(probe: Matrix, value: Matrix, threshold: float) -> tuple[Picks, Picks]:
@@ -249,7 +296,7 @@ def similar(probe: Matrix, value: Matrix, threshold: float) -> tuple[Picks, Pick
     width = min(probe.shape[1], value.shape[1])
     slack = 4e-7 * np.sqrt(width) + 1e-6
     cells = probe[:, :width] @ value[:, :width].T
-    hits = np.flatnonzero(cells.ravel() >= np.float32(threshold - slack))
+    hits = np.flatnonzero(cells.ravel() >= np.float32(min(max(threshold, -2), 2) - slack))
     return np.divmod(hits, max(value.shape[0], 1))
 
 

@@ -145,7 +145,7 @@ def _line_up(
     named = [name for name in program.query.names if name in deltas]
     if not any(program.layouts[name].place for name in named):
         return state
-    places = _places([deltas[n].times for n in named], [_hashes(columns[n]) for n in named])
+    places = _places([deltas[n].times for n in named], [_hashes(deltas[n].rows) for n in named])
     numbers = dict(state.next_numbers)
     for name, place in zip(named, places, strict=True):
         layout = program.layouts[name]
@@ -161,9 +161,9 @@ def _line_up(
     return replace(state, next_place=state.next_place + total, next_numbers=numbers)
 
 
-def _hashes(columns: Mapping[str, pa.Array]) -> Int64s:
-    arrays = list(columns.values())
-    return content_hash(arrays, len(arrays[0]))
+def _hashes(rows: pa.Table) -> Int64s:
+    """Every column counts, stored or not: a filter may let one of two rows through that tie in the others."""
+    return content_hash([_column(rows, name) for name in rows.column_names], rows.num_rows)
 
 
 def _places(times: list[Int64s], hashes: list[Int64s]) -> list[npt.NDArray[np.int64]]:

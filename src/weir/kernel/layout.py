@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.errors import QueryError
 from weir.expr import Column, Expr, columns_of, streams_of
 from weir.kernel.keys import always_exact
-from weir.plan import Join, JTree, Leaf
+from weir.plan import Join, JTree, Leaf, is_composed
 from weir.query import AttributeClass, Equality, Query, RowWindow, TimeWindow
 
 # A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
@@ -111,9 +111,11 @@ def line_layout(leaf: Layout) -> Layout | None:
 
 def layouts(query: Query, plan: Join) -> dict[str, Layout]:
     """The layout of every state of a plan: each leaf, and each join below the root."""
-    composed = any(node.window is not None for node in plan.inner() if node is not plan)
+    composed = is_composed(plan)
     _check_composed(query, composed)
-    return {str(node): _layout(query, node, composed) for node in _states(plan)}
+    windows = (*query.windows, *(node.window for node in plan.inner()))
+    in_line = any(isinstance(window, RowWindow) for window in windows)
+    return {str(node): _layout(query, node, composed, in_line) for node in _states(plan)}
 
 
 def _states(node: Join) -> Iterator[JTree]:
@@ -129,13 +131,12 @@ def _check_composed(query: Query, composed: bool) -> None:
             raise QueryError(f"stream '{name}' needs a window: with composed windows every input has its own")
 
 
-def _layout(query: Query, node: JTree, composed: bool) -> Layout:
+def _layout(query: Query, node: JTree, composed: bool, in_line: bool) -> Layout:
     streams = frozenset(node.streams)
     keys = _open_keys(query, streams)
     needed = _needed_columns(query, streams, keys)
     times, lead = _times(query, node, composed, needed)
     lines = _lines(query, node, composed)
-    in_line = any(isinstance(w, RowWindow) for w in (*query.windows, *_inner_windows(node)))
     deadlines = _deadlines(query, node, composed)
     cut_by, cut_every = _cut(query, node, composed, lead, lines, deadlines)
     return Layout(
@@ -145,7 +146,7 @@ def _layout(query: Query, node: JTree, composed: bool) -> Layout:
         keys=keys,
         times=times,
         lead=lead,
-        place=place_name(str(node)) if in_line or composed else None,
+        place=place_name(str(node)) if in_line else None,
         lines=lines,
         arrivals=tuple(
             arrival_name(s)
@@ -156,10 +157,6 @@ def _layout(query: Query, node: JTree, composed: bool) -> Layout:
         cut_by=cut_by,
         cut_every=cut_every,
     )
-
-
-def _inner_windows(node: JTree) -> list[TimeWindow | RowWindow | None]:
-    return [inner.window for inner in node.inner()]
 
 
 def _open_keys(query: Query, streams: frozenset[str]) -> dict[str, AttributeClass]:

@@ -2,6 +2,6 @@
 
 from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
-from weir.local.tables import is_table, read_schema, read_table
+from weir.local.tables import is_table, read_all, read_schema, read_table
 
-__all__ = ["LocalJoin", "LocalQuery", "is_table", "read_schema", "read_table"]
+__all__ = ["LocalJoin", "LocalQuery", "is_table", "read_all", "read_schema", "read_table"]

@@ -7,24 +7,36 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError
+from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
+from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
-from weir.local.tables import read_table
 from weir.plan import Join, render
 from weir.query import Query, describe
+
+_SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
 class LocalJoin:
     """A join that has been asked for; `to_arrow()` runs it over its tables, `start()` batch by batch."""
 
     def __init__(
-        self, query: Query, plan: Join, tables: Mapping[str, Any], driver_order: tuple[str, ...] | None = None
+        self,
+        query: Query,
+        plan: Join,
+        tables: Mapping[str, Any],
+        driver_order: tuple[str, ...] | None = None,
+        on_null_time: OnNullTime = "drop",
     ) -> None:
         self.query = query
         self.plan = plan
         self._tables = tables
         self._driver_order = driver_order
+        self._on_null_time = on_null_time
+
+    def __repr__(self) -> str:
+        columns = ", ".join(output.name for output in self.query.select)
+        return f"<LocalJoin of {', '.join(self.query.names)}: {columns}>"
 
     @property
     def schema(self) -> pa.Schema:
@@ -39,14 +51,18 @@ class LocalJoin:
                 f"stream '{promised[0]}' was given as a schema, so there are no rows to join; "
                 "give a table, or use start() and process(...) to bring rows in batches"
             )
-        return self.start().process({name: read_table(name, table) for name, table in self._tables.items()})
+        return self.start().process(self._tables)
 
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        return LocalQuery(self.query, self.plan, self._driver_order)
+        return LocalQuery(self.query, self.plan, self._driver_order, self._on_null_time)
 
-    def explain(self) -> None:
-        """Print what is asked and how it is answered."""
+    def explain(self, mode: str | bool | None = None) -> None:
+        """Print what is asked and how it is answered; Spark's modes are known and all print the same."""
+        if isinstance(mode, str) and mode.lower() not in _SPARK_MODES:
+            raise unknown("mode", mode, _SPARK_MODES, where=" in explain")
+        if not isinstance(mode, str | bool | None):
+            raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
         print(self.explanation())
 
     def explanation(self) -> str:

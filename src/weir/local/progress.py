@@ -39,6 +39,10 @@ def progress(stats: BatchStats) -> dict[str, Any]:
                     "comparisons": found.comparisons,
                     "matches": found.matches,
                     "seconds": found.seconds,
+                    "matchesBySlice": {
+                        f"window {window}, batch {batch}": count
+                        for (window, batch), count in found.matches_by_slice.items()
+                    },
                 }
                 for hop, found in stats.per_hop.items()
             },

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.errors import unknown
+from weir.errors import QueryError, unknown
 from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe, result_schema
+from weir.local.arguments import OnNullTime
 from weir.local.progress import progress
-from weir.local.tables import conform
+from weir.local.tables import conform, read_all
 from weir.plan import Join
 from weir.query import Query
 from weir.stats import BatchStats
@@ -27,18 +28,31 @@ class LocalQuery:
     its stream's lateness allows.
     """
 
-    def __init__(self, query: Query, plan: Join, driver_order: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        query: Query,
+        plan: Join,
+        driver_order: tuple[str, ...] | None = None,
+        on_null_time: OnNullTime = "drop",
+    ) -> None:
         self.query = query
         self.schema = result_schema(query)
         self._program = compile_plan(query, plan)
         self._driver_order = driver_order or query.names
+        self._on_null_time = on_null_time
         self._state = State()
         self._batch = 0
         self._stats: list[BatchStats] = []
 
+    def __repr__(self) -> str:
+        kept = sum(size.rows for size in self._state.sizes().values())
+        return (
+            f"<LocalQuery of {', '.join(self.query.names)}: {self._batch} batches done, {kept} rows in state>"
+        )
+
     def process(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> pa.Table:
         """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes."""
-        return pa.concat_tables([self.schema.empty_table(), *self.chunks({**(batch or {}), **tables})])
+        return pa.concat_tables([self.schema.empty_table(), *self.chunks(self._merged(batch, tables))])
 
     def chunks(self, batch: Mapping[str, Any]) -> Iterator[pa.Table]:
         """The same in pieces, as they are found; the batch counts once the last piece has been taken."""
@@ -85,11 +99,42 @@ class LocalQuery:
         """The last hundred batches in Spark's words."""
         return [progress(stats) for stats in self._stats]
 
+    def _merged(self, batch: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
+        if batch is not None and not isinstance(batch, Mapping):
+            one = self.query.names[0]
+            raise QueryError(
+                f"process takes its tables by name, like process({one}=table) "
+                f"or process({{'{one}': table}}); got {type(batch).__name__}"
+            )
+        for name in batch or ():
+            if name in tables:
+                raise _twice(name)
+        return {**(batch or {}), **tables}
+
     def _conform(self, batch: Mapping[str, Any]) -> dict[str, pa.Table]:
-        for name in batch:
-            if name not in self.query.names:
-                raise unknown("stream", name, self.query.names)
-        return {name: conform(self.query.stream(name), table) for name, table in batch.items()}
+        spelled = {name.lower(): name for name in self.query.names}
+        named: dict[str, Any] = {}
+        for given, table in batch.items():
+            name = spelled.get(str(given).lower())
+            if name is None:
+                raise unknown("stream", str(given), self.query.names)
+            if name in named:
+                raise _twice(name)
+            named[name] = table
+        rows = {name: conform(self.query.stream(name), table) for name, table in read_all(named).items()}
+        if self._on_null_time == "fail":
+            self._check_times(rows)
+        return rows
+
+    def _check_times(self, rows: Mapping[str, pa.Table]) -> None:
+        for name, table in rows.items():
+            time = self.query.stream(name).time
+            missing = table.column(time).null_count
+            if missing:
+                raise QueryError(
+                    f"stream '{name}' has {missing} row{'s' * (missing != 1)} without a time ('{time}' is "
+                    "NULL); fill it in, or pass on_null_time='drop' to leave such rows out"
+                )
 
     def _clock(self, rows: Mapping[str, pa.Table]) -> int | None:
         """The newest event time seen, this batch included."""
@@ -99,3 +144,7 @@ class LocalQuery:
 
     def _remember(self, stats: BatchStats) -> None:
         self._stats = [*self._stats[-_KEPT_PROGRESS + 1 :], stats]
+
+
+def _twice(name: str) -> QueryError:
+    return QueryError(f"a batch of stream '{name}' is given twice")

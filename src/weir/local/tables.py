@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -10,17 +13,29 @@ from weir.errors import QueryError
 from weir.expr import normalise
 from weir.query import Stream
 
+S = TypeVar("S", pa.Schema, pa.Table)
+
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
 
 def is_table(given: Any) -> bool:
     """True for Arrow, Polars and pandas tables: whatever hands out an Arrow stream."""
     return isinstance(given, pa.Table | pa.RecordBatch) or hasattr(given, "__arrow_c_stream__")
 
 
+def read_all(given: Mapping[str, Any]) -> dict[str, pa.Table | pa.Schema]:
+    """Every input as Arrow, each read once: a stream of batches can be read no second time."""
+    read: dict[int, pa.Table | pa.Schema] = {}
+    for name, table in given.items():
+        if id(table) not in read:
+            read[id(table)] = table if isinstance(table, pa.Schema) else read_table(name, table)
+    return {name: read[id(table)] for name, table in given.items()}
+
+
 def read_schema(name: str, given: Any) -> pa.Schema:
     """The columns of a table, or of an Arrow schema that stands for tables to come."""
-    if isinstance(given, pa.Schema):
-        return normalise(given)
-    return normalise(read_table(name, given).schema)
+    schema = given if isinstance(given, pa.Schema) else read_table(name, given).schema
+    return _normal(name, _without_unnamed_index(schema))
 
 
 def read_table(name: str, given: Any) -> pa.Table:
@@ -34,19 +49,17 @@ def read_table(name: str, given: Any) -> pa.Table:
             f"stream '{name}' must be an Arrow, Polars or pandas table, or an Arrow schema; "
             f"got {type(given).__name__}"
         )
-    return pa.table(given)
+    try:
+        return pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise _unreadable(name, given, error) from error
 
 
 def conform(stream: Stream, given: Any) -> pa.Table:
     """A table with exactly the columns and types of a stream."""
     table = read_table(stream.name, given)
-    missing = [name for name in stream.schema.names if name not in table.column_names]
-    if missing:
-        raise QueryError(
-            f"a batch of stream '{stream.name}' lacks column '{missing[0]}'; it has "
-            + ", ".join(f"'{name}'" for name in table.column_names)
-        )
-    table = normalise(table.select(stream.schema.names))
+    _check_columns(stream, Counter(table.column_names))
+    table = _normal(stream.name, table.select(stream.schema.names))
     for wanted, got in zip(stream.schema, table.schema, strict=True):
         if wanted.type != got.type:
             raise QueryError(
@@ -54,3 +67,44 @@ def conform(stream: Stream, given: Any) -> pa.Table:
                 f"this batch has {got.type}"
             )
     return table
+
+
+def _check_columns(stream: Stream, columns: Counter[str]) -> None:
+    for name in stream.schema.names:
+        if columns[name] > 1:
+            raise QueryError(f"a batch of stream '{stream.name}' has column '{name}' {columns[name]} times")
+        if not columns[name]:
+            raise QueryError(
+                f"a batch of stream '{stream.name}' lacks column '{name}'; it has "
+                + ", ".join(f"'{column}'" for column in columns)
+            )
+
+
+def _normal(name: str, thing: S) -> S:
+    try:
+        return normalise(thing)
+    except QueryError as error:
+        raise QueryError(f"stream '{name}', {error}") from error.__cause__
+
+
+def _without_unnamed_index(schema: pa.Schema) -> pa.Schema:
+    """Without the row numbers that pandas keeps of a frame that was filtered or sorted."""
+    if b"pandas" not in (schema.metadata or {}):
+        return schema
+    return pa.schema([field for field in schema if not _UNNAMED_INDEX.fullmatch(field.name)])
+
+
+def _unreadable(name: str, given: Any, error: Exception) -> QueryError:
+    column = _first_unreadable_column(given)
+    where = f"stream '{name}'" if column is None else f"stream '{name}', column '{column}'"
+    return QueryError(f"{where}: Arrow cannot hold this {type(given).__name__}: {error}")
+
+
+def _first_unreadable_column(given: Any) -> str | None:
+    """The column to blame, found by trying each alone, since Arrow's message may not name it."""
+    for column in getattr(given, "columns", ()):
+        try:
+            pa.table(given[[column]])
+        except (pa.ArrowException, TypeError, ValueError):
+            return str(column)
+    return None

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from weir.errors import QueryError
 from weir.query.predicate import TimeBound
-from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.query.windows import RowWindow, TimeWindow, Window, check_length
+from weir.units import show_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Bounds:
     def retention(self, i: int) -> int | None:
         """The strict upper bound on `T_j - T_i` over all other j; None if some j may come any time later.
 
-        Not positive: a row of i is never earlier than a partner, so it probes and need not be stored.
+        Not positive: a row of i is never earlier than a partner. It is stored all the same while the
+        watermark is below its time plus this, because the partner, though earlier, may come after it.
         """
         row = [bound for j, bound in enumerate(self.upper[i]) if j != i]
         finite = [bound for bound in row if bound is not None]
@@ -50,7 +52,16 @@ def closure(names: Sequence[str], windows: Sequence[Window | None], bounds: Iter
     for i, name in enumerate(names):
         if closed.retention(i) is None and not isinstance(windows[i], RowWindow):
             raise _unbounded(closed, i, name)
+        _check_reach(closed, i)
     return closed
+
+
+def _check_reach(closed: Bounds, i: int) -> None:
+    """Bounds that are each short enough may add up to one that is not."""
+    for j, bound in enumerate(closed.upper[i]):
+        if bound is not None:
+            said = f"{closed.names[j]} - {closed.names[i]} <= {show_interval(bound)}"
+            check_length(bound, f"what the time bounds add up to, {said},")
 
 
 def tightest(names: Sequence[str], windows: Sequence[Window | None], bounds: Iterable[TimeBound]) -> Bounds:

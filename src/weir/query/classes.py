@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -101,12 +101,15 @@ def _condition(expr: Expr) -> Filter | Residual:
     return Filter(next(iter(streams)), expr) if len(streams) == 1 else Residual(expr)
 
 
-def never_null(classes: Iterable[AttributeClass], nullable: Callable[[Expr], bool]) -> list[Filter]:
-    """The filters that keep nulls, which equal nothing, out of the state of a stream."""
+def never_null(classes: Iterable[AttributeClass]) -> list[Filter]:
+    """The filters that keep nulls, which equal nothing, out of the state of a stream.
+
+    Columns that a schema calls not nullable have them too: Arrow does not hold a table to that.
+    """
     return [
         Filter(next(iter(streams_of(member))), Call("is not null", (member,), pa.bool_()))
         for known in classes
         if not known.null_safe
         for member in known.members
-        if len(streams_of(member)) == 1 and nullable(member)
+        if len(streams_of(member)) == 1
     ]

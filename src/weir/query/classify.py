@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import get_args
 
 import pyarrow as pa
 
-from weir.expr import Call, Column, Expr, Literal, conjuncts, streams_of
+from weir.expr import Call, Expr, Literal, conjuncts, streams_of
 from weir.query.classes import attribute_classes, domain_of, implied, never_null
 from weir.query.constants import constant
 from weir.query.model import Stream
@@ -45,29 +46,18 @@ def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
             kinds.append(connection(part))
         elif len(between) == 2 and (key := equality(part)):
             kinds.append(key)
-    return _with_consequences(filters, kinds, bounds, streams)
+    return _with_consequences(filters, kinds, bounds)
 
 
-def _with_consequences(
-    filters: list[Filter], kinds: list[Conjunct], bounds: list[TimeBound], streams: Sequence[Stream]
-) -> Predicate:
+def _with_consequences(filters: list[Filter], kinds: list[Conjunct], bounds: list[TimeBound]) -> Predicate:
     classes = attribute_classes(kind for kind in kinds if isinstance(kind, Equality))
     derived = implied(classes)
     filters += [kind for kind in derived if isinstance(kind, Filter)]
     kinds += [kind for kind in derived if isinstance(kind, Residual)]
-    filters += never_null(classes, _nullable(streams))
+    filters += never_null(classes)
     return Predicate(
         tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(kinds)), classes, tuple(dict.fromkeys(bounds))
     )
-
-
-def _nullable(streams: Sequence[Stream]) -> Callable[[Expr], bool]:
-    schemas = {stream.name: stream.schema for stream in streams}
-
-    def nullable(expr: Expr) -> bool:
-        return not isinstance(expr, Column) or bool(schemas[expr.stream].field(expr.name).nullable)
-
-    return nullable
 
 
 def _parts(condition: Expr | None) -> tuple[Expr, ...]:
@@ -134,11 +124,9 @@ def band(expr: Expr) -> Band | None:
     if not isinstance(gap, Call) or gap.function != "-" or len(gap.args) != 2 or not _apart(*gap.args):
         return None
     strict = op == "<"
-    if (
-        not _numeric(gap.type)
-        or width.value is None
-        or not (width.value >= 0 and (width.value or not strict))
-    ):
+    if not _numeric(gap.type) or width.value is None or not 0 <= width.value < math.inf:
+        return None
+    if strict and not width.value:
         return None
     return Band(gap.args[0], gap.args[1], width, strict, expr)
 

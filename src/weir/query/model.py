@@ -13,7 +13,7 @@ from weir.errors import QueryError, unknown
 from weir.expr import Expr, spark_name, streams_of
 from weir.query.bounds import Bounds
 from weir.query.predicate import Predicate
-from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.query.windows import RowWindow, TimeWindow, Window, check_length
 from weir.units import show_interval, show_size, size
 
 __all__ = ["MOST_STREAMS", "Budget", "Output", "Query", "RowWindow", "Stream", "TimeWindow", "Window"]
@@ -33,6 +33,7 @@ class Stream:
     def __post_init__(self) -> None:
         if not self.name:
             raise QueryError("a stream needs a name")
+        _refuse_characters(self.name)
         _refuse_duplicates(f"column of stream '{self.name}'", self.schema.names)
         if self.time not in self.schema.names:
             raise unknown(
@@ -47,6 +48,7 @@ class Stream:
             raise QueryError(
                 f"lateness cannot be negative; stream '{self.name}' has {show_interval(self.late)}"
             )
+        check_length(self.late, f"the lateness of stream '{self.name}', {show_interval(self.late)},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ class Budget:
     memory: int | str | None = None
 
     def __post_init__(self) -> None:
-        if self.cpu is not None and not (self.cpu > 0 and math.isfinite(self.cpu)):
-            raise QueryError(f"a budget's cpu is a share of the cores above zero, like 0.8; got {self.cpu}")
+        if self.cpu is not None and not _is_share(self.cpu):
+            raise QueryError(f"a budget's cpu is a share of the cores above zero, like 0.8; got {self.cpu!r}")
         if self.memory is not None:
             object.__setattr__(self, "memory", size(self.memory))
             if self.bytes is not None and self.bytes <= 0:
@@ -85,6 +87,12 @@ class Budget:
         limits = [f"cpu {self.cpu}"] if self.cpu is not None else []
         limits += [f"memory {show_size(self.bytes)}"] if self.bytes is not None else []
         return ", ".join(limits) or "no limit"
+
+
+def _is_share(given: object) -> bool:
+    return (
+        isinstance(given, int | float) and not isinstance(given, bool) and given > 0 and math.isfinite(given)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,16 @@ def check_names(names: Iterable[str]) -> None:
     if len(listed) > MOST_STREAMS:
         raise QueryError(f"a join takes at most {MOST_STREAMS} streams; there are {len(listed)}")
     _refuse_duplicates("stream", listed)
+
+
+def _refuse_characters(name: str) -> None:
+    """States and stored columns are named after streams: `a@time`, `a.price`, `(a b)`."""
+    found = next((character for character in name if character in "@()." or character.isspace()), None)
+    if found is not None:
+        raise QueryError(
+            f"a stream cannot be called {name!r}: it may hold letters, digits, underscores and most signs, "
+            f"but not {found!r}, nor any other of '@', '.', '(', ')' and white space"
+        )
 
 
 def _refuse_duplicates(kind: str, names: Iterable[str], advice: str = "") -> None:

@@ -9,6 +9,7 @@ from typing import TypeAlias, get_args
 import pyarrow as pa
 
 from weir.expr.nodes import Expr, Literal, streams_of
+from weir.query.windows import check_length
 from weir.units import show_interval
 
 Order = Choice["<", "<=", ">", ">="]
@@ -159,6 +160,7 @@ class TimeBound:
     def __post_init__(self) -> None:
         if self.earlier == self.later:
             raise ValueError(f"a time bound stands between two streams; got '{self.later}' twice")
+        check_length(self.microseconds, f"the time bound {self}")
 
     @property
     def streams(self) -> frozenset[str]:

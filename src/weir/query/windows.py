@@ -8,6 +8,16 @@ from datetime import timedelta
 from weir.errors import QueryError
 from weir.units import interval, show_interval
 
+# Times and lengths are int64; below this, a time and a few lengths can be added without running over.
+LONGEST = 2**61
+_DAY = 86_400_000_000
+
+
+def check_length(microseconds: int, what: str) -> None:
+    """Refuse lengths of time that could not be added to a time."""
+    if abs(microseconds) >= LONGEST:
+        raise QueryError(f"{what} is too long; it must be shorter than {LONGEST // _DAY} days")
+
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
@@ -22,6 +32,7 @@ class TimeWindow:
     def __post_init__(self) -> None:
         if self.microseconds <= 0:
             raise QueryError(f"a window must be longer than zero, or no row could ever join; got {self}")
+        check_length(self.microseconds, f"a length of {self}")
 
     @classmethod
     def parse(cls, text: str | timedelta | int) -> TimeWindow:
@@ -43,6 +54,8 @@ class RowWindow:
             raise QueryError(f"a row window is a whole number of rows; got {self.rows!r}")
         if self.rows <= 0:
             raise QueryError(f"a window must hold at least one row, or no row could ever join; got {self}")
+        if self.rows >= LONGEST:
+            raise QueryError(f"a window must hold fewer than {LONGEST} rows; got {self}")
 
     def __str__(self) -> str:
         return f"{self.rows} row{'s' * (self.rows != 1)}"
