@@ -2,38 +2,81 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.errors import QueryError
-from weir.expr import UserFunction
-from weir.local import LocalJoin, read_schema
-from weir.plan import Join, JTree, check, linear, mjoin
-from weir.query import Budget, Length, PerStream, Query, query, sql_query
+from weir.local import LocalJoin, read_all, read_schema
+from weir.local.arguments import (
+    Functions,
+    OnNullTime,
+    check_lengths,
+    check_misspelt,
+    check_on_null_time,
+    check_text,
+    check_time,
+    named_functions,
+    named_streams,
+)
+from weir.plan import Join, JTree, Leaf, check, linear, mjoin
+from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
+
+if TYPE_CHECKING:
+    from weir.spark import SparkJoin
+
+Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
+
+_SHARED = (
+    "time",
+    "late",
+    "budget",
+    "cross",
+    "functions",
+    "plan",
+    "driver_order",
+    "partitions",
+    "idle",
+    "on_null_time",
+    "streams",
+)
+_CLAUSES = {
+    "on": "the condition after WHERE",
+    "within": "'WINDOW 10 MINUTES'",
+    "fresh": "'FRESHNESS 1 HOUR'",
+    "select": "the columns after SELECT",
+}
 
 
 def join(
     *,
     on: str | None = None,
     time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta | int] | None = None,
-    within: PerStream[Length] | None = None,
-    fresh: PerStream[Length] | None = None,
+    late: PerStream[str | timedelta] | None = None,
+    within: PerStream[Span] | None = None,
+    fresh: PerStream[Span] | None = None,
     budget: Budget | None = None,
     select: str | None = None,
     cross: bool = False,
-    functions: Mapping[str, UserFunction] | None = None,
+    functions: Functions | None = None,
     plan: JTree | str = "mjoin",
     driver_order: Sequence[str] | None = None,
+    partitions: int | None = None,
+    idle: str | None = None,
+    on_null_time: OnNullTime = "drop",
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
-) -> LocalJoin:
+) -> LocalJoin | SparkJoin:
     """Join named streams inside windows, with any predicate.
 
-    Each table is an Arrow, Polars or pandas table, or an Arrow schema for rows that will come in batches;
+    Each input is a Spark DataFrame, streaming or static (`weir.spark.SparkJoin` comes back), or an Arrow,
+    Polars or pandas table, or an Arrow schema for rows that will come in batches (`weir.local.LocalJoin`);
     names that clash with an argument go into `streams`. Without `select`, the columns are
-    `<stream>_<column>`.
+    `<stream>_<column>`. A row without an event time is left out and counted, unless `on_null_time="fail"`.
+    On Spark, `partitions` is how many tasks share the join (the cores, unless said), and a stream that is
+    `idle` behind the newest one stops holding the watermark back.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -43,35 +86,52 @@ def join(
     >>> paid.to_arrow().to_pylist()
     [{'id': 7, 'took': datetime.timedelta(seconds=2)}]
     """
-    named = _named(streams, tables)
-    asked = query(
-        {name: read_schema(name, table) for name, table in named.items()},
-        on,
-        time=time,
-        late=late,
-        within=within,
-        fresh=fresh,
-        budget=budget,
-        select=select,
-        cross=cross,
-        functions=functions,
-    )
-    return LocalJoin(asked, _plan(plan, asked), named, _order(driver_order, asked))
+    check_misspelt("weir.join", tables, [*_SHARED, *_CLAUSES], {})
+    for argument, text, example in (("on=", on, "'a.k = b.k'"), ("select=", select, "'a.x, b.y AS z'")):
+        if text is not None:
+            check_text(text, argument, example)
+    check_time(time)
+    check_lengths(late=late, within=within, fresh=fresh)
+    check_on_null_time(on_null_time)
+    given = named_streams(streams, tables)
+    settings: dict[str, Any] = {
+        "on": on,
+        "time": time,
+        "late": late,
+        "within": within,
+        "fresh": fresh,
+        "budget": budget,
+        "select": select,
+        "cross": cross,
+        "functions": named_functions(functions),
+    }
+    planner, orderer = partial(_plan, plan), partial(_order, driver_order)
+    if any(map(_is_spark, given.values())):
+        from weir.spark import ask  # only who has Spark needs it
+
+        return ask(given, planner, orderer, partitions, idle, on_null_time, **settings)
+    _check_local(partitions, idle)
+    inputs = read_all(given)
+    asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
+    return LocalJoin(asked, planner(asked), inputs, orderer(asked), on_null_time)
 
 
 def sql(
     text: str,
     *,
     time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta | int] | None = None,
+    late: PerStream[str | timedelta] | None = None,
     budget: Budget | None = None,
     cross: bool = False,
-    functions: Mapping[str, UserFunction] | None = None,
+    functions: Functions | None = None,
     plan: JTree | str = "mjoin",
     driver_order: Sequence[str] | None = None,
+    partitions: int | None = None,
+    idle: str | None = None,
+    on_null_time: OnNullTime = "drop",
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
-) -> LocalJoin:
+) -> LocalJoin | SparkJoin:
     """Join by a SELECT with WINDOW and FRESHNESS clauses; the streams are called as its FROM list calls them.
 
     >>> import pyarrow as pa
@@ -83,32 +143,55 @@ def sql(
     >>> q1.to_arrow().to_pylist()
     [{'symbol': 'SUSE'}]
     """
-    named = _named(streams, tables)
-    schemas = {name: read_schema(name, table) for name, table in named.items()}
-    asked = sql_query(text, schemas, time=time, late=late, budget=budget, cross=cross, functions=functions)
-    read = {alias: named[table] for alias, table in asked.tables.items()}
-    return LocalJoin(asked.query, _plan(plan, asked.query), read, _order(driver_order, asked.query))
+    check_misspelt("weir.sql", tables, _SHARED, _CLAUSES)
+    check_text(text, "a statement", "'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'")
+    check_time(time)
+    check_lengths(late=late)
+    check_on_null_time(on_null_time)
+    given = named_streams(streams, tables)
+    settings: dict[str, Any] = {
+        "time": time,
+        "late": late,
+        "budget": budget,
+        "cross": cross,
+        "functions": named_functions(functions),
+    }
+    planner, orderer = partial(_plan, plan), partial(_order, driver_order)
+    if any(map(_is_spark, given.values())):
+        from weir.spark import ask_sql  # only who has Spark needs it
 
-
-def _named(streams: Mapping[str, Any] | None, tables: Mapping[str, Any]) -> dict[str, Any]:
-    both = sorted(set(streams or ()) & set(tables))
-    if both:
-        raise QueryError(f"stream '{both[0]}' is given twice, once in streams= and once by name")
-    return {**(streams or {}), **tables}
+        return ask_sql(text, given, planner, orderer, partitions, idle, on_null_time, **settings)
+    _check_local(partitions, idle)
+    inputs = read_all(given)
+    found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
+    asked, read = found.query, {alias: inputs[table] for alias, table in found.tables.items()}
+    return LocalJoin(asked, planner(asked), read, orderer(asked), on_null_time)
 
 
 def _plan(plan: JTree | str, asked: Query) -> Join:
-    if not isinstance(plan, str):
+    if isinstance(plan, Join | Leaf):
         return check(plan, asked)
     if plan not in ("mjoin", "linear"):
-        raise QueryError(f"plan is 'mjoin', 'linear' or a join tree made with weir.plan.join; got '{plan}'")
+        raise QueryError(f"plan is 'mjoin', 'linear' or a join tree made with weir.plan.join; got {plan!r}")
     return mjoin(asked) if plan == "mjoin" else linear(asked)
+
+
+def _is_spark(given: Any) -> bool:
+    """True for a DataFrame of Spark's; told by its class's home, as Spark need not be installed."""
+    return any(kind.__module__.startswith("pyspark.") for kind in type(given).__mro__)
+
+
+def _check_local(partitions: int | None, idle: str | None) -> None:
+    for argument, value in (("partitions", partitions), ("idle", idle)):
+        if value is not None:
+            raise QueryError(f"{argument}= is for Spark DataFrames; tables in this process need none")
 
 
 def _order(order: Sequence[str] | None, asked: Query) -> tuple[str, ...] | None:
     if order is None:
         return None
-    if sorted(order) != sorted(asked.names):
+    named = tuple(order) if isinstance(order, Sequence) and not isinstance(order, str) else ()
+    if Counter(named) != Counter(asked.names):
         listed = ", ".join(f"'{name}'" for name in asked.names)
-        raise QueryError(f"driver_order must name each stream once: {listed}; got {list(order)}")
-    return tuple(order)
+        raise QueryError(f"driver_order is a list that names each stream once: {listed}; got {order!r}")
+    return named

@@ -1,0 +1,111 @@
+"""From DataFrames to a join over them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from weir.errors import QueryError
+from weir.plan import Join
+from weir.query import Query, RowWindow, SqlQuery, query, sql_query
+from weir.spark.frames import frame_schema, lateness, read_frame
+from weir.spark.join import SparkJoin
+from weir.spark.settings import Settings
+from weir.spark.union import covering_class
+from weir.units import interval
+
+_LOG = logging.getLogger("weir")
+_RETAIN = "spark.sql.streaming.minBatchesToRetain"
+
+Planner = Callable[[Query], Join]
+Orderer = Callable[[Query], tuple[str, ...] | None]
+
+
+def ask(
+    frames: Mapping[str, Any],
+    planner: Planner,
+    orderer: Orderer,
+    partitions: int | None,
+    idle: str | None,
+    on_null_time: str,
+    **asked: Any,
+) -> SparkJoin:
+    """The join that `weir.join` was asked for, over Spark DataFrames."""
+    known = {name: read_frame(name, frame) for name, frame in frames.items()}
+    schemas = {name: frame_schema(name, frame) for name, frame in known.items()}
+    asked["late"] = _late(known, asked["time"], asked["late"])
+    return _joined(query(schemas, **asked), known, planner, orderer, partitions, idle, on_null_time)
+
+
+def ask_sql(
+    text: str,
+    frames: Mapping[str, Any],
+    planner: Planner,
+    orderer: Orderer,
+    partitions: int | None,
+    idle: str | None,
+    on_null_time: str,
+    **asked: Any,
+) -> SparkJoin:
+    """The join that `weir.sql` was asked for, over Spark DataFrames."""
+    known = {name: read_frame(name, frame) for name, frame in frames.items()}
+    schemas = {name: frame_schema(name, frame) for name, frame in known.items()}
+    found: SqlQuery = sql_query(text, schemas, **asked)
+    read = {alias: known[table] for alias, table in found.tables.items()}
+    if asked["late"] is None:
+        found = sql_query(text, schemas, **{**asked, "late": _late(read, asked["time"], None)})
+    return _joined(found.query, read, planner, orderer, partitions, idle, on_null_time)
+
+
+def _joined(
+    asked: Query,
+    frames: Mapping[str, DataFrame],
+    planner: Planner,
+    orderer: Orderer,
+    partitions: int | None,
+    idle: str | None,
+    on_null_time: str,
+) -> SparkJoin:
+    spark = next(iter(frames.values())).sparkSession
+    settings = Settings(
+        idle=None if idle is None else interval(idle),
+        on_null_time=on_null_time,  # type: ignore[arg-type] # Settings checks it
+        batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
+    )
+    count = _partitions(asked, partitions, spark.sparkContext.defaultParallelism)
+    return SparkJoin(asked, planner(asked), frames, orderer(asked) or asked.names, count, settings)
+
+
+def _partitions(asked: Query, wanted: int | None, cores: int) -> int:
+    if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
+        raise QueryError(f"partitions must be a whole number of at least 1; got {wanted!r}")
+    rows = [n for n, w in zip(asked.names, asked.windows, strict=True) if isinstance(w, RowWindow)]
+    alone = (
+        f"the row window of stream '{rows[0]}' counts all its rows"
+        if rows
+        else "no one key is shared by all streams"
+        if covering_class(asked) is None
+        else None
+    )
+    if alone is None:
+        return wanted or cores
+    if wanted is not None and wanted > 1 and rows:
+        raise QueryError(f"{alone}, so it needs partitions=1; got {wanted}")
+    if (wanted or cores) > 1:
+        _LOG.warning("the join runs in one partition, because %s", alone)
+    return 1
+
+
+def _late(frames: Mapping[str, DataFrame], time: Any, late: Any) -> Any:
+    """What the user says, else what `withWatermark` said of each stream."""
+    if late is not None and not isinstance(late, Mapping):
+        return late
+    given = dict(late or {})
+    for name, frame in frames.items():
+        column = time.get(name, "") if isinstance(time, Mapping) else time
+        if isinstance(column, str):
+            given.setdefault(name, lateness(frame, column))
+    return given

@@ -1,0 +1,54 @@
+"""What Spark says of a DataFrame, in the terms of a query."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+
+from weir.errors import QueryError
+from weir.expr import normalise
+
+# Since 4.1 Spark wants to be told in which zone Arrow shows an instant; any will do, it is the same instant.
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+
+
+def read_frame(name: str, frame: Any) -> DataFrame:
+    """The DataFrame of a stream, or the reason why it cannot be one."""
+    if "connect" in type(frame).__module__:
+        raise QueryError(
+            f"stream '{name}' belongs to Spark Connect, where the driver's process is out of reach; "
+            "run the query in a classic session (without SPARK_REMOTE or .remote(...))"
+        )
+    if not isinstance(frame, DataFrame):
+        raise QueryError(
+            f"stream '{name}' must be a Spark DataFrame like the others; got {type(frame).__name__}"
+        )
+    return frame
+
+
+def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
+    """The columns of a DataFrame as Arrow carries them."""
+    fields = []
+    for field in frame.schema:
+        try:
+            kind = to_arrow_type(field.dataType, **_ZONE)
+        except PySparkException:
+            raise QueryError(
+                f"column '{field.name}' of stream '{name}' is {field.dataType.simpleString()}, which Arrow "
+                "cannot carry; drop it or cast it before the join"
+            ) from None
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return normalise(pa.schema(fields))
+
+
+def lateness(frame: DataFrame, time: str) -> int:
+    """What `withWatermark` said of the time column, in microseconds; zero if nothing."""
+    for field in frame.schema:
+        if field.name.lower() == time.lower():
+            return int(field.metadata.get("spark.watermarkDelayMs", 0)) * 1000
+    return 0

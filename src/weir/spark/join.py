@@ -1,0 +1,156 @@
+"""A join over Spark DataFrames, as `weir.join` returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from weir.errors import QueryError
+from weir.kernel import Decision, compile_plan, result_schema
+from weir.plan import Join, render
+from weir.query import Query, describe
+from weir.spark.settings import Settings
+from weir.spark.sinks import Step
+from weir.spark.steps import check_stateless, refuse_stateful
+from weir.spark.task import WholeTask
+from weir.spark.union import PARTITION, covering_class, tagged_union
+from weir.spark.writer import JoinWriter
+
+
+class SparkJoin:
+    """A join that has been asked for: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
+
+    def __init__(
+        self,
+        query: Query,
+        plan: Join,
+        frames: Mapping[str, DataFrame],
+        driver_order: tuple[str, ...],
+        partitions: int,
+        settings: Settings,
+        steps: tuple[Step, ...] = (),
+    ) -> None:
+        self.query = query
+        self.plan = plan
+        self.frames = frames
+        self.driver_order = driver_order
+        self.partitions = partitions
+        self.settings = settings
+        self.steps = steps
+
+    @property
+    def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        """The session of the streams."""
+        return next(iter(self.frames.values())).sparkSession
+
+    @property
+    def isStreaming(self) -> bool:  # noqa: N802 - Spark's name
+        """True if some stream is a streaming DataFrame."""
+        return any(frame.isStreaming for frame in self.frames.values())
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the result, after all steps."""
+        return self._applied(self._empty()).schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the result's columns."""
+        return self.schema.names
+
+    @property
+    def writeStream(self) -> JoinWriter:  # noqa: N802 - Spark's name
+        """How to start the join; follows Spark's DataStreamWriter."""
+        if not self.isStreaming:
+            raise QueryError("these DataFrames are static: use toDF() and write the result as usual")
+        return JoinWriter(self)
+
+    def toDF(self) -> DataFrame:  # noqa: N802 - Spark's name
+        """The join of static DataFrames; evaluated when it is read, as every DataFrame is."""
+        if self.isStreaming:
+            raise QueryError("a streaming join has no static result: start it with writeStream")
+        union, slots = tagged_union(self.query, self.frames, self.partitions)
+        program = compile_plan(self.query, self.plan)
+        task = WholeTask(program, Decision(self.plan, self.driver_order), slots)
+        rows = union.repartition(self.partitions, PARTITION) if self.partitions > 1 else union.coalesce(1)
+        return self._applied(rows.mapInArrow(task, self._joined_schema()))
+
+    def filter(self, condition: str | Column) -> SparkJoin:
+        """Keep the results that fulfil a condition."""
+        return self.transform(lambda frame: frame.filter(condition))
+
+    where = filter
+
+    def select(self, *columns: str | Column) -> SparkJoin:
+        """Choose or compute columns of the result."""
+        return self.transform(lambda frame: frame.select(*columns))
+
+    def drop(self, *columns: str) -> SparkJoin:
+        """Leave columns of the result out."""
+        return self.transform(lambda frame: frame.drop(*columns))
+
+    def transform(self, step: Callable[[DataFrame], DataFrame]) -> SparkJoin:
+        """Apply a stateless step to each batch's results."""
+        check_stateless(step(self._applied(self._empty())))
+        return SparkJoin(
+            self.query,
+            self.plan,
+            self.frames,
+            self.driver_order,
+            self.partitions,
+            self.settings,
+            (*self.steps, step),
+        )
+
+    def explain(self, mode: str | bool | None = None) -> None:
+        """Print what is asked and how it is answered; with a mode of Spark's, the union's own plan too."""
+        print(self.explanation())
+        if mode:
+            union, _ = tagged_union(self.query, self.frames, self.partitions)
+            union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
+
+    def explanation(self) -> str:
+        """What `explain` prints without a mode."""
+        spread = covering_class(self.query)
+        where = (
+            f"{self.partitions} partitions by {spread.name}"
+            if spread is not None and self.partitions > 1
+            else "one partition"
+        )
+        return f"{describe(self.query)}\n\nplan, over {where}\n{render(self.plan)}"
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_stateful(name)
+        raise AttributeError(f"a join has no '{name}'")
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
+        return f"weir.join[{kinds}]"
+
+    def _joined_schema(self) -> StructType:
+        return from_arrow_schema(_as_spark(result_schema(self.query)), prefer_timestamp_ntz=True)
+
+    def _empty(self) -> DataFrame:
+        return self.sparkSession.createDataFrame([], self._joined_schema())
+
+    def _applied(self, frame: DataFrame) -> DataFrame:
+        for step in self.steps:
+            frame = step(frame)
+        return frame
+
+
+def _as_spark(schema: pa.Schema) -> pa.Schema:
+    """Fixed-size lists are arrays like others to Spark."""
+    return pa.schema(
+        [
+            pa.field(field.name, pa.list_(field.type.value_type))
+            if pa.types.is_fixed_size_list(field.type)
+            else field
+            for field in schema
+        ]
+    )

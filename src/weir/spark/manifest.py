@@ -1,0 +1,195 @@
+"""What the checkpoint says of each batch: the job, the decision before it, the manifest after it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weir.errors import QueryError
+from weir.kernel import Decision
+from weir.plan import Join, JTree, Leaf
+from weir.query import Query, RowWindow, TimeWindow, describe
+from weir.spark.errors import ChangedQueryError, DamagedStateError
+from weir.spark.folder import Folder
+from weir.spark.report import Part
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that batch N + 1 starts from."""
+
+    batch: int = -1
+    watermark: int | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[int, Part] = field(default_factory=dict)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The slice files it names."""
+        return frozenset(entry.file for part in self.parts.values() for entry in part.slices)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "batch": self.batch,
+            "watermark": self.watermark,
+            "newest": dict(self.newest),
+            "parts": {str(number): part.to_json() for number, part in self.parts.items()},
+        }
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Manifest:
+        """The manifest of `to_json`."""
+        parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
+        return Manifest(found["batch"], found["watermark"], found["newest"], parts)
+
+
+class Ledger:
+    """The JSON files of a checkpoint, each sealed with a checksum."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def manifest_before(self, batch: int) -> Manifest:
+        """The manifest with the largest number below a batch; an empty one if there is none."""
+        numbers = [number for number in self._numbers("manifests") if number < batch]
+        if not numbers:
+            return Manifest()
+        found = self._read(f"manifests/{max(numbers)}.json")
+        return Manifest() if found is None else Manifest.from_json(found)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Commit a batch."""
+        self._write(f"manifests/{manifest.batch}.json", manifest.to_json())
+
+    def decision(self, batch: int) -> tuple[Decision, int] | None:
+        """What was decided for a batch, and how often it was tried; None if nothing was."""
+        found = self._read(f"decisions/{batch}.json")
+        return None if found is None else (_decision_from_json(found), found["attempt"])
+
+    def write_decision(self, batch: int, decision: Decision, attempt: int) -> None:
+        """Fix what a batch will do, before it does anything."""
+        self._write(f"decisions/{batch}.json", {**_decision_to_json(decision), "attempt": attempt})
+
+    def forget_before(self, batch: int) -> None:
+        """Remove the decisions and manifests of older batches."""
+        for kind in ("decisions", "manifests"):
+            for number in self._numbers(kind):
+                if number < batch:
+                    self._folder.delete(f"{kind}/{number}.json")
+
+    def check_job(self, job: Mapping[str, Any]) -> None:
+        """Remember what shapes the query, or refuse a query of another shape."""
+        known = self._read("job.json")
+        if known is None:
+            self._write("job.json", dict(job))
+            return
+        for what, value in job.items():
+            if known.get(what) != value:
+                old, new = _brief(known.get(what), value), _brief(value, known.get(what))
+                raise ChangedQueryError(
+                    f"the checkpoint {self._folder.uri} belongs to a query with another {what}: "
+                    f"it has {old}, this one has {new}; "
+                    "start the changed query with a new checkpointLocation"
+                )
+
+    def _numbers(self, kind: str) -> list[int]:
+        names = [name.removesuffix(".json") for name in self._folder.names(kind) if name.endswith(".json")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        data = self._folder.read(name)
+        if data is None:
+            return None
+        try:
+            sealed = json.loads(data)
+            body: dict[str, Any] = json.loads(sealed["body"])
+            good = zlib.crc32(sealed["body"].encode()) == sealed["checksum"]
+        except (ValueError, KeyError, TypeError):
+            good = False
+        if not good:
+            raise DamagedStateError(
+                f"{self._folder.uri}/{name} is damaged; restore it, or start anew with another checkpoint"
+            )
+        return body
+
+    def _write(self, name: str, body: dict[str, Any]) -> None:
+        text = json.dumps(body)
+        sealed = {"checksum": zlib.crc32(text.encode()), "body": text}
+        self._folder.write(name, json.dumps(sealed).encode())
+
+
+def job_of(query: Query, plan: Join, partitions: int) -> dict[str, Any]:
+    """What shapes a query's state."""
+    return {
+        "version": VERSION,
+        "streams": {
+            s.name: {f.name: str(f.type) for f in s.schema} | {"time column": s.time} for s in query.streams
+        },
+        "windows": {n: str(w) for n, w in zip(query.names, query.windows, strict=True)},
+        "query": describe(query),
+        "plan": str(plan),
+        "partitions": partitions,
+    }
+
+
+def _brief(mine: object, other: object) -> str:
+    """Only where two descriptions differ."""
+    if isinstance(mine, Mapping) and isinstance(other, Mapping):
+        return str({key: value for key, value in mine.items() if other.get(key) != value})
+    if isinstance(mine, str) and isinstance(other, str) and "\n" in mine:
+        known = set(other.splitlines())
+        return "'" + "; ".join(line.strip() for line in mine.splitlines() if line not in known) + "'"
+    return repr(mine)
+
+
+def _decision_to_json(decision: Decision) -> dict[str, Any]:
+    return {
+        "plan": _tree_to_json(decision.plan),
+        "driver_order": list(decision.driver_order),
+        "clock": decision.clock,
+        "idle": list(decision.idle),
+        "reason": decision.reason,
+    }
+
+
+def _decision_from_json(found: Mapping[str, Any]) -> Decision:
+    plan = _tree_from_json(found["plan"])
+    if not isinstance(plan, Join):
+        raise QueryError("a decision without a join")
+    return Decision(plan, tuple(found["driver_order"]), found["clock"], tuple(found["idle"]), found["reason"])
+
+
+def _tree_to_json(tree: JTree) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.stream
+    window = {
+        TimeWindow: lambda w: {"microseconds": w.microseconds},
+        RowWindow: lambda w: {"rows": w.rows},
+    }.get(type(tree.window), lambda w: None)(tree.window)
+    return {
+        "inputs": [_tree_to_json(node) for node in tree.inputs],
+        "orders": [list(order) for order in tree.orders],
+        "window": window,
+    }
+
+
+def _tree_from_json(found: Any) -> JTree:
+    if isinstance(found, str):
+        return Leaf(found)
+    window = found["window"]
+    return Join(
+        tuple(_tree_from_json(node) for node in found["inputs"]),
+        tuple(tuple(order) for order in found["orders"]),
+        None if window is None else (RowWindow if "rows" in window else TimeWindow)(**window),
+    )
+
+
+def emptied(manifest: Manifest, batch: int) -> Manifest:
+    """The same state under a later number: what a batch without rows commits."""
+    return replace(manifest, batch=batch)

@@ -1,0 +1,25 @@
+"""The phases of a micro-batch by name, for those who want to be told: tests that crash at one, tracing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+PHASES = ("decide", "build", "built", "emit", "emitted", "committed")
+
+Listener = Callable[[str, int], None]
+_LISTENERS: list[Listener] = []
+_LOG = logging.getLogger("weir")
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Call `listener(phase, batch)` in the driver at every phase; what comes back stops that."""
+    _LISTENERS.append(listener)
+    return lambda: _LISTENERS.remove(listener)
+
+
+def reached(phase: str, batch: int) -> None:
+    """A batch is at a phase."""
+    _LOG.debug("batch %d: %s", batch, phase)
+    for listener in tuple(_LISTENERS):
+        listener(phase, batch)

@@ -1,0 +1,74 @@
+"""What a batch did, as `lastProgress["weir"]` shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.kernel import Decision
+from weir.spark.manifest import Manifest
+from weir.spark.report import Counts, Report
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One batch; `numOutputRows` and the hops are None if the sink did not read all results."""
+
+    batch: int
+    section: Mapping[str, Any]
+
+    @staticmethod
+    def of(
+        batch: int,
+        decision: Decision,
+        after: Manifest,
+        reports: Sequence[Report],
+        counts: Counts | None,
+        seconds: Mapping[str, float],
+    ) -> Progress:
+        """The progress of a committed batch."""
+        entries = [entry for part in after.parts.values() for entry in part.slices]
+        states = sorted({entry.node for entry in entries})
+        section = {
+            "numOutputRows": None if counts is None else counts.results,
+            "numRowsStale": None if counts is None else counts.stale,
+            "watermark": after.watermark,
+            "plan": str(decision.plan),
+            "decision": {"driverOrder": list(decision.driver_order), "reason": decision.reason},
+            "streams": _streams(reports),
+            "state": {
+                node: {
+                    "numRowsTotal": sum(entry.rows for entry in entries if entry.node == node),
+                    "memoryUsedBytes": sum(entry.bytes for entry in entries if entry.node == node),
+                    "numSlices": sum(entry.node == node for entry in entries),
+                }
+                for node in states
+            },
+            "hops": None if counts is None else counts.hops,
+            "seconds": {**seconds, "task": _longest(reports)},
+        }
+        return Progress(batch, section)
+
+
+def _streams(reports: Sequence[Report]) -> dict[str, dict[str, int]]:
+    rows, late, null = Counter[str](), Counter[str](), Counter[str]()
+    for report in reports:
+        rows.update(report.rows_in)
+        late.update(report.late)
+        null.update(report.null_time)
+    return {
+        name: {
+            "numInputRows": rows[name],
+            "numRowsDroppedByWatermark": late[name],
+            "numRowsNullTime": null[name],
+        }
+        for name in rows
+    }
+
+
+def _longest(reports: Sequence[Report]) -> dict[str, float]:
+    """Seconds per phase of the slowest task."""
+    phases = {phase for report in reports for phase in report.seconds}
+    return {phase: max(report.seconds.get(phase, 0.0) for report in reports) for phase in sorted(phases)}

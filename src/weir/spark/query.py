@@ -1,0 +1,54 @@
+"""A started join; follows Spark's StreamingQuery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from weir.spark.runtime import MicroBatches
+
+
+class SparkQuery:
+    """The running query; everything Spark's has, and a `weir` section in its progress."""
+
+    def __init__(self, query: StreamingQuery, batches: MicroBatches) -> None:
+        self._query = query
+        self._batches = batches
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The last batch; None before the first."""
+        last = self._query.lastProgress
+        return None if last is None else self._extended(last)
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
+        """The last batches."""
+        return [self._extended(progress) for progress in self._query.recentProgress]
+
+    def stop(self) -> None:
+        """Stop; the batch that runs is repeated at the next start."""
+        self._query.stop()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - Spark's name
+        """Wait for the end, or for `timeout` seconds; raises what ended it."""
+        return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # seconds may be fractions
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Wait until all that was there is processed; for tests."""
+        self._query.processAllAvailable()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+    def __repr__(self) -> str:
+        return (
+            f"<weir query {self._query.name or self._query.id}, {'active' if self.isActive else 'stopped'}>"
+        )
+
+    def _extended(self, progress: Any) -> dict[str, Any]:
+        extended = dict(progress)
+        batch = self._batches.progress.get(extended["batchId"])
+        extended["weir"] = None if batch is None else dict(batch.section)
+        return extended

@@ -1,0 +1,140 @@
+"""What a task tells the driver: the descriptors of what it wrote, and what it counted; never data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weir.kernel import Ingested, Work
+from weir.spark.slices import SliceEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The state of one partition: its live slices, and where its row windows go on."""
+
+    slices: tuple[SliceEntry, ...] = ()
+    next_place: int = 0
+    next_numbers: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {
+            "next_place": self.next_place,
+            "next_numbers": dict(self.next_numbers),
+            "slices": [entry.to_json() for entry in self.slices],
+        }
+
+    @staticmethod
+    def from_json(part: Mapping[str, Any]) -> Part:
+        """The part of `to_json`."""
+        slices = tuple(SliceEntry.from_json(entry) for entry in part["slices"])
+        return Part(slices, part["next_place"], part["next_numbers"])
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a partition's probes counted; several partitions add up."""
+
+    results: int = 0
+    stale: int = 0
+    hops: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(work: Work) -> Counts:
+        """The counts of a batch's work."""
+        hops = {
+            str(hop): {
+                "probes": stats.probes,
+                "comparisons": stats.comparisons,
+                "matches": stats.matches,
+                "seconds": stats.seconds,
+            }
+            for hop, stats in work.per_hop().items()
+        }
+        return Counts(work.results, work.stale, hops)
+
+    def __add__(self, other: Counts) -> Counts:
+        hops = {name: dict(found) for name, found in self.hops.items()}
+        for name, found in other.hops.items():
+            mine = hops.setdefault(name, dict.fromkeys(found, 0))
+            for what, value in found.items():
+                mine[what] = mine.get(what, 0) + value
+        return Counts(self.results + other.results, self.stale + other.stale, hops)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it travels."""
+        return {"results": self.results, "stale": self.stale, "hops": self.hops}
+
+    @staticmethod
+    def from_json(counts: Mapping[str, Any]) -> Counts:
+        """The counts of `to_json`."""
+        return Counts(counts["results"], counts["stale"], counts["hops"])
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One partition's batch: its state afterwards, what came in, what came out, how long each phase took."""
+
+    partition: int
+    part: Part
+    rows_in: Mapping[str, int]
+    late: Mapping[str, int]
+    null_time: Mapping[str, int]
+    newest: Mapping[str, int]
+    counts: Counts
+    files: tuple[str, ...]
+    seconds: Mapping[str, float]
+
+    @staticmethod
+    def of(
+        partition: int,
+        part: Part,
+        built: Ingested,
+        counts: Counts,
+        files: tuple[str, ...],
+        seconds: Mapping[str, float],
+    ) -> Report:
+        """The report of a built batch."""
+        return Report(
+            partition,
+            part,
+            built.rows_in,
+            built.late,
+            built.null_time,
+            dict(built.state.newest),
+            counts,
+            files,
+            seconds,
+        )
+
+    def to_bytes(self) -> bytes:
+        """As it travels."""
+        return json.dumps(
+            {
+                "partition": self.partition,
+                "part": self.part.to_json(),
+                "rows_in": dict(self.rows_in),
+                "late": dict(self.late),
+                "null_time": dict(self.null_time),
+                "newest": dict(self.newest),
+                "counts": self.counts.to_json(),
+                "files": list(self.files),
+                "seconds": dict(self.seconds),
+            }
+        ).encode()
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Report:
+        """The report of `to_bytes`."""
+        found = json.loads(data)
+        return Report(
+            **{
+                **found,
+                "part": Part.from_json(found["part"]),
+                "counts": Counts.from_json(found["counts"]),
+                "files": tuple(found["files"]),
+            }
+        )

@@ -1,0 +1,208 @@
+"""The way of a micro-batch on Spark: decide, build, probe, emit, commit (DESIGN 5).
+
+Folded, one action does it all and only descriptors come back; lazy, one action builds and the sink reads the
+results as a DataFrame, as often as it likes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
+from weir.kernel.layout import LINE
+from weir.spark.folder import Folder, open_folder
+from weir.spark.manifest import Ledger, Manifest
+from weir.spark.phases import reached
+from weir.spark.progress import Progress
+from weir.spark.report import Counts, Part, Report
+from weir.spark.settings import Settings
+from weir.spark.sinks import Sink
+from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask
+from weir.spark.union import PARTITION, Slots
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query as it runs: fixed from start to stop."""
+
+    program: Program
+    slots: Slots
+    driver_order: tuple[str, ...]
+    partitions: int
+    checkpoint: str
+    settings: Settings
+
+
+class MicroBatches:
+    """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
+
+    def __init__(self, spark: SparkSession, job: Job, sink: Sink) -> None:
+        self._job, self._sink = job, sink
+        self._folder: Folder = open_folder(spark, f"{job.checkpoint}/weir")
+        self._ledger = Ledger(self._folder)
+        self._kept: dict[int, frozenset[str]] = {}
+        self.progress: dict[int, Progress] = {}
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Run one micro-batch."""
+        started = perf_counter()
+        before = self._ledger.manifest_before(batch)
+        self._collect_garbage(before, batch)
+        reached("decide", batch)
+        decision = self._decide(before, batch)
+        assignment = Assignment(
+            self._job.program,
+            decision,
+            batch,
+            before.watermark,
+            before.parts,
+            f"{self._folder.uri}/slices",
+        )
+        reached("build", batch)
+        reports = self._build(frame, assignment)
+        reached("built", batch)
+        built = perf_counter()
+        counts = self._emit(frame.sparkSession, assignment, reports)
+        reached("emitted", batch)
+        emitted = perf_counter()
+        after = self._after(before, batch, decision, reports)
+        self._ledger.write_manifest(after)
+        self._kept[batch] = after.files
+        reached("committed", batch)
+        seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
+        self._remember(Progress.of(batch, decision, after, reports, counts, seconds))
+
+    def _decide(self, before: Manifest, batch: int) -> Decision:
+        """What was decided for this batch before a failure, or now."""
+        known = self._ledger.decision(batch)
+        if known is not None:
+            decision, attempt = known
+            self._ledger.write_decision(batch, decision, attempt + 1)
+            return decision
+        clock = max(before.newest.values(), default=None)
+        decision = Decision(
+            plan=self._job.program.plan,
+            driver_order=self._job.driver_order,
+            clock=clock,
+            idle=self._idle(before, clock),
+            reason="as asked",
+        )
+        self._ledger.write_decision(batch, decision, 1)
+        return decision
+
+    def _idle(self, before: Manifest, clock: int | None) -> tuple[str, ...]:
+        """The streams whose newest row is further behind the clock than `idle` allows."""
+        limit = self._job.settings.idle
+        if limit is None or clock is None:
+            return ()
+        names = self._job.program.query.names
+        return tuple(name for name in names if before.newest.get(name, clock - limit - 1) < clock - limit)
+
+    def _build(self, frame: DataFrame, assignment: Assignment) -> list[Report]:
+        session = frame.sparkSession
+        for name, value in _SESSION.items():
+            session.conf.set(name, value)
+        rows = frame if self._job.partitions == 1 else frame.repartition(self._job.partitions, PARTITION)
+        rows = rows.coalesce(1) if self._job.partitions == 1 else rows
+        task = BuildTask(assignment, self._job.slots, self._sink.results)
+        found = rows.mapInArrow(task, REPORT).collect()
+        reports = [Report.from_bytes(bytes(row.report)) for row in found]
+        return sorted(reports, key=lambda report: report.partition)
+
+    def _emit(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> Counts | None:
+        """Hand the results to the sink; None if the counts are not all known."""
+        reached("emit", assignment.batch)
+        if self._sink.results is not None:
+            self._sink.publish(assignment.batch, [name for report in reports for name in report.files])
+            return reduce(Counts.__add__, (report.counts for report in reports), Counts())
+        results = self._results(spark, assignment, reports)
+        self._sink.emit(results, assignment.batch)
+        return self._probe_counts(assignment.batch, reports)
+
+    def _results(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> DataFrame:
+        """The batch's results, computed when they are read."""
+        schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
+        touched = [report.partition for report in reports]
+        if not touched:
+            return spark.createDataFrame([], schema)
+        parts = {report.partition: report.part for report in reports}
+        self._folder.write("stats/.keep", b"")
+        task = ProbeTask(replace(assignment, parts=parts), f"{self._folder.uri}/stats")
+        numbers = spark.range(0, self._job.partitions, 1, self._job.partitions)
+        return numbers.filter(numbers.id.isin(touched)).mapInArrow(task, schema)
+
+    def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
+        total = reduce(Counts.__add__, (report.counts for report in reports), Counts())
+        for report in reports:
+            name = f"stats/{batch}-{report.partition}.json"
+            data = self._folder.read(name)
+            if data is None:
+                return None
+            total += Counts.from_json(json.loads(data))
+            self._folder.delete(name)
+        return total
+
+    def _after(self, before: Manifest, batch: int, decision: Decision, reports: list[Report]) -> Manifest:
+        newest = dict(before.newest)
+        for report in reports:
+            for name, time in report.newest.items():
+                newest[name] = max(time, newest.get(name, time))
+        watermark = watermark_after(self._job.program, before.watermark, newest, decision.idle)
+        parts = {**before.parts, **{report.partition: report.part for report in reports}}
+        alive = {number: _living(part, watermark) for number, part in parts.items()}
+        return Manifest(batch, watermark, newest, alive)
+
+    def _collect_garbage(self, before: Manifest, batch: int) -> None:
+        """Forget what no manifest of the last few batches names; called when a later batch has begun."""
+        keep_from = before.batch - self._job.settings.batches_to_retain + 1
+        if not self._kept:
+            self._kept[before.batch] = before.files
+            named = self._named_since(keep_from, before)
+            for name in self._folder.names("slices"):
+                if name not in named:
+                    self._folder.delete(f"slices/{name}")
+        old = [number for number in self._kept if number < keep_from]
+        gone = frozenset().union(*(self._kept.pop(number) for number in old))
+        for name in gone - frozenset().union(*self._kept.values()):
+            self._folder.delete(f"slices/{name}")
+        if old or batch % 50 == 0:
+            self._ledger.forget_before(keep_from)
+
+    def _named_since(self, first: int, newest: Manifest) -> frozenset[str]:
+        """The files that the retained manifests name, after a restart; their numbers are kept with them."""
+        manifest = newest
+        while manifest.batch >= max(first, 0):
+            self._kept[manifest.batch] = manifest.files
+            manifest = self._ledger.manifest_before(manifest.batch)
+        return frozenset().union(*self._kept.values())
+
+    def _remember(self, progress: Progress) -> None:
+        self.progress[progress.batch] = progress
+        for number in [n for n in self.progress if n <= progress.batch - _KEPT_PROGRESS]:
+            del self.progress[number]
+
+
+_KEPT_PROGRESS = 200
+# Made on the batch's own session, never on the user's.
+_SESSION: Mapping[str, Any] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
+}
+
+
+def _living(part: Part, watermark: int | None) -> Part:
+    live = tuple(
+        entry
+        for entry in part.slices
+        if not is_dead(entry.deadline, watermark) and not entry.node.endswith(LINE)
+    )
+    return replace(part, slices=live)

@@ -1,0 +1,146 @@
+"""Where results go: folded into the workers' own files, or handed on as a DataFrame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from weir.spark.folder import Folder
+from weir.spark.task import ResultFiles
+
+Step = Callable[[DataFrame], DataFrame]
+
+
+class Sink(Protocol):
+    """A sink is folded if it has `results`, which the workers write and `publish` makes visible."""
+
+    @property
+    def results(self) -> ResultFiles | None:
+        """Where the workers write results themselves; None if the sink wants a DataFrame."""
+
+    def publish(self, batch: int, files: Sequence[str]) -> None:
+        """Make the files that the workers wrote the batch's results."""
+
+    def emit(self, results: DataFrame, batch: int) -> None:
+        """Take the batch's results."""
+
+
+@dataclass(frozen=True)
+class NoSink:
+    """Results are computed, counted and dropped."""
+
+    results: ResultFiles = field(default_factory=ResultFiles)
+
+    def publish(self, batch: int, files: Sequence[str]) -> None:
+        """Nothing to show."""
+
+    def emit(self, results: DataFrame, batch: int) -> None:
+        """Never called: the sink is folded."""
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """Parquet files, flat in a folder, each complete when it appears; a repeated batch replaces its own."""
+
+    folder: Folder
+    compression: str
+
+    @property
+    def results(self) -> ResultFiles:
+        """The workers write under hidden names in the same folder."""
+        return ResultFiles(self.folder.uri.rstrip("/"), self.compression)
+
+    def publish(self, batch: int, files: Sequence[str]) -> None:
+        """Give the files their real names."""
+        renamed = {name: _real_name(name) for name in files}
+        replace_batch(self.folder, batch, "parquet", renamed)
+
+    def emit(self, results: DataFrame, batch: int) -> None:
+        """Never called: the sink is folded."""
+
+
+def _real_name(hidden: str) -> str:
+    """`_part-<batch>-<partition>-<attempt>.parquet` without what is the attempt's."""
+    found = re.fullmatch(r"_part-(\d+)-(\d+)-\w+\.(\w+)", hidden)
+    assert found is not None, hidden
+    return f"part-{found[1]}-{found[2]}-0.{found[3]}"
+
+
+def replace_batch(folder: Folder, batch: int, suffix: str, renamed: Mapping[str, str]) -> None:
+    """Move files to their names, and remove what an earlier attempt of the batch left."""
+    for hidden, real in renamed.items():
+        folder.move(hidden, real)
+    kept = set(renamed.values())
+    mine = re.compile(rf"_?part-{batch:09d}-.*")
+    for name in folder.names():
+        if mine.fullmatch(name) and name not in kept:
+            folder.delete(name)
+
+
+@dataclass(frozen=True)
+class FileSink:
+    """Files of any format that Spark writes, moved to names of the batch when they are complete."""
+
+    folder: Folder
+    format: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...]
+    steps: tuple[Step, ...]
+    results: None = None
+
+    def publish(self, batch: int, files: Sequence[str]) -> None:
+        """Never called: the sink wants a DataFrame."""
+
+    def emit(self, results: DataFrame, batch: int) -> None:
+        """Write into a hidden folder, then move the files."""
+        for step in self.steps:
+            results = step(results)
+        hidden = f"_batch-{batch:09d}"
+        writer = results.write.format(self.format).options(**self.options).mode("overwrite")
+        writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
+        self._move(hidden, batch)
+        self.folder.delete(hidden)
+
+    def _move(self, hidden: str, batch: int) -> None:
+        renamed = {}
+        for number, name in enumerate(_data_files(self.folder, hidden)):
+            below, _, file = name.rpartition("/")
+            ending = file.split(".", 1)[1]
+            target = f"part-{batch:09d}-{number:04d}-0.{ending}"
+            renamed[f"{hidden}/{name}"] = f"{below}/{target}" if below else target
+        for below in {target.rpartition("/")[0] for target in renamed.values()} - {""}:
+            self.folder.write(f"{below}/_folder", b"")
+        replace_batch(self.folder, batch, self.format, renamed)
+
+
+def _data_files(folder: Folder, below: str, prefix: str = "") -> list[str]:
+    """The data files of a folder that Spark wrote, those of partition folders too."""
+    found = []
+    for name in folder.names(f"{below}/{prefix}".rstrip("/")):
+        if "=" in name and "." not in name.split("=")[0]:
+            found += _data_files(folder, below, f"{prefix}{name}/")
+        elif name.startswith("part-"):
+            found.append(prefix + name)
+    return found
+
+
+@dataclass(frozen=True)
+class CallSink:
+    """A user's `foreachBatch`, or anything else that takes a DataFrame and the batch's number."""
+
+    call: Callable[[DataFrame, int], None]
+    steps: tuple[Step, ...] = ()
+    results: None = None
+
+    def publish(self, batch: int, files: Sequence[str]) -> None:
+        """Never called: the sink wants a DataFrame."""
+
+    def emit(self, results: DataFrame, batch: int) -> None:
+        """Hand the results on."""
+        for step in self.steps:
+            results = step(results)
+        self.call(results, batch)

@@ -1,0 +1,59 @@
+"""Steps after the join: stateless ones run inside the batch, stateful ones are refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from weir.errors import QueryError
+
+_STATEFUL_METHODS = frozenset(
+    [
+        "agg",
+        "crossJoin",
+        "cube",
+        "distinct",
+        "dropDuplicates",
+        "dropDuplicatesWithinWatermark",
+        "except",
+        "groupBy",
+        "groupby",
+        "groupingSets",
+        "intersect",
+        "join",
+        "limit",
+        "orderBy",
+        "rollup",
+        "sort",
+        "sortWithinPartitions",
+        "subtract",
+        "union",
+        "unionAll",
+        "withWatermark",
+    ]
+)
+_STATEFUL_NODES = ("Aggregate", "Join", "Deduplicate", "Distinct", "Window", "GlobalLimit", "Sort", "Union")
+
+
+def refuse_stateful(name: str) -> None:
+    """Refuse a method of DataFrame that would need state across batches."""
+    if name in _STATEFUL_METHODS:
+        raise _refusal(name)
+
+
+def check_stateless(frame: DataFrame) -> None:
+    """Refuse a step whose plan keeps state or reorders rows."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    for line in plan.toString().splitlines():
+        node = re.match(r"[\s:+\-|]*(\w+)", line)
+        if node is not None and node[1] in _STATEFUL_NODES:
+            raise _refusal(node[1].lower())
+
+
+def _refusal(what: str) -> QueryError:
+    return QueryError(
+        f"'{what}' after a join would need state across batches; write the joined rows to a table or files "
+        "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"
+    )

@@ -1,0 +1,177 @@
+"""What runs on the workers: build a partition's slices, and probe them for results."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from weir.kernel import Decision, Program, Slice, State, Work, build, probe, result_schema, tidy
+from weir.spark.report import Counts, Part, Report
+from weir.spark.slices import SliceEntry, open_output, read_slice, write_slices
+from weir.spark.union import Slots
+
+REPORT = "report binary"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """All that a worker must know of a batch."""
+
+    program: Program
+    decision: Decision
+    batch: int
+    watermark: int | None
+    parts: Mapping[int, Part]
+    root: str
+
+    def load(self, partition: int) -> tuple[State, dict[int, SliceEntry]]:
+        """A partition's state, its slices mapped from their files, and the entry of each by its identity."""
+        part = self.parts.get(partition, Part())
+        slices: dict[str, list[Slice]] = {}
+        entries = {}
+        for entry in part.slices:
+            one = read_slice(self.root, entry, self.program)
+            slices.setdefault(entry.node, []).append(one)
+            entries[id(one)] = entry
+        state = State(
+            slices={node: tuple(found) for node, found in slices.items()},
+            watermark=self.watermark,
+            next_place=part.next_place,
+            next_numbers=dict(part.next_numbers),
+        )
+        return state, entries
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """Where a folded task puts its results; `path` None counts them and keeps nothing."""
+
+    path: str | None = None
+    compression: str = "snappy"
+
+
+@dataclass(frozen=True)
+class BuildTask:
+    """Build the slices of every partition that a task holds rows of; with `results`, probe them as well."""
+
+    assignment: Assignment
+    slots: Slots
+    results: ResultFiles | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One report per partition."""
+        for partition, tables in self.slots.tables(batches).items():
+            report = self._run(partition, tables)
+            yield pa.RecordBatch.from_pydict({"report": [report.to_bytes()]})
+
+    def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> Report:
+        job, work = self.assignment, Work()
+        clock = _Laps()
+        before, entries = job.load(partition)
+        clock.lap("read")
+        state = tidy(job.program, before)
+        clock.lap("merge")
+        built = build(job.program, job.decision, state, tables, job.batch, work)
+        clock.lap("build")
+        part = self._keep(partition, entries, built.state)
+        clock.lap("write")
+        files: tuple[str, ...] = ()
+        if self.results is not None:
+            chunks = probe(job.program, job.decision, built.state, job.batch, work)
+            files = write_results(self.results, job.program, job.batch, partition, chunks)
+        clock.lap("probe")
+        return Report.of(partition, part, built, Counts.of(work), files, clock.seconds)
+
+    def _keep(self, partition: int, entries: Mapping[int, SliceEntry], after: State) -> Part:
+        """Write the slices that were not there before: new ones and merged ones."""
+        job = self.assignment
+        live = [one for found in after.slices.values() for one in found]
+        fresh = [one for one in live if id(one) not in entries]
+        written = {id(one): entry for entry, one in write_slices(job.root, job.batch, partition, fresh)}
+        known = {**entries, **written}
+        return Part(tuple(known[id(one)] for one in live), after.next_place, dict(after.next_numbers))
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """The results of a batch whose slices are built: a pure function of files, however often it is run.
+
+    Each partition's counts go into a file of their own name, so that a second reading replaces the first.
+    """
+
+    assignment: Assignment
+    stats: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The results of the partitions whose numbers come in."""
+        job = self.assignment
+        for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            work = Work()
+            for chunk in probe(job.program, job.decision, job.load(partition)[0], job.batch, work):
+                yield from chunk.combine_chunks().to_batches()
+            write_counts(f"{self.stats}/{job.batch}-{partition}.json", Counts.of(work))
+
+
+@dataclass(frozen=True)
+class WholeTask:
+    """The join of everything a partition holds, for static DataFrames."""
+
+    program: Program
+    decision: Decision
+    slots: Slots
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Every result."""
+        for tables in self.slots.tables(batches).values():
+            work = Work()
+            built = build(self.program, self.decision, State(), tables, 0, work)
+            for chunk in probe(self.program, self.decision, built.state, 0, work):
+                yield from chunk.combine_chunks().to_batches()
+
+
+def write_results(
+    target: ResultFiles, program: Program, batch: int, partition: int, chunks: Iterator[pa.Table]
+) -> tuple[str, ...]:
+    """Write results under a hidden name; the driver gives it the real one. No results, no file."""
+    if target.path is None:
+        for _ in chunks:
+            pass
+        return ()
+    name = f"_part-{batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
+    writer = None
+    for chunk in chunks:
+        if writer is None:
+            stream = open_output(f"{target.path}/{name}")
+            schema = result_schema(program.query)
+            writer = pq.ParquetWriter(stream, schema, compression=target.compression)
+        writer.write_table(chunk)
+    if writer is None:
+        return ()
+    writer.close()
+    stream.close()
+    return (name,)
+
+
+def write_counts(uri: str, counts: Counts) -> None:
+    """Replace a partition's counts."""
+    with open_output(uri) as stream:
+        stream.write(json.dumps(counts.to_json()).encode())
+
+
+class _Laps:
+    """Seconds per phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, phase: str) -> None:
+        """The phase that ends now."""
+        now = perf_counter()
+        self.seconds[phase], self._last = now - self._last, now

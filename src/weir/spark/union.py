@@ -1,0 +1,134 @@
+"""All streams as one: a tagged union in which columns of equal type share slots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.pandas.types import from_arrow_type
+
+from weir.expr import Column, columns_of
+from weir.query import AttributeClass, Query
+
+STREAM, PARTITION = "weir_stream", "weir_partition"
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Which slot of the union holds each column of each stream."""
+
+    streams: tuple[str, ...]
+    places: Mapping[str, Mapping[str, str]]
+    schemas: Mapping[str, pa.Schema]
+
+    def tables(self, batches: Iterator[pa.RecordBatch]) -> dict[int, dict[str, pa.Table]]:
+        """The rows of a task per partition and stream."""
+        rows = pa.Table.from_batches(found) if (found := [b for b in batches if b.num_rows]) else None
+        if rows is None:
+            return {}
+        rows = rows.combine_chunks()
+        return {
+            partition: self._streams(rows, pc.equal(rows[PARTITION], partition))
+            for partition in sorted(pc.unique(rows[PARTITION]).to_pylist())
+        }
+
+    def _streams(self, rows: pa.Table, mine: pa.ChunkedArray) -> dict[str, pa.Table]:
+        rows = rows if pc.all(mine).as_py() else rows.filter(mine)
+        return {
+            name: self._restored(name, rows.filter(pc.equal(rows[STREAM], i)))
+            for i, name in enumerate(self.streams)
+            if pc.any(pc.equal(rows[STREAM], i)).as_py()
+        }
+
+    def _restored(self, name: str, rows: pa.Table) -> pa.Table:
+        places = self.places[name]
+        return rows.select(list(places.values())).rename_columns(list(places)).cast(self.schemas[name])
+
+
+def needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
+    """The columns of each stream that the query reads."""
+    predicate = query.predicate
+    exprs = [
+        *(output.expr for output in query.select),
+        *(part.expr for part in (*predicate.filters, *predicate.conjuncts)),
+        *(member for c in predicate.classes for member in c.members),
+    ]
+    read = {column for expr in exprs for column in columns_of(expr)}
+    return {
+        stream.name: tuple(
+            name
+            for name in stream.schema.names
+            if name == stream.time or any(c.stream == stream.name and c.name == name for c in read)
+        )
+        for stream in query.streams
+    }
+
+
+def covering_class(query: Query) -> AttributeClass | None:
+    """A class with a column of every stream: rows that join then share a partition."""
+    for c in query.predicate.classes:
+        columns = {member.stream for member in c.members if isinstance(member, Column)}
+        if columns == set(query.names):
+            return c
+    return None
+
+
+def tagged_union(query: Query, frames: Mapping[str, DataFrame], partitions: int) -> tuple[DataFrame, Slots]:
+    """One DataFrame of all streams' rows, each with its stream's number and its partition."""
+    needed = needed_columns(query)
+    types = {name: {c: frames[name].schema[c].dataType for c in columns} for name, columns in needed.items()}
+    width: Counter[str] = Counter()
+    spark_types = {}
+    places: dict[str, dict[str, str]] = {}
+    for name, columns in types.items():
+        used: Counter[str] = Counter()
+        places[name] = {}
+        for column, kind in columns.items():
+            key = kind.simpleString()
+            spark_types[key] = kind
+            places[name][column] = f"{key}#{used[key]}"
+            used[key] += 1
+        width |= used
+    slots = [f"{key}#{i}" for key, count in width.items() for i in range(count)]
+    names = {slot: f"slot{i}" for i, slot in enumerate(slots)}
+    kinds = {slot: spark_types[slot.rsplit("#", 1)[0]] for slot in slots}
+    key_class = covering_class(query)
+
+    def tagged(number: int, name: str) -> DataFrame:
+        at = {slot: column for column, slot in places[name].items()}
+        columns = [
+            (F.col(f"`{at[slot]}`") if slot in at else F.lit(None).cast(kinds[slot])).alias(
+                names[slot], metadata={}
+            )
+            for slot in slots
+        ]
+        part = _partition(name, key_class, partitions)
+        return frames[name].select(F.lit(number).alias(STREAM), part.alias(PARTITION), *columns)
+
+    union = reduce(DataFrame.unionAll, [tagged(i, name) for i, name in enumerate(query.names)])
+    schemas = {
+        stream.name: pa.schema([stream.schema.field(c) for c in needed[stream.name]])
+        for stream in query.streams
+    }
+    renamed = {
+        name: {column: names[slot] for column, slot in found.items()} for name, found in places.items()
+    }
+    return union, Slots(query.names, renamed, schemas)
+
+
+def _partition(name: str, key_class: AttributeClass | None, partitions: int) -> SparkColumn:
+    """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in."""
+    if key_class is None or partitions == 1:
+        return F.lit(0)
+    column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
+    key = F.col(f"`{column.name}`").cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
+    if pa.types.is_floating(key_class.domain):
+        key = key + F.lit(0.0)  # the two zeros are equal, so they must meet
+    return F.pmod(F.xxhash64(key), F.lit(partitions)).cast("int")

@@ -1,0 +1,137 @@
+"""How a join is started; follows Spark's DataStreamWriter."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from weir.errors import QueryError
+from weir.kernel import compile_plan
+from weir.spark.check import check_workers
+from weir.spark.folder import open_folder, qualify
+from weir.spark.manifest import Ledger, job_of
+from weir.spark.query import SparkQuery
+from weir.spark.runtime import Job, MicroBatches
+from weir.spark.sinks import Sink
+from weir.spark.targets import FORGETFUL, Target, sink_for
+from weir.spark.union import tagged_union
+
+if TYPE_CHECKING:
+    from weir.spark.join import SparkJoin
+
+
+class JoinWriter:
+    """Settings of a query to be started, each returning the writer itself."""
+
+    def __init__(self, join: SparkJoin) -> None:
+        self._join = join
+        self._format: str | None = None
+        self._options: dict[str, str] = {}
+        self._trigger: dict[str, Any] = {}
+        self._name: str | None = None
+        self._partition_by: tuple[str, ...] = ()
+        self._call: Callable[[DataFrame, int], None] | None = None
+
+    def format(self, source: str) -> JoinWriter:
+        """Where the results go: parquet, orc, json, csv, memory, console, noop, count, or a batch source."""
+        self._format = source.lower()
+        return self
+
+    def option(self, key: str, value: Any) -> JoinWriter:
+        """One option; `checkpointLocation` and `path` among them."""
+        self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: Any) -> JoinWriter:
+        """Several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def outputMode(self, outputMode: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
+        """Only `append`: a join never changes a result it has given."""
+        if outputMode.lower() != "append":
+            raise QueryError(f"a join only appends: outputMode must be 'append'; got '{outputMode}'")
+        return self
+
+    def queryName(self, queryName: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
+        """The query's name, which the memory sink's table takes too."""
+        self._name = queryName
+        return self
+
+    def trigger(self, **trigger: Any) -> JoinWriter:
+        """When batches run: processingTime, availableNow or once, as in Spark."""
+        if "continuous" in trigger or "realTime" in trigger:
+            raise QueryError("a join runs in micro-batches: use processingTime, availableNow or once")
+        self._trigger = trigger
+        return self
+
+    def partitionBy(self, *columns: str) -> JoinWriter:  # noqa: N802 - Spark's name
+        """Folders by the values of these columns, for files."""
+        self._partition_by = columns
+        return self
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> JoinWriter:  # noqa: N802 - Spark's name
+        """Call `func(results, batch_id)` for each batch; it may read the results as often as it likes."""
+        self._call = func
+        return self
+
+    def foreach(self, f: Any) -> JoinWriter:
+        """Not for joins."""
+        raise QueryError("foreach handles row by row; use foreachBatch, which gets each batch as a DataFrame")
+
+    def toTable(self, tableName: str) -> SparkQuery:  # noqa: N802, N803 - Spark's names
+        """Start, appending to a table, which is made if it is not there."""
+        return self._start(Target(self._format or "parquet", None, tableName))
+
+    def start(self, path: str | None = None, **options: Any) -> SparkQuery:
+        """Start the query."""
+        self.options(**options)
+        if path is not None:
+            self.option("path", path)
+        return self._start(Target(self._format or "parquet", self._options.get("path"), None))
+
+    def _start(self, target: Target) -> SparkQuery:
+        join, spark = self._join, self._join.sparkSession
+        checkpoint = self._checkpoint(target)
+        sink = self._sink(target)
+        union, slots = tagged_union(join.query, join.frames, join.partitions)
+        folder = open_folder(spark, f"{checkpoint}/weir")
+        check_workers(spark, folder, join.partitions)
+        Ledger(folder).check_job(job_of(join.query, join.plan, join.partitions))
+        program = compile_plan(join.query, join.plan)
+        job = Job(program, slots, join.driver_order, join.partitions, checkpoint, join.settings)
+        batches = MicroBatches(spark, job, sink)
+        writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
+        writer = writer.queryName(self._name) if self._name else writer
+        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        return SparkQuery(writer.start(), batches)
+
+    def _sink(self, target: Target) -> Sink:
+        return sink_for(
+            self._join.sparkSession,
+            target,
+            self._options,
+            self._partition_by,
+            self._join.steps,
+            self._name,
+            self._call,
+        )
+
+    def _checkpoint(self, target: Target) -> str:
+        spark = self._join.sparkSession
+        given = self._options.get("checkpointLocation")
+        default = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
+        if given is None and default and self._name:
+            given = f"{default}/{self._name}"
+        if given is None and self._call is None and target.format in FORGETFUL:
+            given = tempfile.mkdtemp(prefix="weir-")
+        if given is None:
+            raise QueryError(
+                "a checkpointLocation is needed, where the join keeps its state: "
+                '.option("checkpointLocation", "some/folder")'
+            )
+        return qualify(spark, given)
