@@ -6,7 +6,7 @@ from weir.kernel.ingest import Ingested
 from weir.kernel.output import result_schema
 from weir.kernel.program import Program, compile_plan
 from weir.kernel.slice import Slice
-from weir.kernel.state import State, commit, is_dead, tidy, watermark_after
+from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_after
 
 __all__ = [
     "Decision",
@@ -18,6 +18,7 @@ __all__ = [
     "build",
     "commit",
     "compile_plan",
+    "expire",
     "is_dead",
     "probe",
     "result_schema",

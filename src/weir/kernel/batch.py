@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -61,15 +62,15 @@ def build(
     ingested = ingest(program, decision, state, tables, batch)
     state = ingested.state
     for node in program.nodes[:-1]:
-        state = _store(program, node, state, batch, work)
+        state = _store(program, decision, node, state, batch, work)
     return replace(ingested, state=state)
 
 
 def probe(program: Program, decision: Decision, state: State, batch: int, work: Work) -> Iterator[pa.Table]:
     """The results of a batch, in chunks, as they are found."""
     results = Results(program.query, state, decision.clock)
-    for _, partial in _run(program.root, program, state, batch, work):
-        chunk, stale = results.chunk(partial)
+    for _, found in _run(program.root, program, decision, state, batch, work):
+        chunk, stale = results.chunk(found)
         work.stale += stale
         work.results += chunk.num_rows
         if chunk.num_rows:
@@ -77,7 +78,7 @@ def probe(program: Program, decision: Decision, state: State, batch: int, work: 
 
 
 def _run(
-    node: NodePlan, program: Program, state: State, batch: int, work: Work
+    node: NodePlan, program: Program, decision: Decision, state: State, batch: int, work: Work
 ) -> Iterator[tuple[int, Partial]]:
     """Every new partial of a join, with its rank, lowest rank first."""
     shelves = {name: Shelf(state.of(name)) for name in node.inputs}
@@ -91,10 +92,11 @@ def _run(
     for one, path in sorted(new, key=lambda found: found[0].rank):
         if not all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path):
             continue  # nobody to complete a result with, so no hop is worth its work
-        hops = [HopRun(hop, shelves[hop.partner.node], queues, batch, one.rank) for hop in path]
+        run = partial(HopRun, queues=queues, batch=batch, rank=one.rank, most=decision.candidates)
+        hops = [run(hop, shelves[hop.partner.node]) for hop in path]
         counts = [work.hops[hop.hop] for hop in path]
-        for partial in _follow(Partial.of(one), hops, counts):
-            yield one.rank, partial
+        for longer in _follow(Partial.of(one), hops, counts):
+            yield one.rank, longer
 
 
 def _follow(partial: Partial, hops: list[HopRun], counts: list[HopWork]) -> Iterator[Partial]:
@@ -118,12 +120,14 @@ def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
     return queues
 
 
-def _store(program: Program, node: NodePlan, state: State, batch: int, work: Work) -> State:
+def _store(
+    program: Program, decision: Decision, node: NodePlan, state: State, batch: int, work: Work
+) -> State:
     """Run a join below the root and keep its output as slices of its own."""
     assert node.output is not None
     found: dict[int, list[dict[str, pa.Array]]] = defaultdict(list)
-    for rank, partial in _run(node, program, state, batch, work):
-        found[rank].append(_stored(node.output, partial))
+    for rank, rows in _run(node, program, decision, state, batch, work):
+        found[rank].append(_stored(node.output, rows))
     outputs = {rank: _concat(chunks) for rank, chunks in sorted(found.items())}
     state = _number(node.output, outputs, state)
     slices = []

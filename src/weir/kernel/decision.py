@@ -12,13 +12,15 @@ from weir.plan import Join
 class Decision:
     """The plan, which stream's delta goes first, the clock by which freshness is judged (µs), who is idle.
 
-    An idle stream does not hold the watermark back.
+    An idle stream does not hold the watermark back. `candidates` bounds what a hop has in flight, below the
+    usual bound: less memory, more time.
     """
 
     plan: Join
     driver_order: tuple[str, ...]
     clock: int | None = None
     idle: tuple[str, ...] = ()
+    candidates: int | None = None
     reason: str = ""
 
     def __post_init__(self) -> None:

@@ -53,12 +53,19 @@ class HopRun:
     """A hop during one batch."""
 
     def __init__(
-        self, plan: HopPlan, shelf: Shelf, queues: Mapping[str, Queue], batch: int, rank: int
+        self,
+        plan: HopPlan,
+        shelf: Shelf,
+        queues: Mapping[str, Queue],
+        batch: int,
+        rank: int,
+        most: int | None = None,
     ) -> None:
         self._plan = plan
         self._shelf = shelf
         self._queues = queues
         self._seen = (batch, rank)
+        self._most = most
 
     def run(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
         """The longer partials, a bounded number at a time."""
@@ -89,6 +96,10 @@ class HopRun:
 
     @property
     def _limit(self) -> int:
+        return self._usual_limit if self._most is None else min(self._most, self._usual_limit)
+
+    @property
+    def _usual_limit(self) -> int:
         if isinstance(self._plan.access, VectorAccess):
             return _CANDIDATES_IN_PRODUCT
         checked = self._plan.residual or self._plan.costly or self._plan.verify

@@ -18,7 +18,7 @@ from weir.spark.settings import Settings
 from weir.spark.sinks import Step
 from weir.spark.steps import check_stateless, refuse_stateful
 from weir.spark.task import WholeTask
-from weir.spark.union import PARTITION, covering_class, tagged_union
+from weir.spark.union import covering_class, routed, tagged_union
 from weir.spark.writer import JoinWriter
 
 
@@ -77,7 +77,7 @@ class SparkJoin:
         union, slots = tagged_union(self.query, self.frames, self.partitions)
         program = compile_plan(self.query, self.plan)
         task = WholeTask(program, Decision(self.plan, self.driver_order), slots)
-        rows = union.repartition(self.partitions, PARTITION) if self.partitions > 1 else union.coalesce(1)
+        rows = routed(union, self.partitions)
         return self._applied(rows.mapInArrow(task, self._joined_schema()))
 
     def filter(self, condition: str | Column) -> SparkJoin:

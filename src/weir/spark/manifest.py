@@ -154,6 +154,7 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
         "driver_order": list(decision.driver_order),
         "clock": decision.clock,
         "idle": list(decision.idle),
+        "candidates": decision.candidates,
         "reason": decision.reason,
     }
 
@@ -162,7 +163,14 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
     plan = _tree_from_json(found["plan"])
     if not isinstance(plan, Join):
         raise QueryError("a decision without a join")
-    return Decision(plan, tuple(found["driver_order"]), found["clock"], tuple(found["idle"]), found["reason"])
+    return Decision(
+        plan=plan,
+        driver_order=tuple(found["driver_order"]),
+        clock=found["clock"],
+        idle=tuple(found["idle"]),
+        candidates=found["candidates"],
+        reason=found["reason"],
+    )
 
 
 def _tree_to_json(tree: JTree) -> Any:

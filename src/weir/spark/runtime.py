@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
 from weir.spark.folder import Folder, open_folder
@@ -26,7 +27,7 @@ from weir.spark.report import Counts, Part, Report
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
 from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask
-from weir.spark.union import PARTITION, Slots
+from weir.spark.union import Slots, routed
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,24 @@ class MicroBatches:
         self._folder: Folder = open_folder(spark, f"{job.checkpoint}/weir")
         self._ledger = Ledger(self._folder)
         self._kept: dict[int, frozenset[str]] = {}
+        self._session: SparkSession | None = None
         self.progress: dict[int, Progress] = {}
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Run one micro-batch."""
+        """Run one micro-batch; what fails names its batch, and the next start repeats it."""
+        try:
+            self._run(frame, batch)
+        except Exception as error:
+            where = type(self._sink).__name__
+            error.add_note(f"weir: batch {batch} failed ({where}); the next start repeats it")
+            raise
+
+    def _run(self, frame: DataFrame, batch: int) -> None:
         started = perf_counter()
         before = self._ledger.manifest_before(batch)
         self._collect_garbage(before, batch)
         reached("decide", batch)
-        decision = self._decide(before, batch)
+        decision, attempt = self._decide(before, batch)
         assignment = Assignment(
             self._job.program,
             decision,
@@ -68,9 +78,10 @@ class MicroBatches:
         )
         reached("build", batch)
         reports = self._build(frame, assignment)
+        self._check_times(batch, reports)
         reached("built", batch)
         built = perf_counter()
-        counts = self._emit(frame.sparkSession, assignment, reports)
+        counts = self._emit(frame.sparkSession, assignment, reports, attempt > 1)
         reached("emitted", batch)
         emitted = perf_counter()
         after = self._after(before, batch, decision, reports)
@@ -80,13 +91,17 @@ class MicroBatches:
         seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
         self._remember(Progress.of(batch, decision, after, reports, counts, seconds))
 
-    def _decide(self, before: Manifest, batch: int) -> Decision:
-        """What was decided for this batch before a failure, or now."""
+    def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
+        """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
         known = self._ledger.decision(batch)
         if known is not None:
             decision, attempt = known
+            if attempt == _ATTEMPTS_AS_DECIDED:
+                decision = replace(
+                    decision, candidates=_FEW_CANDIDATES, reason=f"smaller after {attempt} failed attempts"
+                )
             self._ledger.write_decision(batch, decision, attempt + 1)
-            return decision
+            return decision, attempt + 1
         clock = max(before.newest.values(), default=None)
         decision = Decision(
             plan=self._job.program.plan,
@@ -96,7 +111,7 @@ class MicroBatches:
             reason="as asked",
         )
         self._ledger.write_decision(batch, decision, 1)
-        return decision
+        return decision, 1
 
     def _idle(self, before: Manifest, clock: int | None) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""
@@ -108,23 +123,36 @@ class MicroBatches:
 
     def _build(self, frame: DataFrame, assignment: Assignment) -> list[Report]:
         session = frame.sparkSession
-        for name, value in _SESSION.items():
+        for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
-        rows = frame if self._job.partitions == 1 else frame.repartition(self._job.partitions, PARTITION)
-        rows = rows.coalesce(1) if self._job.partitions == 1 else rows
+        self._session = session
         task = BuildTask(assignment, self._job.slots, self._sink.results)
-        found = rows.mapInArrow(task, REPORT).collect()
+        found = routed(frame, self._job.partitions).mapInArrow(task, REPORT).collect()
         reports = [Report.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
 
-    def _emit(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> Counts | None:
+    def _check_times(self, batch: int, reports: list[Report]) -> None:
+        if self._job.settings.on_null_time == "drop":
+            return
+        for report in reports:
+            for name, count in report.null_time.items():
+                if count:
+                    raise QueryError(
+                        f"{count} rows of stream '{name}' in batch {batch} have no time, "
+                        "and on_null_time is 'fail'"
+                    )
+
+    def _emit(
+        self, spark: SparkSession, assignment: Assignment, reports: list[Report], repeated: bool
+    ) -> Counts | None:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
         if self._sink.results is not None:
-            self._sink.publish(assignment.batch, [name for report in reports for name in report.files])
+            files = [name for report in reports for name in report.files]
+            self._sink.publish(assignment.batch, files, repeated)
             return reduce(Counts.__add__, (report.counts for report in reports), Counts())
         results = self._results(spark, assignment, reports)
-        self._sink.emit(results, assignment.batch)
+        self._sink.emit(results, assignment.batch, repeated)
         return self._probe_counts(assignment.batch, reports)
 
     def _results(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> DataFrame:
@@ -191,6 +219,9 @@ class MicroBatches:
 
 
 _KEPT_PROGRESS = 200
+# A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.
+_ATTEMPTS_AS_DECIDED = 2
+_FEW_CANDIDATES = 1 << 14
 # Made on the batch's own session, never on the user's.
 _SESSION: Mapping[str, Any] = {
     "spark.sql.adaptive.enabled": "false",

@@ -22,10 +22,10 @@ class Sink(Protocol):
     def results(self) -> ResultFiles | None:
         """Where the workers write results themselves; None if the sink wants a DataFrame."""
 
-    def publish(self, batch: int, files: Sequence[str]) -> None:
-        """Make the files that the workers wrote the batch's results."""
+    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
+        """Make the files that the workers wrote the batch's results, in place of an earlier attempt's."""
 
-    def emit(self, results: DataFrame, batch: int) -> None:
+    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Take the batch's results."""
 
 
@@ -35,10 +35,10 @@ class NoSink:
 
     results: ResultFiles = field(default_factory=ResultFiles)
 
-    def publish(self, batch: int, files: Sequence[str]) -> None:
+    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Nothing to show."""
 
-    def emit(self, results: DataFrame, batch: int) -> None:
+    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Never called: the sink is folded."""
 
 
@@ -54,12 +54,12 @@ class ParquetSink:
         """The workers write under hidden names in the same folder."""
         return ResultFiles(self.folder.uri.rstrip("/"), self.compression)
 
-    def publish(self, batch: int, files: Sequence[str]) -> None:
+    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Give the files their real names."""
         renamed = {name: _real_name(name) for name in files}
-        replace_batch(self.folder, batch, "parquet", renamed)
+        replace_batch(self.folder, batch, renamed, repeated)
 
-    def emit(self, results: DataFrame, batch: int) -> None:
+    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Never called: the sink is folded."""
 
 
@@ -70,10 +70,12 @@ def _real_name(hidden: str) -> str:
     return f"part-{found[1]}-{found[2]}-0.{found[3]}"
 
 
-def replace_batch(folder: Folder, batch: int, suffix: str, renamed: Mapping[str, str]) -> None:
+def replace_batch(folder: Folder, batch: int, renamed: Mapping[str, str], repeated: bool) -> None:
     """Move files to their names, and remove what an earlier attempt of the batch left."""
     for hidden, real in renamed.items():
         folder.move(hidden, real)
+    if not repeated:
+        return
     kept = set(renamed.values())
     mine = re.compile(rf"_?part-{batch:09d}-.*")
     for name in folder.names():
@@ -92,20 +94,20 @@ class FileSink:
     steps: tuple[Step, ...]
     results: None = None
 
-    def publish(self, batch: int, files: Sequence[str]) -> None:
+    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Never called: the sink wants a DataFrame."""
 
-    def emit(self, results: DataFrame, batch: int) -> None:
+    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Write into a hidden folder, then move the files."""
         for step in self.steps:
             results = step(results)
         hidden = f"_batch-{batch:09d}"
         writer = results.write.format(self.format).options(**self.options).mode("overwrite")
         writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
-        self._move(hidden, batch)
+        self._move(hidden, batch, repeated)
         self.folder.delete(hidden)
 
-    def _move(self, hidden: str, batch: int) -> None:
+    def _move(self, hidden: str, batch: int, repeated: bool) -> None:
         renamed = {}
         for number, name in enumerate(_data_files(self.folder, hidden)):
             below, _, file = name.rpartition("/")
@@ -114,7 +116,7 @@ class FileSink:
             renamed[f"{hidden}/{name}"] = f"{below}/{target}" if below else target
         for below in {target.rpartition("/")[0] for target in renamed.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
-        replace_batch(self.folder, batch, self.format, renamed)
+        replace_batch(self.folder, batch, renamed, repeated)
 
 
 def _data_files(folder: Folder, below: str, prefix: str = "") -> list[str]:
@@ -136,10 +138,10 @@ class CallSink:
     steps: tuple[Step, ...] = ()
     results: None = None
 
-    def publish(self, batch: int, files: Sequence[str]) -> None:
+    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Never called: the sink wants a DataFrame."""
 
-    def emit(self, results: DataFrame, batch: int) -> None:
+    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Hand the results on."""
         for step in self.steps:
             results = step(results)

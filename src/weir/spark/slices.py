@@ -140,18 +140,23 @@ def read_slice(root: str, entry: SliceEntry, program: Program) -> Slice:
         spans=dict(entry.spans),
         deadline=entry.deadline,
     )
-    if len(_OPEN) >= _MOST_OPEN:
-        _OPEN.pop(next(iter(_OPEN)))
     _OPEN[key] = one
     return one
 
 
-# Slices a worker process has open, oldest first: a slice is probed by many batches, its indexes made once.
-_MOST_OPEN = 4096
+# The slices a worker process has open: a slice is probed by many batches, its indexes made once.
 _OPEN: dict[tuple[str, str, int], Slice] = {}
 
 
-@lru_cache(maxsize=1024)
+def close_others(root: str, partition: int, live: Iterable[SliceEntry]) -> None:
+    """Let go of a partition's slices that are no longer live."""
+    mine = f"-{partition:04d}-"
+    named = {(root, entry.file, entry.index) for entry in live}
+    for key in [k for k in _OPEN if k[0] == root and mine in k[1] and k not in named]:
+        del _OPEN[key]
+
+
+@lru_cache(maxsize=16)
 def _record_batches(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
     files, path = open_path(uri)
     try:

@@ -129,7 +129,7 @@ def _table(
             empty = spark.createDataFrame([], results.schema)
             empty.write.format(target.format).options(**options).partitionBy(*partition_by).saveAsTable(name)
         folder = open_folder(spark, location())
-        FileSink(folder, target.format, options, partition_by, ()).emit(results, batch)
+        FileSink(folder, target.format, options, partition_by, ()).emit(results, batch, repeated=True)
         if partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")
         spark.catalog.refreshTable(name)

@@ -11,9 +11,9 @@ from time import perf_counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weir.kernel import Decision, Program, Slice, State, Work, build, probe, result_schema, tidy
+from weir.kernel import Decision, Program, Slice, State, Work, build, expire, probe, result_schema, tidy
 from weir.spark.report import Counts, Part, Report
-from weir.spark.slices import SliceEntry, open_output, read_slice, write_slices
+from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
 from weir.spark.union import Slots
 
 REPORT = "report binary"
@@ -33,6 +33,7 @@ class Assignment:
     def load(self, partition: int) -> tuple[State, dict[int, SliceEntry]]:
         """A partition's state, its slices mapped from their files, and the entry of each by its identity."""
         part = self.parts.get(partition, Part())
+        close_others(self.root, partition, part.slices)
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -75,7 +76,7 @@ class BuildTask:
         clock = _Laps()
         before, entries = job.load(partition)
         clock.lap("read")
-        state = tidy(job.program, before)
+        state = tidy(job.program, expire(job.program, before))
         clock.lap("merge")
         built = build(job.program, job.decision, state, tables, job.batch, work)
         clock.lap("build")

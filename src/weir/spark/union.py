@@ -123,6 +123,15 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], partitions: int)
     return union, Slots(query.names, renamed, schemas)
 
 
+def routed(rows: DataFrame, partitions: int) -> DataFrame:
+    """The union's rows, those of one partition together in one task."""
+    if partitions == 1:
+        return rows.coalesce(1)
+    if hasattr(rows, "repartitionById"):  # since Spark 4.1; a hash may send two partitions to one task
+        return rows.repartitionById(partitions, F.col(PARTITION))
+    return rows.repartition(partitions, PARTITION)
+
+
 def _partition(name: str, key_class: AttributeClass | None, partitions: int) -> SparkColumn:
     """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in."""
     if key_class is None or partitions == 1:
