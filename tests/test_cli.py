@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -20,8 +23,12 @@ from weir.bench import kernel
 from weir.bench.figure import Figure
 from weir.cli import app, demo, main
 from weir.cli.bench import report
+from weir.cli.watch import Figures
 from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run(*args: str) -> str:
@@ -38,7 +45,7 @@ def figures(summary: str) -> dict[str, int]:
 
 class TestDemo:
     def test_counts_down_and_sums_up(self) -> None:
-        lines = run("demo", "--batches", "12").splitlines()
+        lines = run("demo", "--local", "--batches", "12").splitlines()
         left = [int(match[1]) for line in lines if (match := re.match(r"batches left +(\d+) ", line))]
         assert left == list(range(11, -1, -1))
         told = figures(lines[-1])
@@ -49,7 +56,7 @@ class TestDemo:
 
     def test_the_same_seed_gives_the_same_results(self) -> None:
         def told(seed: str) -> dict[str, int]:
-            return figures(run("demo", "--batches", "4", "--seed", seed).splitlines()[-1])
+            return figures(run("demo", "--local", "--batches", "4", "--seed", seed).splitlines()[-1])
 
         assert told("1") == told("1")
         assert told("1") != told("2")
@@ -79,7 +86,7 @@ class TestDemo:
 
     def test_shows_a_live_display_on_a_terminal(self) -> None:
         screen = StringIO()
-        demo.play(3, 7, 50, Console(file=screen, force_terminal=True, width=140))
+        demo.play(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
         assert "\x1b[" in screen.getvalue()
         assert "batches left   0" in screen.getvalue()
 
@@ -95,12 +102,79 @@ class TestDemo:
         }
 
     def test_works_when_nothing_matches(self) -> None:
-        assert (
-            figures(run("demo", "--batches", "1", "--rows-per-second", "1").splitlines()[-1])["results"] == 0
-        )
+        told = run("demo", "--local", "--batches", "1", "--rows-per-second", "1")
+        assert figures(told.splitlines()[-1])["results"] == 0
 
     def test_refuses_no_batches(self) -> None:
         assert CliRunner().invoke(app, ["demo", "--batches", "0"]).exit_code == 2
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+class TestDemoOnSpark:
+    def test_tells_what_the_demo_in_one_process_tells_and_leaves_nothing(
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        lines = run("demo", "--batches", "4").splitlines()
+        left = [int(match[1]) for line in lines if (match := re.match(r"batches left +(\d+) ", line))]
+        assert left == [3, 2, 1, 0]
+        in_process = run("demo", "--local", "--batches", "4").splitlines()
+        assert figures(lines[-1]) == figures(in_process[-1])
+        assert lines[-10:-1] == in_process[-10:-1]
+        assert list(tmp_path.glob("weir-demo-*")) == []
+
+    def test_needs_spark_unless_it_is_local(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("weir.cli.run.find_spec", lambda name: None)
+        with pytest.raises(QueryError, match=r"pip install 'weir\[spark\]', or .*weir demo --local"):
+            run("demo")
+
+
+class TestFigures:
+    PROGRESS: ClassVar[dict[str, Any]] = {
+        "batchId": 3,
+        "numInputRows": 1000,
+        "durationMs": {"triggerExecution": 500},
+        "weir": {
+            "numOutputRows": 250,
+            "watermark": 10_000_000,
+            "newest": {"a": 12_500_000, "b": 11_000_000},
+            "streams": {"a": {"numRowsDroppedByWatermark": 1}, "b": {"numRowsDroppedByWatermark": 2}},
+            "state": {"a": {"numRowsTotal": 5000, "memoryUsedBytes": 3 << 20}},
+        },
+    }
+
+    def test_show_a_batch(self) -> None:
+        assert Figures.of(self.PROGRESS).cells(trigger=1_000_000) == {
+            "batch": "3",
+            "in/s": "2,000",
+            "out/s": "500",
+            "seconds": "0.50 of 1",
+            "state rows": "5,000",
+            "state MiB": "3.0",
+            "late": "3",
+            "lag s": "2.5",
+        }
+
+    def test_show_what_is_not_known_as_such(self) -> None:
+        joined = {**self.PROGRESS["weir"], "numOutputRows": None, "watermark": None}
+        cells = Figures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
+        assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
+
+
+class TestRun:
+    def test_names_a_file_that_cannot_be_read(self, tmp_path: Path) -> None:
+        with pytest.raises(QueryError, match=r"cannot read '.*no\.sql': No such file"):
+            run("run", str(tmp_path / "no.sql"))
+
+    def test_names_the_file_and_line_of_a_mistake(self, tmp_path: Path) -> None:
+        (tmp_path / "job.sql").write_text("\nDELETE FROM x")
+        with pytest.raises(QueryError, match=r"job\.sql: line 2: expected CREATE STREAM or SELECT"):
+            run("explain", str(tmp_path / "job.sql"))
+
+    def test_settings_are_pairs(self, tmp_path: Path) -> None:
+        with pytest.raises(QueryError, match="--conf takes key=value"):
+            run("run", "job.sql", "--conf", "spark.master")
 
 
 class TestMarket:
@@ -111,6 +185,12 @@ class TestMarket:
 
     def test_has_the_schema_it_promises(self) -> None:
         assert Market().batch("nyc", 0).schema == TRADES
+
+    def test_writes_files_whose_times_follow_their_numbers(self, tmp_path: Path) -> None:
+        Market(1, 5).write(tmp_path, 3)
+        files = sorted((tmp_path / "tokyo").iterdir(), key=lambda file: file.stat().st_mtime)
+        assert [file.name for file in files] == ["00000.parquet", "00001.parquet", "00002.parquet"]
+        assert pq.read_table(files[2]).equals(Market(1, 5).batch("tokyo", 2))
 
     def test_refuses_silence(self) -> None:
         with pytest.raises(QueryError, match="at least one row per second"):
@@ -186,7 +266,7 @@ class TestErrors:
             raise QueryError("stream 'ordrs' is not known; did you mean [orders]?")
 
         monkeypatch.setattr(weir, "join", refuse)
-        monkeypatch.setattr(sys, "argv", ["weir", "demo"])
+        monkeypatch.setattr(sys, "argv", ["weir", "demo", "--local"])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 2

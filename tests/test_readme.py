@@ -5,23 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import weir
+from weir.script import parse_script
 
-README = Path(__file__).parents[1] / "README.md"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 
 
 def python_blocks(text: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
+def needs_spark(block: str) -> bool:
+    return "spark." in block
+
+
 def run_blocks() -> dict[str, Any]:
-    blocks = python_blocks(README.read_text())
+    blocks = [block for block in python_blocks(README.read_text()) if not needs_spark(block)]
     assert len(blocks) >= 2
     session: dict[str, Any] = {}
     for block in blocks:
@@ -31,6 +41,34 @@ def run_blocks() -> dict[str, Any]:
 
 def test_every_python_block_of_the_readme_runs() -> None:
     assert run_blocks()["result"].num_rows == 2
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_block_for_spark_finds_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    session = run_blocks()
+    for exchange in ("nyc", "tokyo", "london"):
+        (tmp_path / "trades" / exchange).mkdir(parents=True)
+        trades = session[exchange]
+        instants = trades["ts"].cast(pa.timestamp("us", tz="UTC"))
+        pq.write_table(trades.set_column(0, "ts", instants), tmp_path / "trades" / exchange / "1.parquet")
+    blocks = [block for block in python_blocks(README.read_text()) if needs_spark(block)]
+    assert blocks
+    for block in blocks:
+        # The driver's Java does not follow a change of folder, so the folders are named in full.
+        placed = re.sub(r"\"(trades|dearer)", rf'"{tmp_path}/\1', block)
+        exec(compile(placed, str(README), "exec"), {**session, "spark": spark})
+    found = pa.concat_tables(pq.read_table(file) for file in (tmp_path / "dearer").glob("part-*.parquet"))
+    assert found.sort_by("bought").to_pydict() == session["result"].to_pydict()
+
+
+def test_the_scripts_of_the_documents_parse() -> None:
+    found = 0
+    for name in ("README.md", "docs/spark.md"):
+        for block in re.findall(r"^```sql\n(.*?)^```$", (ROOT / name).read_text(), re.DOTALL | re.MULTILINE):
+            parse_script(block)
+            found += 1
+    assert found >= 2
 
 
 @pytest.mark.parametrize("convert", [pl.from_arrow, pa.Table.to_pandas], ids=["polars", "pandas"])
@@ -50,9 +88,8 @@ def test_every_local_link_of_the_readme_exists() -> None:
 
 
 def test_every_make_target_of_the_documents_exists() -> None:
-    root = README.parent
-    targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     for name in ("README.md", "CONTRIBUTING.md"):
-        named = set(re.findall(r"^make ([a-z]+)", (root / name).read_text(), flags=re.MULTILINE))
+        named = set(re.findall(r"^make ([a-z]+)", (ROOT / name).read_text(), flags=re.MULTILINE))
         assert named
         assert named <= targets

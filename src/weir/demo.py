@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from weir.errors import QueryError
@@ -20,6 +23,8 @@ TRADES = pa.schema(
         ("volume", pa.int64()),
     ]
 )
+
+COLUMNS = "ts TIMESTAMP, symbol STRING, price DOUBLE, volume BIGINT"  # the same for Spark
 
 _SECOND = 1_000_000
 _OPENING = 1_704_205_800 * _SECOND  # 2024-01-02 14:30 UTC
@@ -70,6 +75,15 @@ class Market:
             },
             schema=TRADES,
         )
+
+    def write(self, folder: Path, batches: int) -> None:
+        """The first batches as Parquet files, one folder per exchange, in the order of their file times."""
+        for exchange in EXCHANGES:
+            (folder / exchange).mkdir()
+            for number in range(batches):
+                file = folder / exchange / f"{number:05}.parquet"
+                pq.write_table(self.batch(exchange, number), file)
+                os.utime(file, times=(_OPENING // _SECOND + number,) * 2)
 
     def _fair_price(self, stock: NDArray[np.int64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         rng = np.random.default_rng(self.seed)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from weir.cli import bench, demo
+from weir.cli import run as jobs
 from weir.errors import QueryError
 
 app = typer.Typer(
@@ -46,14 +47,45 @@ def _options(
     pass
 
 
+Job = Annotated[Path, typer.Argument(help="A script of CREATE STREAM statements and a SELECT ... INTO.")]
+Partitions = Annotated[
+    int | None, typer.Option(min=1, help="How many tasks share the join.", show_default="the cores")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's, like spark.master=local[2]."),
+]
+
+
+@app.command("run")
+def _run(
+    job: Job,
+    once: Annotated[bool, typer.Option("--once", help="Stop when all that is there has been read.")] = False,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Where the state is kept; goes before the script's checkpointLocation.")
+    ] = None,
+    partitions: Partitions = None,
+    conf: Settings = None,
+) -> None:
+    """Run a job script on Spark until it is stopped, and watch."""
+    jobs.run(job, once, checkpoint, partitions, jobs.settings_of(conf or []), Console())
+
+
+@app.command("explain")
+def _explain(job: Job, partitions: Partitions = None, conf: Settings = None) -> None:
+    """Print what a job script asks and how it would be answered."""
+    jobs.explain(job, partitions, jobs.settings_of(conf or []), Console())
+
+
 @app.command("demo")
 def _demo(
-    batches: Annotated[int, typer.Option(min=1, help="Micro-batches, one second of trades each.")] = 20,
+    batches: Annotated[int, typer.Option(min=1, help="Micro-batches, one second of trades each.")] = 12,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same trades.")] = 7,
     rows_per_second: Annotated[int, typer.Option(min=1, help="Trades per second on each exchange.")] = 200,
+    local: Annotated[bool, typer.Option("--local", help="In this process, without Spark.")] = False,
 ) -> None:
     """Join the trades of three stock exchanges and watch."""
-    demo.play(batches, seed, rows_per_second, Console())
+    demo.play(batches, seed, rows_per_second, local, Console())
 
 
 @benchmarks.command("kernel")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlparse
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from weir.errors import QueryError
 
 
 class Folder(Protocol):
@@ -34,8 +38,12 @@ class Folder(Protocol):
 
 def qualify(spark: SparkSession, path: str) -> str:
     """The path with its scheme, as Hadoop resolves it."""
-    hadoop = _hadoop_path(spark, path)
-    found: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
+    try:
+        hadoop = _hadoop_path(spark, path)
+        found: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
+    except (Py4JJavaError, PySparkException) as error:
+        reason = next((line for line in str(error).splitlines() if "Exception: " in line), str(error))
+        raise QueryError(f"the path {path} is out of reach: {reason.split('Exception: ')[-1]}") from error
     return found
 
 
@@ -47,13 +55,16 @@ def open_folder(spark: SparkSession, path: str) -> Folder:
 
 
 def local_path(uri: str) -> str | None:
-    """Where a URI lies on this host; None for any other file system.
+    """Where a URI of Hadoop's lies on this host; None for any other file system.
 
-    >>> local_path("file:/tmp/some%20where"), local_path("s3a://bucket/x")
-    ('/tmp/some where', None)
+    Hadoop's URIs are not escaped: a % or # is part of a name.
+
+    >>> local_path("file:/tmp/no #1, 100%25"), local_path("/tmp/x"), local_path("s3a://bucket/x")
+    ('/tmp/no #1, 100%25', '/tmp/x', None)
     """
-    parts = urlparse(uri)
-    return unquote(parts.path) if parts.scheme in ("", "file") else None
+    found = re.match(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://(?=/))?(.*)", uri, re.DOTALL)
+    assert found is not None
+    return found[2] if found[1] in (None, "file") else None
 
 
 class LocalFolder:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import DataType
 
 from weir.errors import QueryError
 from weir.expr import normalise
@@ -36,14 +38,25 @@ def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
     fields = []
     for field in frame.schema:
         try:
-            kind = to_arrow_type(field.dataType, **_ZONE)
+            kind = normalise(to_arrow_type(field.dataType, **_ZONE))
+            same = _shown(from_arrow_type(kind, prefer_timestamp_ntz=True)) == _shown(field.dataType)
         except PySparkException:
+            same = False
+        if not same:
             raise QueryError(
                 f"column '{field.name}' of stream '{name}' is {field.dataType.simpleString()}, which Arrow "
                 "cannot carry; drop it or cast it before the join"
-            ) from None
+            )
         fields.append(pa.field(field.name, kind, field.nullable))
-    return normalise(pa.schema(fields))
+    return pa.schema(fields)
+
+
+def _shown(kind: DataType) -> str:
+    """A type as text; Arrow has one interval for all of days to seconds."""
+    return _DAY_TIME.sub("interval day to second", kind.simpleString())
+
+
+_DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 
 def lateness(frame: DataFrame, time: str) -> int:

@@ -76,7 +76,8 @@ class SparkJoin:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.partitions)
         program = compile_plan(self.query, self.plan)
-        task = WholeTask(program, Decision(self.plan, self.driver_order), slots)
+        decision = Decision(self.plan, self.driver_order)
+        task = WholeTask(program, decision, slots, self.settings.on_null_time)
         rows = routed(union, self.partitions)
         return self._applied(rows.mapInArrow(task, self._joined_schema()))
 

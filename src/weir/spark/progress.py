@@ -35,6 +35,7 @@ class Progress:
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
             "watermark": after.watermark,
+            "newest": dict(after.newest),
             "plan": str(decision.plan),
             "decision": {"driverOrder": list(decision.driver_order), "reason": decision.reason},
             "streams": _streams(reports),

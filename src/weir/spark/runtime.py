@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
+from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.phases import reached
@@ -65,6 +66,11 @@ class MicroBatches:
     def _run(self, frame: DataFrame, batch: int) -> None:
         started = perf_counter()
         before = self._ledger.manifest_before(batch)
+        if before.batch != batch - 1:
+            raise DamagedStateError(
+                f"{self._folder.uri}/manifests/{batch - 1}.json is missing, on which batch {batch} builds; "
+                "restore it, or start anew with another checkpoint"
+            )
         self._collect_garbage(before, batch)
         reached("decide", batch)
         decision, attempt = self._decide(before, batch)
@@ -168,15 +174,14 @@ class MicroBatches:
         return numbers.filter(numbers.id.isin(touched)).mapInArrow(task, schema)
 
     def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
-        total = reduce(Counts.__add__, (report.counts for report in reports), Counts())
-        for report in reports:
-            name = f"stats/{batch}-{report.partition}.json"
-            data = self._folder.read(name)
-            if data is None:
-                return None
-            total += Counts.from_json(json.loads(data))
+        names = [f"stats/{batch}-{report.partition}.json" for report in reports]
+        found = [self._folder.read(name) for name in names]
+        for name in names:
             self._folder.delete(name)
-        return total
+        read = [Counts.from_json(json.loads(data)) for data in found if data is not None]
+        if len(read) < len(reports):
+            return None
+        return reduce(Counts.__add__, [*read, *(report.counts for report in reports)], Counts())
 
     def _after(self, before: Manifest, batch: int, decision: Decision, reports: list[Report]) -> Manifest:
         newest = dict(before.newest)

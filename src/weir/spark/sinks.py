@@ -77,10 +77,19 @@ def replace_batch(folder: Folder, batch: int, renamed: Mapping[str, str], repeat
     if not repeated:
         return
     kept = set(renamed.values())
-    mine = re.compile(rf"_?part-{batch:09d}-.*")
-    for name in folder.names():
+    mine = re.compile(rf"(.*/)?_?part-{batch:09d}-.*")
+    for name in _files_below(folder):
         if mine.fullmatch(name) and name not in kept:
             folder.delete(name)
+
+
+def _files_below(folder: Folder, below: str = "") -> list[str]:
+    """The names in a folder, and in the folders of partition values below it."""
+    found = []
+    for name in folder.names(below):
+        path = f"{below}/{name}" if below else name
+        found += _files_below(folder, path) if "=" in name and not name.startswith("part-") else [path]
+    return found
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,9 @@ class FileSink:
 
     def _move(self, hidden: str, batch: int, repeated: bool) -> None:
         renamed = {}
-        for number, name in enumerate(_data_files(self.folder, hidden)):
+        written = [name.removeprefix(f"{hidden}/") for name in _files_below(self.folder, hidden)]
+        data = [name for name in written if name.rpartition("/")[2].startswith("part-")]
+        for number, name in enumerate(data):
             below, _, file = name.rpartition("/")
             ending = file.split(".", 1)[1]
             target = f"part-{batch:09d}-{number:04d}-0.{ending}"
@@ -117,17 +128,6 @@ class FileSink:
         for below in {target.rpartition("/")[0] for target in renamed.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
         replace_batch(self.folder, batch, renamed, repeated)
-
-
-def _data_files(folder: Folder, below: str, prefix: str = "") -> list[str]:
-    """The data files of a folder that Spark wrote, those of partition folders too."""
-    found = []
-    for name in folder.names(f"{below}/{prefix}".rstrip("/")):
-        if "=" in name and "." not in name.split("=")[0]:
-            found += _data_files(folder, below, f"{prefix}{name}/")
-        elif name.startswith("part-"):
-            found.append(prefix + name)
-    return found
 
 
 @dataclass(frozen=True)

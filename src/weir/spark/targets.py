@@ -120,15 +120,20 @@ def _table(
     name = target.table
     assert name is not None
 
-    def location() -> str:
-        described = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-        return str(next(row.data_type for row in described if row.col_name == "Location"))
+    def described(what: str) -> str:
+        found = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        return str(next(row.data_type for row in found if row.col_name == what))
+
+    if spark.catalog.tableExists(name) and (provider := described("Provider").lower()) != target.format:
+        raise QueryError(f"table '{name}' is in {provider}, not {target.format}: say .format('{provider}')")
+    place = {} if target.path is None else {"path": target.path}
 
     def save(results: DataFrame, batch: int) -> None:
         if not spark.catalog.tableExists(name):
             empty = spark.createDataFrame([], results.schema)
-            empty.write.format(target.format).options(**options).partitionBy(*partition_by).saveAsTable(name)
-        folder = open_folder(spark, location())
+            writer = empty.write.format(target.format).options(**options, **place)
+            writer.partitionBy(*partition_by).saveAsTable(name)
+        folder = open_folder(spark, described("Location"))
         FileSink(folder, target.format, options, partition_by, ()).emit(results, batch, repeated=True)
         if partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")

@@ -10,7 +10,9 @@ from time import perf_counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from weir.errors import QueryError
 from weir.kernel import Decision, Program, Slice, State, Work, build, expire, probe, result_schema, tidy
 from weir.spark.report import Counts, Part, Report
 from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
@@ -126,12 +128,16 @@ class WholeTask:
     program: Program
     decision: Decision
     slots: Slots
+    on_null_time: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every result."""
         for tables in self.slots.tables(batches).values():
             work = Work()
             built = build(self.program, self.decision, State(), tables, 0, work)
+            timeless = next((name for name, count in built.null_time.items() if count), None)
+            if timeless is not None and self.on_null_time == "fail":
+                raise QueryError(f"rows of stream '{timeless}' have no time, and on_null_time is 'fail'")
             for chunk in probe(self.program, self.decision, built.state, 0, work):
                 yield from chunk.combine_chunks().to_batches()
 
@@ -149,7 +155,7 @@ def write_results(
     for chunk in chunks:
         if writer is None:
             stream = open_output(f"{target.path}/{name}")
-            schema = result_schema(program.query)
+            schema = _as_spark_writes(result_schema(program.query))
             writer = pq.ParquetWriter(stream, schema, compression=target.compression)
         writer.write_table(chunk)
     if writer is None:
@@ -157,6 +163,12 @@ def write_results(
     writer.close()
     stream.close()
     return (name,)
+
+
+def _as_spark_writes(schema: pa.Schema) -> pa.Schema:
+    """With Spark's own note of the types, without which it reads an interval back as a number."""
+    note = from_arrow_schema(schema, prefer_timestamp_ntz=True).json()
+    return schema.with_metadata({"org.apache.spark.sql.parquet.row.metadata": note})
 
 
 def write_counts(uri: str, counts: Counts) -> None:

@@ -85,7 +85,7 @@ class JoinWriter:
 
     def toTable(self, tableName: str) -> SparkQuery:  # noqa: N802, N803 - Spark's names
         """Start, appending to a table, which is made if it is not there."""
-        return self._start(Target(self._format or "parquet", None, tableName))
+        return self._start(Target(self._format or "parquet", self._options.get("path"), tableName))
 
     def start(self, path: str | None = None, **options: Any) -> SparkQuery:
         """Start the query."""

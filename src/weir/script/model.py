@@ -1,0 +1,39 @@
+"""What a job script says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A stream as `CREATE STREAM` declares it; without `columns`, the source itself knows them."""
+
+    name: str
+    columns: str | None
+    format: str
+    options: Mapping[str, str]
+    time: str
+    late: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """Where results go; `trigger` is in microseconds, None for batches as fast as they come."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A whole job; `tables` pairs the declared stream with the name that the FROM list gives it."""
+
+    sources: tuple[StreamSource, ...]
+    select: str
+    line: int
+    tables: tuple[tuple[StreamSource, str], ...]
+    into: Into

@@ -1,0 +1,181 @@
+"""Job scripts: what they mean, and how a mistake is told."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from weir.errors import QueryError
+from weir.script import Into, Script, StreamSource, parse_script
+
+ORDERS = (
+    "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"
+)
+PAID = "CREATE STREAM paid (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/paid') TIMESTAMP BY ts;\n"
+SELECT = "SELECT o.id FROM orders o, paid p WHERE o.id = p.id WINDOW 10 MINUTES\n"
+
+
+def stream(text: str) -> StreamSource:
+    return parse_script(f"{text};\n{ORDERS}{PAID}{SELECT} INTO noop").sources[0]
+
+
+def into(text: str) -> Into:
+    return parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}").into
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(QueryError) as refused:
+        parse_script(text)
+    return str(refused.value)
+
+
+class TestStreams:
+    def test_all_clauses(self) -> None:
+        source = stream(
+            """-- the first one
+            create stream `my trades` (ts TIMESTAMP, v ARRAY<ARRAY<INT>>, s STRUCT<a: DECIMAL(9,2), b: INT>)
+            using org.example.Source options (path 'in/x', maxFilesPerTrigger 1, header = TRUE,
+                                             kafka.group.id "g;1", 'odd key' -2.5) -- with a comment; here
+            timestamp by TS lateness 1 minute 30 seconds"""
+        )
+        assert source == StreamSource(
+            name="my trades",
+            columns="ts TIMESTAMP, v ARRAY<ARRAY<INT>>, s STRUCT<a: DECIMAL(9,2), b: INT>",
+            format="org.example.Source",
+            options={
+                "path": "in/x",
+                "maxFilesPerTrigger": "1",
+                "header": "TRUE",
+                "kafka.group.id": "g;1",
+                "odd key": "-2.5",
+            },
+            time="TS",
+            late=90_000_000,
+            line=2,
+        )
+
+    def test_the_source_may_know_its_own_columns(self) -> None:
+        source = stream("CREATE STREAM ticks USING rate TIMESTAMP BY timestamp")
+        assert (source.columns, source.options, source.late) == (None, {}, 0)
+
+    @pytest.mark.parametrize("late", ["5 SECONDS", "'5 seconds'", "INTERVAL 5 SECONDS", "5s"])
+    def test_an_interval_is_written_as_anywhere_else(self, late: str) -> None:
+        assert stream(f"CREATE STREAM s USING rate TIMESTAMP BY timestamp LATENESS {late}").late == 5_000_000
+
+
+class TestInto:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("parquet 'out/dir'", Into("parquet", {"path": "out/dir"})),
+            ("noop", Into("noop")),
+            ("csv OPTIONS (path 'out', header true)", Into("csv", {"path": "out", "header": "true"})),
+            (
+                "parquet 'out' OPTIONS (checkpointLocation 'state') TRIGGER 500 ms;",
+                Into("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
+            ),
+        ],
+    )
+    def test_forms(self, text: str, expected: Into) -> None:
+        assert into(text) == expected
+
+    def test_a_column_may_be_called_into(self) -> None:
+        text = "SELECT o.into, o.`into` AS x FROM orders o, paid p WHERE o.id = p.id WINDOW 1 DAY INTO noop"
+        assert parse_script(ORDERS + PAID + text).select.endswith("WINDOW 1 DAY")
+
+
+class TestSelect:
+    def test_streams_are_found_whatever_their_case_and_one_may_be_read_twice(self) -> None:
+        job: Script = parse_script(
+            f"{ORDERS}{PAID}SELECT a.id FROM Orders a, ORDERS b WHERE a.id = b.id WINDOW 1 HOUR INTO noop"
+        )
+        assert [(source.name, alias) for source, alias in job.tables] == [("orders", "a"), ("orders", "b")]
+
+    def test_statements_may_come_in_any_order(self) -> None:
+        assert len(parse_script(f"{SELECT} INTO noop;\n{PAID}{ORDERS}").tables) == 2
+
+    def test_windows_and_freshness_stay_in_the_select(self) -> None:
+        text = SELECT.strip() + " FRESHNESS o 12 MINUTES INTO noop"
+        assert parse_script(ORDERS + PAID + text).select.strip() == text.removesuffix(" INTO noop")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "a script has one SELECT ... INTO statement; this one has 0"),
+        (
+            ORDERS + PAID + f"{SELECT} INTO noop;\n{SELECT} INTO noop",
+            "line 5: a script has one SELECT ... INTO statement; this one has 2",
+        ),
+        (ORDERS + "\nDROP STREAM orders", "line 3: expected CREATE STREAM or SELECT, but found 'DROP'"),
+        (ORDERS + "CREATE TABLE x", "line 2: expected CREATE STREAM, but found 'TABLE'"),
+        (ORDERS + ORDERS, "line 2: stream 'orders' is created twice"),
+        ("CREATE STREAM 'x' USING rate", "line 1: expected the name of a stream, but found ''x''"),
+        ("CREATE STREAM x (a INT", "line 1: this ( is never closed, but found '('"),
+        ("CREATE STREAM x (a INT,\n, b INT) USING y", "line 2: expected something, but found ','"),
+        (
+            "CREATE STREAM x (a INT,\nb) USING y",
+            "line 2: expected a column's name and its type",
+        ),
+        ("CREATE STREAM x (a INT, A INT) USING y", "line 1: column 'A' stands twice"),
+        ("CREATE STREAM x\n(a INT) TIMESTAMP BY a", "line 2: expected USING, but found 'TIMESTAMP'"),
+        ("CREATE STREAM x (a INT)\nUSING", "line 2: expected a format, like parquet, but the statement ends"),
+        (
+            "CREATE STREAM x USING y OPTIONS (\n  a 'b' c)",
+            "line 2: expected , or ), but found 'c'",
+        ),
+        (
+            "CREATE STREAM x USING y OPTIONS (\n  a b)",
+            "line 2: expected a value in quotes, a number, true or false, but found 'b'",
+        ),
+        ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' stands twice"),
+        (
+            "CREATE STREAM x (ts TIMESTAMP, id INT) USING y\nTIMESTAMP BY tss",
+            "line 2: column 'tss' is not known in stream 'x'; did you mean 'ts'? There are 'ts', 'id'",
+        ),
+        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATE 5 SECONDS", "line 2: expected LATENESS or ;"),
+        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS", "line 2: expected a length like 5 SECONDS"),
+        (
+            "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 5 parsecs",
+            "line 2: unit 'parsecs'",
+        ),
+        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS -5 s", "line 2: '-5 s' is less than nothing"),
+        (ORDERS + PAID + SELECT, "line 3: the SELECT has no INTO; say where the results go"),
+        (
+            ORDERS + PAID + "\n\n" + SELECT + " INTO parquet 'a' OPTIONS (path 'b')",
+            "line 6: the path stands twice, after INTO and in OPTIONS",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
+            "line 4: expected OPTIONS, TRIGGER or ;, but found ''b''",
+        ),
+        (
+            ORDERS + "\n" + SELECT + " INTO noop",
+            "line 3, in the SELECT: stream 'paid' is not known in FROM; there is only 'orders'",
+        ),
+        (
+            ORDERS + PAID + "SELECT o.id\nFROM orders o, paid p\nWHERE o.id = = p.id\nWINDOW 1 DAY INTO noop",
+            "line 3, in the SELECT: cannot read",
+        ),
+        (
+            ORDERS + PAID + "SELECT max(id) FROM orders GROUP BY id INTO noop",
+            "line 3, in the SELECT: ",
+        ),
+        (ORDERS + "SELECT 'x", "the script cannot be read"),
+    ],
+)
+def test_a_mistake_names_its_line(text: str, expected: str) -> None:
+    assert refusal(text).startswith(expected)
+
+
+def test_a_line_inside_the_select_is_counted_from_the_scripts_start() -> None:
+    text = "SELECT o.id\nFROM orders o, paid p\nWHERE o.id = = p.id\nWINDOW 1 DAY INTO noop"
+    assert re.search(r"near '=' \(line 5, ", refusal(ORDERS + PAID + text))
+
+
+def test_parsing_needs_no_spark() -> None:
+    code = "import sys; from weir.script import parse_script; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
