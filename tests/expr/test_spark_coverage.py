@@ -297,6 +297,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("number", range(len(CASES)), ids=CASES)
 def test_expression_equals_spark(number: int, answers: pa.Table) -> None:
     theirs, mine = answers[f"c{number}"], ours(CASES[number])
@@ -309,6 +310,7 @@ def test_expression_equals_spark(number: int, answers: pa.Table) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 def test_most_predicates_decide_both_ways(answers: pa.Table) -> None:
     predicates = [column for column in answers.columns if column.type == pa.bool_()]
     decided = [column for column in predicates if {True, False} <= set(column.to_pylist())]

@@ -1,0 +1,265 @@
+"""A query that stops, for whatever reason, goes on where it was; what it cannot go on from, it names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import weir
+from weir.plan import join as tree
+from weir.spark import listen
+from weir.spark.errors import ChangedQueryError
+
+from .streams import (
+    PAIR,
+    Feed,
+    add_batch,
+    bag,
+    expected,
+    finish,
+    generate,
+    pair_feed,
+    read_bag,
+    repeat_last_batch,
+    rows,
+    run,
+    write_feed,
+)
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture
+def few_batches_kept(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
+    yield
+    spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+
+
+def sealed(path: Path) -> dict[str, Any]:
+    """What a file of the checkpoint says."""
+    found: dict[str, Any] = json.loads(json.loads(path.read_text())["body"])
+    return found
+
+
+def test_a_restart_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    batches = generate(2, 3, 40, 5, seed=1)
+    feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
+    run(weir.join(**feed.frames(spark), **PAIR), tmp_path / "ckpt", tmp_path / "out")
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+    feed = add_batch(feed, {name: found[2] for name, found in batches.items()})
+    query = run(weir.join(**feed.frames(spark), **PAIR), tmp_path / "ckpt", tmp_path / "out")
+    assert [progress["batchId"] for progress in query.recentProgress] == [2]
+    answer = expected(feed.tables(), **PAIR)
+    apart = sum((expected({n: t[i] for n, t in batches.items()}, **PAIR) for i in range(3)), Counter())
+    assert sum(answer.values()) > sum(apart.values()), "no result needs the state of earlier batches"
+    assert read_bag(tmp_path / "out") == answer
+
+
+@pytest.fixture(scope="module")
+def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Feed, Path]:
+    """Two batches done and a third there to come; tests take copies of its checkpoint."""
+    folder = tmp_path_factory.mktemp("stopped")
+    batches = generate(2, 3, 40, 5, seed=2)
+    feed = write_feed(folder / "in", {name: found[:2] for name, found in batches.items()})
+    run(weir.join(**feed.frames(spark), **PAIR, partitions=2), folder / "ckpt", folder / "out")
+    return add_batch(feed, {name: found[2] for name, found in batches.items()}), folder
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "condition": ({"on": "a.k = b.k AND a.v < b.v"}, "another query: it has .*<=.*this one has .*<"),
+    "window": ({"within": "9 seconds"}, "another windows: .*a.*8.*9"),
+    "one window": (
+        {"within": {"a": "8 seconds", "b": "7 seconds"}},
+        "another windows: it has {'b'.*8.*'b'.*7",
+    ),
+    "columns": ({"select": "a.k"}, "another query"),
+    "partitions": ({"partitions": 3}, "another partitions: it has 2, this one has 3"),
+    "lateness": ({"late": "7 seconds"}, "another query: .*6.*7"),
+}
+
+
+@pytest.mark.parametrize(("change", "says"), CHANGES.values(), ids=CHANGES)
+def test_a_changed_query_is_refused(
+    change: dict[str, Any], says: str, stopped: tuple[Feed, Path], spark: SparkSession
+) -> None:
+    feed, folder = stopped
+    with pytest.raises(ChangedQueryError, match=says) as error:
+        run(
+            weir.join(**feed.frames(spark), **{**PAIR, "partitions": 2, **change}),
+            folder / "ckpt",
+            folder / "out",
+        )
+    assert "new checkpointLocation" in str(error.value) and str(folder / "ckpt") in str(error.value)
+
+
+def test_a_changed_schema_or_plan_is_refused(
+    stopped: tuple[Feed, Path], spark: SparkSession, tmp_path: Path
+) -> None:
+    feed, folder = stopped
+    frames = feed.frames(spark)
+    other = frames["b"].withColumn("v", frames["b"].v.cast("int"))
+    with pytest.raises(ChangedQueryError, match=r"another streams: .*'v': 'int64'.*'v': 'int32'"):
+        run(weir.join(a=frames["a"], b=other, **PAIR, partitions=2), folder / "ckpt", folder / "out")
+    three = write_feed(tmp_path / "in", {name: [rows([1], [1])] for name in "abc"})
+    asked = {"on": "a.k = b.k AND b.k = c.k", "within": "9 seconds", "partitions": 1}
+    run(weir.join(**three.frames(spark), **asked), tmp_path / "ckpt", format="noop")
+    changed = weir.join(**three.frames(spark), **asked, plan=tree(tree("a", "b"), "c"))
+    with pytest.raises(
+        ChangedQueryError, match=r"another plan: it has '\(a b c\)', this one has '\(\(a b\) c\)'"
+    ):
+        run(changed, tmp_path / "ckpt", format="noop")
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x10
+    path.write_bytes(data)
+
+
+def going_on(stopped: tuple[Feed, Path], spark: SparkSession, checkpoint: Path, out: Path) -> str:
+    """How a copy of the stopped query fails to go on."""
+    with pytest.raises(Exception) as error:
+        run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), checkpoint, out)
+    return str(error.value)
+
+
+@pytest.fixture
+def copy(stopped: tuple[Feed, Path], tmp_path: Path) -> Path:
+    for name in ("ckpt", "out"):
+        shutil.copytree(stopped[1] / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", ["damaged", "missing"])
+def test_a_lost_slice_is_named(how: str, copy: Path, stopped: tuple[Feed, Path], spark: SparkSession) -> None:
+    parts = sealed(copy / "ckpt/weir/manifests/1.json")["parts"]
+    names = {entry["file"] for part in parts.values() for entry in part["slices"]}
+    assert names
+    before = read_bag(copy / "out")
+    for name in names:
+        path = copy / "ckpt/weir/slices" / name
+        damage(path) if how == "damaged" else path.unlink()
+    said = going_on(stopped, spark, copy / "ckpt", copy / "out")
+    assert any(f"{name} is {how}" in said for name in names)
+    assert read_bag(copy / "out") == before
+
+
+def test_a_lost_manifest_is_named(copy: Path, stopped: tuple[Feed, Path], spark: SparkSession) -> None:
+    manifests = copy / "ckpt/weir/manifests"
+    before = read_bag(copy / "out")
+    kept = (manifests / "1.json").read_bytes()
+    damage(manifests / "1.json")
+    assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    (manifests / "1.json").write_bytes(b"")
+    assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    (manifests / "1.json").unlink()
+    assert "manifests/1.json is missing" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    assert read_bag(copy / "out") == before
+    (manifests / "1.json").write_bytes(kept)
+    run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), copy / "ckpt", copy / "out")
+    assert read_bag(copy / "out") == expected(stopped[0].tables(), **PAIR)
+
+
+def test_a_sink_that_fails_gets_the_batch_again(spark: SparkSession, tmp_path: Path) -> None:
+    feed = pair_feed(tmp_path / "in")
+    taken: dict[int, Counter[tuple[Any, ...]]] = {}
+    broken = True
+
+    def sink(results: DataFrame, batch: int) -> None:
+        if broken and batch == 1:
+            results.limit(1).collect()
+            raise ConnectionError("the other side hung up")
+        assert batch not in taken
+        taken[batch] = bag(results.toArrow())
+
+    def start() -> Any:
+        writer = weir.join(**feed.frames(spark), **PAIR).writeStream.foreachBatch(sink)
+        writer = writer.option("checkpointLocation", str(tmp_path / "ckpt"))
+        return finish(writer.trigger(availableNow=True).start())
+
+    for attempt in (1, 2):
+        with pytest.raises(Exception, match="the other side hung up") as error:
+            start()
+        assert "weir: batch 1 failed" in str(error.value)
+        assert list(taken) == [0]
+        assert sealed(tmp_path / "ckpt/weir/decisions/1.json")["attempt"] == attempt
+        assert not (tmp_path / "ckpt/weir/manifests/1.json").exists()
+    broken = False
+    query = start()
+    assert list(taken) == [0, 1, 2]
+    assert sum(taken.values(), Counter()) == expected(feed.tables(), **PAIR)
+    reasons = [progress["weir"]["decision"]["reason"] for progress in query.recentProgress]
+    assert reasons == ["smaller after 2 failed attempts", "as asked"]
+
+
+def test_a_decision_is_written_before_the_job_and_obeyed_by_a_retry(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    feed = pair_feed(tmp_path / "in", 2)
+    decisions = tmp_path / "ckpt/weir/decisions"
+    known: list[tuple[str, int, bool]] = []
+
+    def note(phase: str, batch: int) -> None:
+        known.append((phase, batch, (decisions / f"{batch}.json").exists()))
+        jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
+        assert phase not in ("decide", "build") or not jobs
+
+    stop = listen(note)
+    try:
+        join = weir.join(**feed.frames(spark), **PAIR, driver_order=["b", "a"])
+        run(join, tmp_path / "ckpt", tmp_path / "out")
+    finally:
+        stop()
+    phases = ["decide", "build", "built", "emit", "emitted", "committed"]
+    assert known == [(phase, batch, phase != "decide") for batch in (0, 1) for phase in phases]
+    repeat_last_batch(tmp_path / "ckpt")
+    again = weir.join(**feed.frames(spark), **PAIR, driver_order=["a", "b"])
+    query = run(again, tmp_path / "ckpt", tmp_path / "out")
+    assert [progress["batchId"] for progress in query.recentProgress] == [1]
+    assert query.lastProgress["weir"]["decision"]["driverOrder"] == ["b", "a"]
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
+@pytest.mark.usefixtures("few_batches_kept")
+def test_old_files_are_collected(spark: SparkSession, tmp_path: Path) -> None:
+    batches = 15
+    feed = write_feed(tmp_path / "in", generate(2, batches, 12, 3, seed=4))
+    weir_folder = tmp_path / "ckpt/weir"
+    counts: list[tuple[int, ...]] = []
+
+    def count(phase: str, batch: int) -> None:
+        if phase == "committed":
+            kinds = ("slices", "manifests", "decisions")
+            counts.append(tuple(len(list((weir_folder / kind).iterdir())) for kind in kinds))
+
+    stop = listen(count)
+    try:
+        run(weir.join(**feed.frames(spark), **PAIR, partitions=1), tmp_path / "ckpt", tmp_path / "out")
+    finally:
+        stop()
+    assert len(counts) == batches
+    slices, manifests, decisions = zip(*counts, strict=True)
+    assert max(slices[8:]) <= max(slices[:8]) <= 20
+    assert max(manifests) <= 4 and max(decisions) <= 4
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+    live = {e["file"] for e in sealed(weir_folder / f"manifests/{batches - 1}.json")["parts"]["0"]["slices"]}
+    assert live <= {path.name for path in (weir_folder / "slices").iterdir()}
+
+
+def test_what_no_manifest_names_goes_at_the_next_start(
+    copy: Path, stopped: tuple[Feed, Path], spark: SparkSession
+) -> None:
+    orphan = copy / "ckpt/weir/slices/000000002-0000-00-abandoned.arrow"
+    orphan.write_bytes(b"what a killed task left")
+    run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), copy / "ckpt", copy / "out")
+    assert not orphan.exists()
+    found = read_bag(copy / "out")
+    assert found == expected(stopped[0].tables(), **PAIR)
