@@ -95,3 +95,33 @@ def _bench_kernel(
 ) -> None:
     """How fast the join itself is, on one core."""
     bench.kernel(quick, json_file, Console())
+
+
+@benchmarks.command("spark")
+def _bench_spark(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller inputs, fewer repetitions.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+) -> None:
+    """How fast joins run on Spark, beside Spark's own."""
+    bench.spark(quick, json_file, Console())
+
+
+@benchmarks.command("soak")
+def _bench_soak(
+    quick: Annotated[bool, typer.Option("--quick", help="60 batches instead of 600.")] = False,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write every batch here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+) -> None:
+    """Whether anything grows in a long run on Spark."""
+    bench.soak(quick, csv_file, json_file, Console())
+
+
+@benchmarks.command("crash")
+def _bench_crash(
+    kills: Annotated[int | None, typer.Option(help="How often to kill; 200 unless said.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few kills only.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Repeat a run.")] = None,
+) -> None:
+    """Whether a job on Spark that is killed again and again loses or doubles a row."""
+    if not bench.crash(kills, quick, seed, Console()):
+        raise typer.Exit(1)

@@ -29,6 +29,36 @@ def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
     report(run(quick), json_file, console)
 
 
+def spark(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure joins on Spark beside Spark's own."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir.bench.spark import run
+
+    report(run(quick), json_file, console)
+
+
+def soak(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
+    """Run a join on Spark for long, and see that nothing grows."""
+    for file in (csv_file, json_file):
+        if file is not None:
+            check_writable(file)
+    from weir.bench.soak import run
+
+    report(run(quick, csv_file), json_file, console)
+
+
+def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
+    """Kill a job on Spark again and again; False if its output is not exact."""
+    if find_spec("pyspark") is None:
+        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+    from weir.bench.crash import KILLS, QUICK_KILLS, run
+
+    outcome = run(kills or (QUICK_KILLS if quick else KILLS), seed)
+    console.print(outcome.told(), highlight=False, soft_wrap=True)
+    return outcome.is_exact
+
+
 def check_writable(file: Path) -> None:
     """Refuse a file that could not be written, before minutes are spent on what should go into it."""
     folder = file.parent

@@ -29,6 +29,9 @@ class Folder(Protocol):
     def names(self, below: str = "") -> list[str]:
         """The names of the files in a folder below this one."""
 
+    def size(self, name: str) -> int:
+        """The bytes of a file that is there."""
+
     def delete(self, name: str) -> None:
         """Remove a file or folder, if it is there."""
 
@@ -94,6 +97,10 @@ class LocalFolder:
         folder = self._root / below
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
+    def size(self, name: str) -> int:
+        """The bytes of a file that is there."""
+        return (self._root / name).stat().st_size
+
     def delete(self, name: str) -> None:
         """Remove a file or folder, if it is there."""
         target = self._root / name
@@ -145,6 +152,10 @@ class HadoopFolder:
         if not self._files.exists(path):
             return []
         return sorted(entry.getPath().getName() for entry in self._files.listStatus(path))
+
+    def size(self, name: str) -> int:
+        """The bytes of a file that is there."""
+        return int(self._files.getFileStatus(self._path(name)).getLen())
 
     def delete(self, name: str) -> None:
         """Remove a file or folder, if it is there."""

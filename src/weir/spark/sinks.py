@@ -119,7 +119,12 @@ class FileSink:
     def _move(self, hidden: str, batch: int, repeated: bool) -> None:
         renamed = {}
         written = [name.removeprefix(f"{hidden}/") for name in _files_below(self.folder, hidden)]
-        data = [name for name in written if name.rpartition("/")[2].startswith("part-")]
+        # Spark's first task writes a file even without rows, and other readers refuse an empty one.
+        data = [
+            name
+            for name in written
+            if name.rpartition("/")[2].startswith("part-") and self.folder.size(f"{hidden}/{name}")
+        ]
         for number, name in enumerate(data):
             below, _, file = name.rpartition("/")
             ending = file.split(".", 1)[1]

@@ -1,0 +1,87 @@
+"""Three streams as folders of parquet files, one file per stream and second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+STREAMS = ("a", "b", "c")
+SCHEMA = "ts timestamp, k bigint, x double"
+_SECOND = 1_000_000
+# Spark's first watermark is 1970, and a row of that very moment would be late.
+_START = 1_700_000_000
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """So many rows a second on each stream, every key as often as any other, times spread evenly."""
+
+    rows_per_second: int
+    keys: int
+    seed: int = 0
+
+    def second(self, stream: str, number: int) -> pa.Table:
+        """The rows of one second of a stream; always the same ones.
+
+        >>> Feed(rows_per_second=4, keys=2).second("a", 7).num_rows
+        4
+        """
+        rows = self.rows_per_second
+        rng = np.random.default_rng((self.seed, STREAMS.index(stream), number))
+        times = (_START + number) * _SECOND + np.arange(rows) * _SECOND // rows
+        keys = rng.permutation((np.arange(rows) + number * rows) % self.keys)
+        return pa.table({"ts": pa.array(times).cast(_TIME), "k": keys, "x": rng.random(rows)})
+
+    def write(self, folder: Path, seconds: range) -> None:
+        """The files of some seconds of all streams, complete when they appear under their names."""
+        for number in seconds:
+            for stream in STREAMS:
+                target = folder / stream / _file(number)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                hidden = target.with_name(f"_{target.name}")
+                pq.write_table(self.second(stream, number), hidden)
+                # Spark takes files in the order of their times.
+                os.utime(hidden, (_START + number, _START + number))
+                hidden.rename(target)
+
+    def rows_alive(self, last: int, window_seconds: int) -> int:
+        """Rows inside the windows when the seconds up to `last` have come and the watermark is their end."""
+        newest = last * _SECOND + (self.rows_per_second - 1) * _SECOND // self.rows_per_second
+        oldest = max(0, newest - window_seconds * _SECOND + 1)
+        whole = last - oldest // _SECOND
+        times = (oldest // _SECOND) * _SECOND + np.arange(
+            self.rows_per_second
+        ) * _SECOND // self.rows_per_second
+        return len(STREAMS) * (whole * self.rows_per_second + int((times >= oldest).sum()))
+
+
+def hand_over(source: Path, target: Path, seconds: Sequence[int]) -> None:
+    """Let the files of some seconds appear in another folder, as links."""
+    for number in seconds:
+        for stream in STREAMS:
+            (target / stream).mkdir(parents=True, exist_ok=True)
+            os.link(source / stream / _file(number), target / stream / _file(number))
+
+
+def streams(spark: Any, folder: Path, files_per_trigger: int | None = None) -> dict[str, Any]:
+    """The folders as streaming DataFrames."""
+    found = {}
+    for stream in STREAMS:
+        (folder / stream).mkdir(parents=True, exist_ok=True)
+        reader = spark.readStream.schema(SCHEMA)
+        if files_per_trigger is not None:
+            reader = reader.option("maxFilesPerTrigger", files_per_trigger)
+        found[stream] = reader.parquet(str(folder / stream))
+    return found
+
+
+def _file(number: int) -> str:
+    return f"second-{number:06d}.parquet"
