@@ -205,7 +205,9 @@ def _narrowness(access: ValueAccess) -> int:
 def key_ranges(keys: npt.NDArray[np.int64], codes: Int64s, valid: Bools | None) -> Ranges:
     """The positions of each code in sorted keys."""
     low = np.searchsorted(keys, codes, "left")
-    high = np.searchsorted(keys, codes, "right")
+    found = np.flatnonzero(keys[np.minimum(low, len(keys) - 1)] == codes)
+    high = low.copy()
+    high[found] = np.searchsorted(keys, codes[found], "right")  # most codes are not in most slices
     return low, high if valid is None else np.where(valid, high, low)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,13 +103,23 @@ def cut(layout: Layout, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch)
 def merge(slices: Sequence[Slice], sort: Spec) -> Slice:
     """Several slices of one basic window as one, seen by every later batch."""
     first = slices[0]
+    slices = sorted(slices, key=lambda s: s.spans[first.layout.lead])
     rows = pa.concat_batches([s.data for s in slices])
-    order = _order(first.layout, sort, rows, np.zeros(rows.num_rows, np.int64))
+    order = _order(first.layout, sort, rows, np.zeros(rows.num_rows, np.int64), _is_in_time(slices, sort))
     newest = max(s.batch for s in slices)
     return _slice(first.layout, sort, newest, 0, first.window, _take(rows, order))
 
 
-def _order(layout: Layout, sort: Spec, rows: pa.RecordBatch, windows: Int64s) -> npt.NDArray[np.intp]:
+def _is_in_time(slices: Sequence[Slice], sort: Spec) -> bool:
+    """True if one slice after the other, rows of one key stand in the order of time."""
+    spans = [s.spans[s.layout.lead] for s in slices]
+    apart = all(last <= first for (_, last), (first, _) in pairwise(spans))
+    return apart and all(s.sorted_by == sort for s in slices)
+
+
+def _order(
+    layout: Layout, sort: Spec, rows: pa.RecordBatch, windows: Int64s, in_time: bool = False
+) -> npt.NDArray[np.intp]:
     """The rows' order by (basic window, index, time); rows an index leaves out come last in their window."""
 
     def fetch(column: Column) -> pa.Array:
@@ -118,7 +129,7 @@ def _order(layout: Layout, sort: Spec, rows: pa.RecordBatch, windows: Int64s) ->
         found: Int64s = rows.column(name).to_numpy()
         return found
 
-    index = index_rows(sort, fetch, numbers, rows.num_rows, layout.lead)
+    index = index_rows(sort, fetch, numbers, rows.num_rows, layout.lead, in_time)
     order = np.arange(rows.num_rows) if index.rows is None else index.rows
     if len(order) < rows.num_rows:
         order = np.concatenate([order, np.setdiff1d(np.arange(rows.num_rows), order)])

@@ -11,8 +11,9 @@ from weir.kernel.program import Program
 from weir.kernel.slice import Slice, merge
 from weir.stats import StateSize
 
-# Slices of one basic window that is still filling are merged when this many are of like size.
-_MERGE_AT = 4
+# Slices of one basic window that is still filling are merged when this many are of like size: a window of n
+# batches then holds about log n slices, and a row is rewritten about as often.
+_MERGE_AT = 2
 _CLOSED = -1
 
 
@@ -93,9 +94,8 @@ def _merged(program: Program, state: State, node: str) -> Iterator[Slice]:
     for one in state.of(node):
         kind = _CLOSED if _is_closed(one, state.watermark) else _size_class(one)
         groups[one.window, kind].append(one)
-    for (_, kind), found in groups.items():
-        enough = len(found) >= (2 if kind == _CLOSED else _MERGE_AT)
-        yield from [merge(found, program.sorts[node])] if enough else found
+    for found in groups.values():
+        yield from [merge(found, program.sorts[node])] if len(found) >= _MERGE_AT else found
 
 
 def _is_closed(one: Slice, watermark: int | None) -> bool:
@@ -108,4 +108,4 @@ def _is_closed(one: Slice, watermark: int | None) -> bool:
 
 def _size_class(one: Slice) -> int:
     """Slices of like size are merged with each other: no row is rewritten more than a few times."""
-    return one.rows.bit_length() // 2
+    return one.rows.bit_length()

@@ -156,13 +156,21 @@ def write_results(
         if writer is None:
             stream = open_output(f"{target.path}/{name}")
             schema = _as_spark_writes(result_schema(program.query))
-            writer = pq.ParquetWriter(stream, schema, compression=target.compression)
+            writer = pq.ParquetWriter(
+                stream, schema, compression=target.compression, use_dictionary=_repeating(schema)
+            )
         writer.write_table(chunk)
     if writer is None:
         return ()
     writer.close()
     stream.close()
     return (name,)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The columns worth a dictionary: hashing every number of a wide result costs more than it saves."""
+    kinds = pa.types
+    return [f.name for f in schema if kinds.is_string(f.type) or kinds.is_binary(f.type)]
 
 
 def _as_spark_writes(schema: pa.Schema) -> pa.Schema:
