@@ -38,19 +38,23 @@ FORMS = (
 
 def chained(streams: Mapping[str, Any], window_seconds: int) -> Any:
     """The three-way join in Spark's terms: times less than the window apart, pair by pair, and equal keys."""
-    from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-
     a, b, c = (
         streams[name]
         .withWatermark("ts", "0 seconds")
-        .select(*(F.col(n).alias(name + n) for n in ("ts", "k", "x")))
+        .selectExpr(*(f"{column} AS {name}{column}" for column in ("ts", "k", "x")))
         for name in ("a", "b", "c")
     )
-    first = a.join(b, F.expr(f"ak = bk AND {_near('ats', 'bts', window_seconds)}"))
     # Spark allows one event-time column in the second join: the other goes by a number and back.
-    pairs = first.select("ak", "ats", "ax", "bx", F.expr("timestamp_micros(unix_micros(bts))").alias("bts"))
+    pairs = a.sparkSession.sql(
+        "SELECT ak, ats, ax, bx, timestamp_micros(unix_micros(bts)) AS bts FROM {a} JOIN {b} "
+        f"ON ak = bk AND {_near('ats', 'bts', window_seconds)}",
+        a=a,
+        b=b,
+    )
     near = f"{_near('ats', 'cts', window_seconds)} AND {_near('bts', 'cts', window_seconds)}"
-    return pairs.join(c, F.expr(f"ak = ck AND {near}")).select(F.col("ak").alias("k"), "ax", "bx", "cx")
+    return a.sparkSession.sql(
+        f"SELECT ak AS k, ax, bx, cx FROM {{pairs}} JOIN {{c}} ON ak = ck AND {near}", pairs=pairs, c=c
+    )
 
 
 def start(form: StateForm, streams: Mapping[str, Any], folder: Path, window_seconds: int) -> Any:

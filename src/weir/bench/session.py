@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from weir.errors import QueryError
@@ -31,14 +30,8 @@ _SETTINGS: Mapping[str, Any] = {
 
 def session(name: str, **settings: str) -> Any:
     """A SparkSession of two cores with the web page off."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'") from None
-    builder = SparkSession.builder.master(f"local[{CORES}]").appName(name)
-    for key, value in {**_SETTINGS, **settings}.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    if find_spec("pyspark") is None:
+        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+    from weir.spark.local import local_session
+
+    return local_session(name, CORES, {**_SETTINGS, **settings})
