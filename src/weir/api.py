@@ -107,9 +107,9 @@ def join(
     }
     planner, orderer = partial(_plan, plan), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark import ask  # only who has Spark needs it
+        from weir.spark import Way, ask  # only who has Spark needs it
 
-        return ask(given, planner, orderer, partitions, idle, on_null_time, **settings)
+        return ask(given, Way(planner, orderer, partitions, idle, on_null_time), **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
@@ -158,9 +158,9 @@ def sql(
     }
     planner, orderer = partial(_plan, plan), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark import ask_sql  # only who has Spark needs it
+        from weir.spark import Way, ask_sql  # only who has Spark needs it
 
-        return ask_sql(text, given, planner, orderer, partitions, idle, on_null_time, **settings)
+        return ask_sql(text, given, Way(planner, orderer, partitions, idle, on_null_time), **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)

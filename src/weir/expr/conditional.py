@@ -109,11 +109,6 @@ def in_rule(args: Sequence[Expr]) -> Signature:
     return compared(args)
 
 
-def as_boolean_null(value: Value) -> Value:
-    """A NULL without a type, which Arrow compares with nothing, as a boolean."""
-    return pc.cast(value, BOOLEAN) if is_a.is_null(value.type) else value
-
-
 def pair(args: Sequence[Expr]) -> Signature:
     """Two values to compare."""
     counted(args, 2)

@@ -1,8 +1,8 @@
 """How does it run on Spark?"""
 
-from weir.spark.ask import ask, ask_sql
+from weir.spark.ask import Way, ask, ask_sql
 from weir.spark.join import SparkJoin
 from weir.spark.phases import PHASES, listen
 from weir.spark.query import SparkQuery
 
-__all__ = ["PHASES", "SparkJoin", "SparkQuery", "ask", "ask_sql", "listen"]
+__all__ = ["PHASES", "SparkJoin", "SparkQuery", "Way", "ask", "ask_sql", "listen"]

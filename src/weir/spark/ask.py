@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from weir.errors import QueryError
@@ -24,59 +26,48 @@ Planner = Callable[[Query], Join]
 Orderer = Callable[[Query], tuple[str, ...] | None]
 
 
-def ask(
-    frames: Mapping[str, Any],
-    planner: Planner,
-    orderer: Orderer,
-    partitions: int | None,
-    idle: str | None,
-    on_null_time: str,
-    **asked: Any,
-) -> SparkJoin:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a join is to run: its plan and driver order, how many partitions, and what counts as idle."""
+
+    planner: Planner
+    orderer: Orderer
+    partitions: int | None
+    idle: str | None
+    on_null_time: str
+
+
+def ask(frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
     """The join that `weir.join` was asked for, over Spark DataFrames."""
-    known = {name: read_frame(name, frame) for name, frame in frames.items()}
-    schemas = {name: frame_schema(name, frame) for name, frame in known.items()}
+    known, schemas = _read(frames)
     asked["late"] = _late(known, asked["time"], asked["late"])
-    return _joined(query(schemas, **asked), known, planner, orderer, partitions, idle, on_null_time)
+    return _joined(query(schemas, **asked), known, way)
 
 
-def ask_sql(
-    text: str,
-    frames: Mapping[str, Any],
-    planner: Planner,
-    orderer: Orderer,
-    partitions: int | None,
-    idle: str | None,
-    on_null_time: str,
-    **asked: Any,
-) -> SparkJoin:
+def ask_sql(text: str, frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
     """The join that `weir.sql` was asked for, over Spark DataFrames."""
-    known = {name: read_frame(name, frame) for name, frame in frames.items()}
-    schemas = {name: frame_schema(name, frame) for name, frame in known.items()}
+    known, schemas = _read(frames)
     found: SqlQuery = sql_query(text, schemas, **asked)
     read = {alias: known[table] for alias, table in found.tables.items()}
     if asked["late"] is None:
         found = sql_query(text, schemas, **{**asked, "late": _late(read, asked["time"], None)})
-    return _joined(found.query, read, planner, orderer, partitions, idle, on_null_time)
+    return _joined(found.query, read, way)
 
 
-def _joined(
-    asked: Query,
-    frames: Mapping[str, DataFrame],
-    planner: Planner,
-    orderer: Orderer,
-    partitions: int | None,
-    idle: str | None,
-    on_null_time: str,
-) -> SparkJoin:
+def _read(frames: Mapping[str, Any]) -> tuple[dict[str, DataFrame], dict[str, pa.Schema]]:
+    known = {name: read_frame(name, frame) for name, frame in frames.items()}
+    return known, {name: frame_schema(name, frame) for name, frame in known.items()}
+
+
+def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoin:
     spark = next(iter(frames.values())).sparkSession
     settings = Settings(
-        idle=None if idle is None else interval(idle),
-        on_null_time=on_null_time,  # type: ignore[arg-type] # Settings checks it
+        idle=None if way.idle is None else interval(way.idle),
+        on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
-    count = _partitions(asked, partitions, spark.sparkContext.defaultParallelism)
-    return SparkJoin(asked, planner(asked), frames, orderer(asked) or asked.names, count, settings)
+    count = _partitions(asked, way.partitions, spark.sparkContext.defaultParallelism)
+    return SparkJoin(asked, way.planner(asked), frames, way.orderer(asked) or asked.names, count, settings)
 
 
 def _partitions(asked: Query, wanted: int | None, cores: int) -> int:

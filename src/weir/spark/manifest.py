@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from weir.errors import QueryError
@@ -196,8 +196,3 @@ def _tree_from_json(found: Any) -> JTree:
         tuple(tuple(order) for order in found["orders"]),
         None if window is None else (RowWindow if "rows" in window else TimeWindow)(**window),
     )
-
-
-def emptied(manifest: Manifest, batch: int) -> Manifest:
-    """The same state under a later number: what a batch without rows commits."""
-    return replace(manifest, batch=batch)
