@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,3 +21,24 @@ def test_a_steady_run_reaches_every_aim() -> None:
 def test_whatever_grows_misses_its_aim(grown: str) -> None:
     samples = [replace(s, **{grown: (1 + s.batch / 20) * getattr(s, grown)}) for s in _STEADY]
     assert sum(not figure.is_reached for figure in figures(samples)) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_sixty_batches_leave_nothing_behind(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    command = [
+        str(Path(sys.executable).with_name("weir")),
+        "bench",
+        "soak",
+        "--quick",
+        "--json",
+        str(written),
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    time, *held = json.loads(written.read_text())
+    assert [figure for figure in held if figure["ratio"] > figure["aim"]] == []
+    # Other tests run beside this one, so only the quieter batches of the last quarter can tell.
+    assert time["low"] <= time["aim"]

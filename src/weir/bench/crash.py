@@ -1,7 +1,7 @@
 """`weir bench crash`: real processes, killed at random moments; at the end no row is lost or there twice.
 
-In local mode the executor lives in the driver's Java, so a kill there takes both. What is killed: the whole
-driver, its Java alone, its Python alone, or one Python worker in the middle of its work.
+The job runs on a cluster of two Workers. What is killed: the whole driver, its Java alone, its Python alone,
+an executor, or one Python worker in the middle of its work.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weir
+from weir.bench.cluster import Cluster, cluster
 from weir.bench.crash_job import ON, SELECT, STARTED, WITHIN
 from weir.bench.feed import STREAMS, Feed
-from weir.bench.processes import Process, in_session, kill, python_workers
+from weir.bench.processes import Process, end_session, in_session, kill, python_workers
 
 KILLS, QUICK_KILLS = 200, 6
 _FEED = Feed(rows_per_second=40, keys=20)
-# Kills of a worker are over soon, those of a driver cost a start of Java.
-_VICTIMS = ("worker", "worker", "worker", "driver", "java", "python")
+# Kills of a worker are over soon, those of an executor or a driver cost a start of Java.
+_VICTIMS = ("worker", "worker", "worker", "executor", "executor", "driver", "java", "python")
+_SURVIVED = ("worker", "executor")
 _SECONDS_PER_KILL = 3
 _PATIENCE = 300
 
@@ -59,8 +61,7 @@ class Outcome:
         return (
             f"{self.kills.total()} kills ({kinds}) over {self.starts} starts, seed {self.seed}: "
             f"{self.results:,} results, {self.lost:,} lost, {self.duplicate:,} twice, {self.wrong:,} wrong; "
-            f"the job ended {self.own_failures} times without its driver being killed. "
-            "In local mode the executor is the driver's Java."
+            f"the job ended {self.own_failures} times without its driver being killed"
         )
 
 
@@ -69,7 +70,8 @@ def run(kills: int = KILLS, seed: int | None = None) -> Outcome:
     outcome = Outcome(random.SystemRandom().randrange(1 << 32) if seed is None else seed)
     print(f"seed {outcome.seed}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="weir-crash-") as folder:
-        seconds = _Campaign(Path(folder), outcome).run(kills)
+        with cluster(Path(folder)) as workers:
+            seconds = _Campaign(Path(folder), workers, outcome).run(kills)
         _compare(outcome, _expected(seconds), _found(Path(folder) / "out"))
     return outcome
 
@@ -77,8 +79,8 @@ def run(kills: int = KILLS, seed: int | None = None) -> Outcome:
 class _Campaign:
     """Starts the job again and again, and kills."""
 
-    def __init__(self, folder: Path, outcome: Outcome) -> None:
-        self._folder, self._outcome = folder, outcome
+    def __init__(self, folder: Path, workers: Cluster, outcome: Outcome) -> None:
+        self._folder, self._cluster, self._outcome = folder, workers, outcome
         self._random = random.Random(outcome.seed)
         self._seconds = 0
 
@@ -96,7 +98,7 @@ class _Campaign:
         raise RuntimeError(f"the job does not end (seed {self._outcome.seed}):\n{self._log()[-4000:]}")
 
     def _torment(self, job: subprocess.Popen[str], kills: int) -> None:
-        """Kill until the job is gone: its workers as often as it survives that."""
+        """Kill until the job is gone: its workers and executors as often as it survives that."""
         if self._random.random() < 0.8:
             _wait_for(job, STARTED)
         else:
@@ -108,7 +110,7 @@ class _Campaign:
             if job.poll() is None and self._strike(job, victim):
                 self._outcome.kills[victim] += 1
                 print(f"kill {self._outcome.kills.total()}: {victim}", file=sys.stderr, flush=True)
-                if victim != "worker":
+                if victim not in _SURVIVED:
                     return
         if job.poll() is not None:
             self._outcome.own_failures += 1
@@ -116,11 +118,12 @@ class _Campaign:
     def _strike(self, job: subprocess.Popen[str], victim: str) -> bool:
         """Kill one, or for the driver all; False if there is none such now."""
         family = in_session(job.pid)
-        workers = python_workers(family)
+        executors, workers = self._cluster.executors(), python_workers(self._cluster.processes())
         groups: dict[str, list[Process]] = {
             "driver": sorted(family, key=lambda process: process.pid),
             "java": [process for process in family if process.command.split(" ")[0].endswith("java")],
             "python": [process for process in family if process.pid == job.pid],
+            "executor": [self._random.choice(executors)] if executors else [],
             "worker": [self._random.choice(workers)] if workers else [],
         }
         # All of them, so no any(), which would stop at the first.
@@ -129,7 +132,8 @@ class _Campaign:
     @contextmanager
     def _job(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """The job in a session of its own, of which nothing is left at the end."""
-        command = [sys.executable, "-m", "weir.bench.crash_job", str(self._folder), *options]
+        job_module = "weir.bench.crash_job"
+        command = [sys.executable, "-m", job_module, str(self._folder), self._cluster.master, *options]
         self._outcome.starts += 1
         with (self._folder / "log").open("a") as log:
             job = subprocess.Popen(
@@ -138,12 +142,7 @@ class _Campaign:
         try:
             yield job
         finally:
-            while left := in_session(job.pid):
-                for process in left:
-                    kill(process)
-                job.poll()
-                time.sleep(0.05)
-            job.wait()
+            end_session(job)
             if job.stdout is not None:
                 job.stdout.close()
 

@@ -16,10 +16,20 @@ WITHIN = "3 seconds"
 SELECT = "a.k, a.x AS ax, b.x AS bx, c.x AS cx"
 
 
-def main(folder: Path, once: bool) -> None:
+_SETTINGS = {
+    "spark.driver.memory": "512m",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    # Both executors can be lost over and over while one task waits for them.
+    "spark.task.maxFailures": "16",
+    "spark.stage.maxConsecutiveAttempts": "16",
+}
+
+
+def main(folder: Path, master: str, once: bool) -> None:
     """Join until killed, or with `once` until all files are done."""
-    # A task whose worker died is tried again, as on a cluster; plain local mode gives up at once.
-    spark = session("weir bench crash", **{"spark.master": "local[2,4]", "spark.driver.memory": "1g"})
+    spark = session("weir bench crash", **{"spark.master": master, **_SETTINGS})
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "4")
     spark.conf.set("spark.sql.streaming.pollingDelay", "50ms")
     query = _start(spark, folder, once)
@@ -37,4 +47,4 @@ def _start(spark: Any, folder: Path, once: bool) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), once="--once" in sys.argv)
+    main(Path(sys.argv[1]), sys.argv[2], once="--once" in sys.argv)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,16 @@ def kill(process: Process) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def end_session(leader: subprocess.Popen[Any]) -> None:
+    """Kill what is in a session until nothing is left of it."""
+    while left := in_session(leader.pid):
+        for process in left:
+            kill(process)
+        leader.poll()
+        time.sleep(0.05)
+    leader.wait()
 
 
 def _read(pid: int) -> Process | None:

@@ -71,13 +71,9 @@ def run(quick: bool = False) -> list[Figure]:
         Setting(Feed(small, small), 10, 1, few, 5.0),
     )
     figures: list[Figure] = []
-    forms: Sequence[StateForm] = FORMS
     try:
         for setting in settings:
-            race = Race.run(spark, setting, forms)
-            # All of Spark's forms run at the first size; those that keep up with the fastest at the others.
-            forms = race.forms
-            figures += _told(race.figures())
+            figures += _told(Race.run(spark, setting, FORMS).figures())
         grown = Setting(Feed(large, large), 10, 1, few, 1.0)
         figures += _told(Race.run(spark, grown, ()).figures())
         figures += _told(overhead(spark, 5 if quick else 40))
