@@ -1,0 +1,144 @@
+"""Which plan is taken, and why: the two-layer framework (001, algorithm 2), or the exact search for few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from weir.errors import unknown
+from weir.plan.bushy import bushy
+from weir.plan.climb import floor, local_search, state_removal, state_selection
+from weir.plan.finder import frontier
+from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.sketch import Sketch, joined, leaves, tree
+from weir.plan.space import Space, check_plannable
+from weir.plan.tree import Join
+from weir.stats import JoinGraph
+
+Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
+_POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
+# Up to here the exact search takes milliseconds.
+EXACT_STREAMS = 6
+_MOST_SEARCHED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan with its CPU (seconds each second) and its memory."""
+
+    plan: Join
+    cpu: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The plan taken, whether it fits, what found it, and the two plans everybody knows beside it."""
+
+    taken: Candidate
+    limits: Limits
+    qualified: bool
+    found_by: str
+    mjoin: Candidate
+    bjtree: Candidate
+
+    @property
+    def plan(self) -> Join:
+        """The join tree."""
+        return self.taken.plan
+
+
+def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom") -> Choice:
+    """The plan to run: by the policy among all qualified ones for few streams, by two layers for many."""
+    check_plannable(graph)
+    if policy not in _POLICIES:
+        raise unknown("policy", policy, _POLICIES)
+    space = Space(graph)
+    if len(graph.streams) > EXACT_STREAMS:
+        return _Layers(space, limits, paper=False).run()
+    mjoin, bjtree = joined(space, leaves(space.everything)), bushy(space)
+    fitting = frontier(space, limits)
+    if fitting:
+        return _choice(space, limits, by_policy(fitting, limits, policy), "exhaustive search", mjoin, bjtree)
+    least = min(frontier(space), key=lambda plan: limits.excess(plan.cpu, plan.memory))
+    return _choice(space, limits, least, "exhaustive search", mjoin, bjtree)
+
+
+def two_layer(graph: JoinGraph, limits: Limits, paper: bool = False) -> Choice:
+    """Algorithm 2: mjoin, bjtree, state-selection, state-removal, in that order.
+
+    As printed (`paper`), it gives up as soon as the best bjtree is over the CPU limit. That takes this tree
+    for the plan with the least CPU, which it need not be once a stored row costs about as much as a match;
+    here only a proven lower bound ends the search early, and a local search has the last word.
+    """
+    check_plannable(graph)
+    return _Layers(Space(graph), limits, paper).run()
+
+
+def by_policy(plans: Sequence[Sketch], limits: Limits, policy: Policy) -> Sketch:
+    """One of several qualified plans."""
+    if policy == "least memory":
+        return min(plans, key=lambda plan: (plan.memory, plan.cpu))
+    if policy == "most headroom":
+        return min(plans, key=lambda plan: (limits.excess(plan.cpu, plan.memory), plan.cpu))
+    if policy == "not dominated":
+        return next(p for p in plans if not any(q.cpu < p.cpu and q.memory < p.memory for q in plans))
+    return min(plans, key=lambda plan: (plan.cpu, plan.memory))
+
+
+class _Layers:
+    """One run of the framework."""
+
+    def __init__(self, space: Space, limits: Limits, paper: bool) -> None:
+        self._space, self._limits, self._paper = space, limits, paper
+        self._mjoin = joined(space, leaves(space.everything))
+        self._bjtree = bushy(space)
+
+    def run(self) -> Choice:
+        limits, mjoin, bjtree = self._limits, self._mjoin, self._bjtree
+        if mjoin.memory > limits.memory:
+            return self._found(mjoin, "first layer: no plan needs less memory than the mjoin")
+        if mjoin.cpu <= limits.cpu:
+            return self._found(self._cheaper(), "first layer")
+        least = bjtree.cpu if self._paper else floor(self._space).cpu
+        if least > limits.cpu:
+            whose = "than the bjtree" if self._paper else "than the results themselves"
+            return self._found(self._least_over(), f"first layer: no plan needs less CPU {whose}")
+        if limits.allow(bjtree.cpu, bjtree.memory):
+            return self._found(bjtree, "first layer")
+        selected = state_selection(self._space, limits, mjoin, self._paper)
+        if selected is not None:
+            return self._found(selected, "state-selection")
+        fewer = state_removal(self._space, limits, bjtree)
+        if fewer is not None:
+            return self._found(fewer, "state-removal")
+        return self._found(self._least_over(), "none" if self._paper else "local search")
+
+    def _cheaper(self) -> Sketch:
+        """The mjoin fits; so may the bjtree with less CPU, which the paper does not ask."""
+        if self._paper or not self._limits.allow(self._bjtree.cpu, self._bjtree.memory):
+            return self._mjoin
+        return by_policy([self._mjoin, self._bjtree], self._limits, "most headroom")
+
+    def _least_over(self) -> Sketch:
+        both = [self._mjoin, self._bjtree]
+        if self._paper:
+            return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
+        if len(self._space.names) <= _MOST_SEARCHED:
+            both = frontier(self._space, self._limits) or both
+        return local_search(self._space, self._limits, both)
+
+    def _found(self, plan: Sketch, how: str) -> Choice:
+        return _choice(self._space, self._limits, plan, how, self._mjoin, self._bjtree)
+
+
+def _choice(space: Space, limits: Limits, taken: Sketch, how: str, mjoin: Sketch, bjtree: Sketch) -> Choice:
+    one, usual, other = (_candidate(space, plan) for plan in (taken, mjoin, bjtree))
+    return Choice(one, limits, limits.allow(one.cpu, one.memory), how, usual, other)
+
+
+def _candidate(space: Space, plan: Sketch) -> Candidate:
+    named = tree(space, plan)
+    assert isinstance(named, Join)
+    return Candidate(named, plan.cpu, plan.memory)

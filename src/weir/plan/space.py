@@ -1,0 +1,236 @@
+"""Sets of streams as bit masks, with the sizes and steps that every plan's cost is made of.
+
+In steady state, with windows that hold jointly, `rows(V)` combinations of the streams V are alive, and
+`rows(V) / W_v` of them begin each second with a row of `v` (001, section 2: |S_AB| = λ_A λ_B σ_AB W²). So the
+work of a hop is that of one step from the streams bound so far to the next input, times the `turnover` of
+the input that drives: it does not matter for a step who drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import QueryError
+from weir.stats import JoinGraph, Streams
+
+Mask = int
+# Beyond, one array over all sets of streams would be larger than what it saves.
+_MOST_TABULATED = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """One probing order per input of a join, and the seconds each second that its hops take."""
+
+    orders: tuple[tuple[int, ...], ...]
+    seconds: float
+
+
+class Space:
+    """One join graph, read-only; every answer is computed once, `ordered` remembers those about orders."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self.graph = graph
+        self.names = graph.streams
+        self.everything: Mask = (1 << len(self.names)) - 1
+        self.ordered: dict[tuple[Mask, ...], Orders] = {}
+        self._bit = {name: 1 << i for i, name in enumerate(self.names)}
+        self._edges = {edge: self.mask(edge) for edge in graph.edges}
+        self._near = [self._neighbours(name) for name in self.names]
+        self._rows: dict[Mask, float] = {1 << i: graph.window_rows(s) for i, s in enumerate(self.names)}
+        self._shares = {mask: graph.selectivities[edge] for edge, mask in self._edges.items()}
+        self._narrowing = {self.mask(edge): share for edge, share in graph.narrowing.items()}
+        self._corrections = [(self.mask(s), c) for s, c in graph.corrections().items()]
+        self._turnover = [1.0 / graph.window_seconds(name) for name in self.names]
+
+    def mask(self, streams: Iterable[str]) -> Mask:
+        """The set of these streams."""
+        return sum(self._bit[name] for name in streams)
+
+    def streams(self, mask: Mask) -> tuple[str, ...]:
+        """The streams of a set, in the graph's order."""
+        return tuple(self.names[i] for i in bits(mask))
+
+    def neighbours(self, mask: Mask) -> Mask:
+        """The streams outside a set that an edge connects with it."""
+        near = 0
+        for i in bits(mask):
+            near |= self._near[i]
+        return near & ~mask
+
+    def is_connected(self, mask: Mask) -> bool:
+        """True if edges within the set connect all of it."""
+        return self.reached(mask & -mask, mask) == mask
+
+    def reached(self, start: Mask, within: Mask) -> Mask:
+        """What edges within a set connect with its part `start`, that part included."""
+        while grown := self.neighbours(start) & within:
+            start |= grown
+        return start
+
+    def rows(self, mask: Mask) -> float:
+        """How many combinations of these streams are alive: the size of their state."""
+        found = self._rows.get(mask)
+        if found is None:
+            low = mask & -mask
+            rest = mask ^ low
+            found = self.rows(low) * self.rows(rest)
+            for i in bits(rest & self._near[low.bit_length() - 1]):
+                found *= self._shares[low | (1 << i)]
+            for streams, correction in self._corrections:
+                if streams & mask == streams and streams & low:
+                    found *= correction
+            self._rows[mask] = found
+        return found
+
+    def turnover(self, mask: Mask) -> float:
+        """The share of a set's state that is new each second."""
+        return sum(self._turnover[i] for i in bits(mask))
+
+    def rate(self, mask: Mask) -> float:
+        """The combinations of these streams that come into being each second."""
+        return self.rows(mask) * self.turnover(mask)
+
+    def memory(self, mask: Mask) -> float:
+        """What the state of a set takes: bytes, or rows where the graph knows no sizes."""
+        return self.rows(mask) * self._row_size(mask)
+
+    def upkeep(self, mask: Mask) -> float:
+        """Seconds each second to insert and delete the rows of a set's state."""
+        return self.rate(mask) * (self.graph.costs.insert + self.graph.costs.delete)
+
+    def step(self, bound: Mask, partner: Mask) -> float:
+        """Seconds to extend every alive combination of `bound` by `partner`; times turnover, per second."""
+        costs = self.graph.costs
+        rows = self.rows(bound)
+        compared = rows * self.rows(partner) * self._narrowed(bound, partner) if costs.compare else 0.0
+        whole = bound | partner
+        match = costs.match + costs.out if whole == self.everything else costs.match
+        return costs.probe * self.graph.slices * rows + costs.compare * compared + match * self.rows(whole)
+
+    def comparisons(self, bound: Mask, partner: Mask) -> float:
+        """The pairs looked at when all alive combinations of `bound` are extended by `partner`."""
+        return self.rows(bound) * self.rows(partner) * self._narrowed(bound, partner)
+
+    def fixed(self, inputs: int) -> float:
+        """Seconds each second for the hops of one join, however few rows come."""
+        return inputs * (inputs - 1) * self.graph.costs.fixed / self.graph.batch
+
+    def edge_between(self, one: Mask, other: Mask) -> Streams | None:
+        """The most selective edge between two sets."""
+        between = [edge for edge, mask in self._edges.items() if mask & one and mask & other]
+        return min(between, key=lambda edge: self.graph.selectivities[edge], default=None)
+
+    def between(
+        self, inputs: Sequence[Mask]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Selectivity, narrowing and connection of every two of some sets that do not overlap."""
+        member = np.array([[mask >> i & 1 for mask in inputs] for i in range(len(self.names))], float)
+        selectivity, narrowing, linked = (member.T @ pairs @ member for pairs in self._pairs)
+        return np.exp(selectivity), np.exp(narrowing), linked > 0
+
+    def corrected(self, bound: NDArray[np.int64], partners: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How far edges that are not independent change each step from a set to a partner."""
+        changed = np.ones((len(bound), len(partners)))
+        for streams, correction in self._corrections:
+            now = (bound[:, None] | partners) & streams == streams
+            before = (bound & streams == streams)[:, None] | (partners & streams == streams)
+            changed[now & ~before] *= correction
+        return changed
+
+    @cached_property
+    def table(self) -> NDArray[np.float64]:
+        """`rows` of every set, by mask; for graphs of few streams."""
+        rows = self._products([self.rows(1 << i) for i in range(len(self.names))], self._shares)
+        masks = np.arange(len(rows))
+        for mask, correction in self._corrections:
+            rows[masks & mask == mask] *= correction
+        return rows
+
+    @cached_property
+    def narrowing_table(self) -> NDArray[np.float64]:
+        """The narrowing of all edges within every set, by mask."""
+        return self._products([1.0] * len(self.names), self._narrowing)
+
+    @cached_property
+    def turnover_table(self) -> NDArray[np.float64]:
+        """`turnover` of every set, by mask."""
+        sums = np.zeros(1)
+        for turnover in self._turnover:
+            sums = np.concatenate([sums, sums + turnover])
+        return sums
+
+    def _products(self, singles: Sequence[float], pairs: Mapping[Mask, float]) -> NDArray[np.float64]:
+        """For every set, the product of what its streams and its edges bring."""
+        if len(self.names) > _MOST_TABULATED:
+            raise ValueError(f"no table for {len(self.names)} streams")
+        products = np.ones(1)
+        for i, single in enumerate(singles):
+            edges = np.ones(1)
+            for j in range(i):
+                edges = np.concatenate([edges, edges * pairs.get((1 << i) | (1 << j), 1.0)])
+            products = np.concatenate([products, products * edges * single])
+        return products
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.float64], ...]:
+        """Logarithms of selectivity and narrowing, and whether there is an edge, stream by stream."""
+        count = len(self.names)
+        pairs = tuple(np.zeros((count, count)) for _ in range(3))
+        for matrix, shares in zip(pairs, (self._shares, self._narrowing), strict=False):
+            for edge, share in shares.items():
+                i, j = bits(edge)
+                matrix[i, j] = matrix[j, i] = np.log(share)
+        for edge in self._shares:
+            i, j = bits(edge)
+            pairs[2][i, j] = pairs[2][j, i] = 1.0
+        return pairs
+
+    def _narrowed(self, bound: Mask, partner: Mask) -> float:
+        """The share of a partner's rows that indices leave to compare."""
+        left = 1.0
+        for edge, share in self._narrowing.items():
+            if edge & bound and edge & partner:
+                left *= share
+        return left
+
+    def _row_size(self, mask: Mask) -> float:
+        sizes = self.graph.row_bytes
+        if sizes is None:
+            return 1.0
+        whole = sizes.get(frozenset(self.streams(mask)))
+        return sum(sizes[frozenset({n})] for n in self.streams(mask)) if whole is None else whole
+
+    def _neighbours(self, name: str) -> Mask:
+        return self.mask({other for edge in self._edges if name in edge for other in edge if other != name})
+
+
+def bits(mask: Mask) -> Iterator[int]:
+    """The positions of the bits that are set, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def check_plannable(graph: JoinGraph) -> None:
+    """Refuse a graph that no plan can be costed for."""
+    for name in graph.streams:
+        if not graph.rates[name]:
+            raise QueryError(f"stream '{name}' has a rate of zero; a plan needs rates above zero")
+    for edge, share in graph.selectivities.items():
+        if not share:
+            named = " and ".join(f"'{name}'" for name in sorted(edge))
+            raise QueryError(f"the selectivity of {named} is zero; a plan needs one above zero, at most 1")
+    space = Space(graph)
+    if not space.is_connected(space.everything):
+        first = space.reached(1, space.everything)
+        raise QueryError(
+            f"the join graph falls apart: no edge connects {', '.join(space.streams(first))} with "
+            f"{', '.join(space.streams(space.everything & ~first))}; add a predicate between them"
+        )

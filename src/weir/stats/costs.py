@@ -1,0 +1,44 @@
+"""Unit costs: what one probe, one comparison, one match, one stored row takes, in seconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from weir.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
+
+    `fixed` is paid once a batch, `out` per result at the root, `insert` and `delete` per row of a state.
+    """
+
+    fixed: float = 0.0
+    probe: float = 0.0
+    compare: float = 0.0
+    match: float = 0.0
+    out: float = 0.0
+    insert: float = 0.0
+    delete: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not (math.isfinite(value) and value >= 0):
+                raise QueryError(f"the cost '{name}' must be a number of seconds, zero or more; got {value}")
+
+    @staticmethod
+    def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> Costs:
+        """The model of qualified plans (001, table 1): C_j a match, C_i and C_d a stored row."""
+        return Costs(match=join, insert=insert, delete=delete)
+
+    @staticmethod
+    def per_probe(probe: float) -> Costs:
+        """JAQPOT's model (000, section 2): only half-way joins count, each the same."""
+        return Costs(probe=probe)
+
+    @staticmethod
+    def per_comparison(compare: float) -> Costs:
+        """The model of GrubJoin (002) and PSP (004): every pair that is looked at counts."""
+        return Costs(compare=compare)

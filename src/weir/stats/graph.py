@@ -1,0 +1,132 @@
+"""What optimisers read: streams with rates and windows, edges with selectivities, and what work costs.
+
+>>> graph = JoinGraph.of(rates={"a": 20, "b": 20}, window=5, selectivities={("a", "b"): 0.05})
+>>> graph.window_rows("a"), graph.selectivity({"a", "b"})
+(100.0, 0.05)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from weir.errors import QueryError, unknown
+from weir.query import MOST_STREAMS, RowWindow
+from weir.stats.costs import Costs
+
+Streams = frozenset[str]
+_NOTHING: Mapping[Streams, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """Streams are vertices, predicates between two of them are edges.
+
+    `rates` are rows a second; `windows` are seconds, or a number of rows. `selectivities` holds each edge,
+    and wherever edges are not independent of each other the selectivity of a whole set of three or more
+    streams; supersets inherit the difference. `narrowing` is the share of a partner's rows that the index
+    of an edge leaves to compare (1 without an index). `row_bytes` is the size of a stream's stored row, or
+    of a set's where that is not the sum; without it, memory is counted in rows. `slices` is how many slices
+    a probe visits, `batch` the seconds between two batches.
+    """
+
+    streams: tuple[str, ...]
+    rates: Mapping[str, float]
+    windows: Mapping[str, float | RowWindow]
+    selectivities: Mapping[Streams, float]
+    narrowing: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
+    row_bytes: Mapping[Streams, float] | None = None
+    costs: Costs = field(default_factory=Costs)
+    slices: float = 1.0
+    batch: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.streams) <= MOST_STREAMS:
+            raise QueryError(f"a join graph has 2 to {MOST_STREAMS} streams; got {len(self.streams)}")
+        for name in self.streams:
+            if name not in self.rates or name not in self.windows:
+                raise QueryError(f"stream '{name}' of the join graph needs a rate and a window")
+            _check_amount(self.rates[name], f"the rate of stream '{name}'", "rows a second")
+            window = self.windows[name]
+            if not isinstance(window, RowWindow):
+                _check_amount(window, f"the window of stream '{name}'", "seconds", above_zero=True)
+        for what, shares in (("selectivity", self.selectivities), ("narrowing", self.narrowing)):
+            for streams, share in shares.items():
+                self._check_streams(streams, what)
+                if not 0 <= share <= 1:
+                    raise QueryError(f"the {what} of {_listed(streams)} must be from 0 to 1; got {share}")
+        for streams, size in (self.row_bytes or {}).items():
+            _check_amount(size, f"the row size of {_listed(streams)}", "bytes")
+        _check_amount(self.slices, "the number of slices a probe visits", "slices", above_zero=True)
+        _check_amount(self.batch, "the time between batches", "seconds", above_zero=True)
+
+    @staticmethod
+    def of(
+        rates: Mapping[str, float],
+        window: float | RowWindow | Mapping[str, float | RowWindow],
+        selectivities: Mapping[tuple[str, ...], float],
+        costs: Costs | None = None,
+    ) -> JoinGraph:
+        """A graph from plain numbers: one window for all or one for each, edges as pairs of names."""
+        windows = window if isinstance(window, Mapping) else dict.fromkeys(rates, window)
+        edges = {frozenset(streams): share for streams, share in selectivities.items()}
+        return JoinGraph(tuple(rates), dict(rates), windows, edges, costs=costs or Costs())
+
+    @property
+    def edges(self) -> tuple[Streams, ...]:
+        """The pairs of streams with a predicate of their own."""
+        return tuple(streams for streams in self.selectivities if len(streams) == 2)
+
+    def window_rows(self, stream: str) -> float:
+        """How many rows of a stream are joinable at a time."""
+        window = self.windows[stream]
+        return float(window.rows) if isinstance(window, RowWindow) else self.rates[stream] * window
+
+    def window_seconds(self, stream: str) -> float:
+        """How long a row stays joinable; for ever where a row window gets no rows."""
+        window = self.windows[stream]
+        if not isinstance(window, RowWindow):
+            return float(window)
+        return window.rows / self.rates[stream] if self.rates[stream] else math.inf
+
+    def selectivity(self, streams: Iterable[str], others: Iterable[str] = ()) -> float:
+        """The share of combinations that match: within a set, or between two sets that match within."""
+        one, other = frozenset(streams), frozenset(others)
+        if not other:
+            return self._within(one)
+        apart = self._within(one) * self._within(other)
+        return self._within(one | other) / apart if apart else 0.0
+
+    def corrections(self) -> dict[Streams, float]:
+        """How far the sets of three and more that were given lie off what their subsets foretell."""
+        found: dict[Streams, float] = {}
+        for streams in sorted((s for s in self.selectivities if len(s) > 2), key=len):
+            foretold = self._edges_within(streams) * math.prod(c for s, c in found.items() if s < streams)
+            found[streams] = self.selectivities[streams] / foretold if foretold else 0.0
+        return found
+
+    def _within(self, streams: Streams) -> float:
+        corrected = math.prod(c for s, c in self.corrections().items() if s <= streams)
+        return self._edges_within(streams) * corrected
+
+    def _edges_within(self, streams: Streams) -> float:
+        return math.prod(self.selectivities[edge] for edge in self.edges if edge <= streams)
+
+    def _check_streams(self, streams: Streams, what: str) -> None:
+        for name in sorted(streams):
+            if name not in self.streams:
+                raise unknown("stream", name, self.streams, where=f" in a {what}")
+        if len(streams) < 2:
+            raise QueryError(f"a {what} is between two streams or more; got {_listed(streams)} alone")
+
+
+def _check_amount(value: float, what: str, unit: str, above_zero: bool = False) -> None:
+    if not math.isfinite(value) or value < 0 or (above_zero and not value):
+        least = "above zero" if above_zero else "zero or more"
+        raise QueryError(f"{what} must be {least} {unit}; got {value}")
+
+
+def _listed(streams: Streams) -> str:
+    return " and ".join(f"'{name}'" for name in sorted(streams))

@@ -1,0 +1,91 @@
+"""Random join graphs, and every join tree there is, for tests of the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+
+from hypothesis import strategies as st
+
+from weir.plan import Join, JTree, Leaf
+from weir.plan.cost import cost
+from weir.stats import Costs, JoinGraph
+
+# Table 3 of 001, in seconds.
+PAPER = Costs.per_match(2.2e-6, 2.0e-7, 2.0e-7)
+
+shares = st.floats(0.01, 1.0)
+unit_costs = st.one_of(
+    st.just(PAPER),
+    st.builds(Costs.per_match, st.just(1e-6), st.floats(0, 3e-6), st.floats(0, 3e-6)),
+    st.just(Costs(fixed=1e-4, probe=3e-7, compare=1e-7, match=4e-7, out=1e-7, insert=2e-7, delete=1e-7)),
+)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, corrected: bool = True) -> JoinGraph:
+    """A connected graph: a random tree and some more edges; sometimes they are not independent."""
+    names = tuple("abcdefghij"[: draw(st.integers(least, most))])
+    edges = {
+        frozenset({names[draw(st.integers(0, i - 1))], names[i]}): draw(shares) for i in range(1, len(names))
+    }
+    for i, one in enumerate(names):
+        for other in names[:i]:
+            if draw(st.booleans()):
+                edges.setdefault(frozenset({one, other}), draw(shares))
+    if corrected and draw(st.booleans()):
+        edges[frozenset(names[:3])] = draw(shares)
+    return JoinGraph(
+        streams=names,
+        rates={name: draw(st.floats(1, 100)) for name in names},
+        windows={name: draw(st.floats(0.5, 3)) for name in names},
+        selectivities=edges,
+        narrowing={edge: share for edge, share in edges.items() if len(edge) == 2 and draw(st.booleans())},
+        costs=draw(unit_costs),
+    )
+
+
+def trees(names: tuple[str, ...]) -> Iterator[JTree]:
+    """Every join tree of some streams, probing left to right."""
+    if len(names) == 1:
+        yield Leaf(names[0])
+        return
+    for parts in partitions(names):
+        for inputs in product(*map(list, map(trees, parts))):
+            everyone = range(len(inputs))
+            yield Join(inputs, tuple(tuple(i for i in everyone if i != driver) for driver in everyone))
+
+
+def partitions(names: tuple[str, ...]) -> Iterator[list[tuple[str, ...]]]:
+    """Every way to cut some names into two groups or more."""
+    for groups in _groups(names):
+        if len(groups) > 1:
+            yield groups
+
+
+def _groups(names: tuple[str, ...]) -> Iterator[list[tuple[str, ...]]]:
+    if not names:
+        yield []
+        return
+    first, rest = names[0], names[1:]
+    for groups in _groups(rest):
+        yield [(first,), *groups]
+        for i, group in enumerate(groups):
+            yield [*groups[:i], (first, *group), *groups[i + 1 :]]
+
+
+def with_best_orders(graph: JoinGraph, tree: JTree) -> JTree:
+    """The same tree, each order found by trying all of them."""
+    if isinstance(tree, Leaf):
+        return tree
+    inputs = tuple(with_best_orders(graph, child) for child in tree.inputs)
+    node = Join(inputs, tree.orders)
+    for driver in range(len(inputs)):
+        others = [i for i in range(len(inputs)) if i != driver]
+        tried = [_with_order(node, driver, order) for order in permutations(others)]
+        node = min(tried, key=lambda one: cost(graph, one).cpu)
+    return node
+
+
+def _with_order(node: Join, driver: int, order: tuple[int, ...]) -> Join:
+    return Join(node.inputs, (*node.orders[:driver], order, *node.orders[driver + 1 :]))

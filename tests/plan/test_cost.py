@@ -1,0 +1,96 @@
+"""The cost model against the equations of 001, symbol by symbol."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.plan import join
+from weir.plan.cost import cost
+from weir.query import rows
+from weir.stats import Costs, JoinGraph
+
+amount = st.floats(0.1, 50)
+share = st.floats(0.001, 1)
+
+# Figure 4b: A probes B then C, B probes A then C, C probes B then A.
+MJOIN = join("A", "B", "C", orders=[(1, 2), (0, 2), (1, 0)])
+BJTREE = join(join("A", "B"), "C")
+
+
+@given(amount, amount, amount, st.floats(0.1, 20), share, share, amount, amount, amount)
+def test_equations_1_to_7(
+    a: float, b: float, c: float, w: float, ab: float, bc: float, cj: float, ci: float, cd: float
+) -> None:
+    graph = JoinGraph.of(
+        {"A": a, "B": b, "C": c}, w, {("A", "B"): ab, ("B", "C"): bc}, Costs.per_match(cj, ci, cd)
+    )
+    mjoin, bjtree = cost(graph, MJOIN), cost(graph, BJTREE)
+    leaves = {node.node: node.cpu for node in mjoin.nodes}
+    abc = ab * bc
+
+    # (1): what stream A causes in the mjoin; its hops are found as what is gone when A sends nothing.
+    cpu_a = a * (ci + cd) + a * b * ab * w * cj + a * b * ab * c * bc * w**2 * cj
+    cpu_b = b * (ci + cd) + a * b * ab * w * cj + a * b * ab * c * bc * w**2 * cj
+    cpu_c = c * (ci + cd) + c * b * bc * w * cj + a * b * ab * c * bc * w**2 * cj
+    assert leaves["A"] == pytest.approx(a * (ci + cd))
+    assert mjoin.cpu == pytest.approx(cpu_a + cpu_b + cpu_c)
+    # (2) and (3)
+    inserts = (a + b + c) * (ci + cd)
+    assert mjoin.cpu == pytest.approx(
+        inserts + b * c * bc * w * cj + 3 * a * b * c * abc * w**2 * cj + 2 * a * b * ab * w * cj
+    )
+    assert mjoin.rows == pytest.approx(a * w + b * w + c * w)
+    # (4) and (5)
+    assert bjtree.cpu == pytest.approx(
+        inserts + 3 * a * b * c * abc * w**2 * cj + 2 * a * b * ab * w * (cj + ci + cd)
+    )
+    assert bjtree.rows == pytest.approx(mjoin.rows + a * b * ab * w**2)
+    # (6) and (7): their difference is that of the two plans, so its sign says which one takes less CPU.
+    recompute, maintain = b * c * bc * w * cj, 2 * a * b * ab * w * (ci + cd)
+    assert mjoin.cpu - bjtree.cpu == pytest.approx(recompute - maintain, abs=1e-9 * mjoin.cpu)
+
+
+def test_windows_may_differ_and_may_count_rows() -> None:
+    graph = JoinGraph.of(
+        {"A": 10.0, "B": 5.0}, {"A": 2.0, "B": rows(30)}, {("A", "B"): 0.1}, Costs.per_match(1.0)
+    )
+    found = cost(graph, join("A", "B"))
+    assert found.rows == 20 + 30
+    # Each of 10 rows a second meets 30 of B, each of 5 meets 20 of A.
+    assert found.cpu == pytest.approx(0.1 * (10 * 30 + 5 * 20))
+
+
+def test_the_other_papers_count_probes_or_comparisons() -> None:
+    rates, edges = {"A": 10.0, "B": 5.0, "C": 1.0}, {("A", "B"): 0.1, ("B", "C"): 0.5}
+    probes = cost(JoinGraph.of(rates, 2.0, edges, Costs.per_probe(1.0)), MJOIN)
+    # Every row probes once, and once more for each match of its first hop.
+    assert probes.cpu == pytest.approx(10 + 5 + 1 + 10 * 10 * 0.1 + 5 * 20 * 0.1 + 1 * 10 * 0.5)
+    looked_at = cost(JoinGraph.of(rates, 2.0, edges, Costs.per_comparison(1.0)), MJOIN)
+    first = 10 * 10 + 5 * 20 + 1 * 10
+    assert looked_at.cpu == pytest.approx(
+        first + (10 * 10 * 0.1) * 2 + (5 * 20 * 0.1) * 2 + (1 * 10 * 0.5) * 20
+    )
+
+
+def test_a_set_may_be_less_selective_than_its_edges_say() -> None:
+    rates = {"A": 10.0, "B": 10.0, "C": 10.0}
+    edges = {("A", "B"): 0.1, ("B", "C"): 0.1}
+    independent = JoinGraph.of(rates, 1.0, edges, Costs(out=1.0))
+    dependent = JoinGraph.of(rates, 1.0, {**edges, ("A", "B", "C"): 0.1}, Costs(out=1.0))
+    assert cost(independent, MJOIN).cpu == pytest.approx(3 * 1000 * 0.01)
+    assert cost(dependent, MJOIN).cpu == pytest.approx(3 * 1000 * 0.1)
+    assert dependent.selectivity({"A"}, {"B", "C"}) == pytest.approx(1.0)
+
+
+def test_bytes_are_counted_where_sizes_are_known() -> None:
+    graph = JoinGraph(
+        streams=("A", "B", "C"),
+        rates=dict.fromkeys("ABC", 10.0),
+        windows=dict.fromkeys("ABC", 1.0),
+        selectivities={frozenset("AB"): 0.1, frozenset("BC"): 0.1},
+        row_bytes={frozenset("A"): 8.0, frozenset("B"): 16.0, frozenset("C"): 8.0, frozenset("AB"): 20.0},
+    )
+    assert cost(graph, BJTREE).memory == 80 + 160 + 80 + 10 * 20
+    assert cost(graph, join("A", join("B", "C"))).memory == 80 + 160 + 80 + 10 * 24
