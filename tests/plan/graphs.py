@@ -35,11 +35,13 @@ def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, corrected: bool = Tru
                 edges.setdefault(frozenset({one, other}), draw(shares))
     if corrected and draw(st.booleans()):
         edges[frozenset(names[:3])] = draw(shares)
+    classes = {frozenset(names[-3:]): draw(shares)} if draw(st.booleans()) else {}
     return JoinGraph(
         streams=names,
         rates={name: draw(st.floats(1, 100)) for name in names},
         windows={name: draw(st.floats(0.5, 3)) for name in names},
         selectivities=edges,
+        classes=classes,
         narrowing={edge: share for edge, share in edges.items() if len(edge) == 2 and draw(st.booleans())},
         costs=draw(unit_costs),
     )

@@ -84,6 +84,21 @@ def test_a_set_may_be_less_selective_than_its_edges_say() -> None:
     assert dependent.selectivity({"A"}, {"B", "C"}) == pytest.approx(1.0)
 
 
+def test_an_attribute_that_all_share_counts_once_per_further_stream() -> None:
+    graph = JoinGraph(
+        streams=("A", "B", "C"),
+        rates=dict.fromkeys("ABC", 10.0),
+        windows=dict.fromkeys("ABC", 1.0),
+        selectivities={},
+        classes={frozenset("ABC"): 0.1},
+        costs=Costs(out=1.0),
+    )
+    # A third stream on the same key matches one in ten, not one in a hundred: a.k = c.k follows.
+    assert cost(graph, MJOIN).cpu == pytest.approx(3 * 1000 * 0.01)
+    assert graph.selectivity("ABC") == pytest.approx(0.01)
+    assert graph.selectivity("A", "BC") == pytest.approx(0.1)
+
+
 def test_bytes_are_counted_where_sizes_are_known() -> None:
     graph = JoinGraph(
         streams=("A", "B", "C"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from weir.plan.bushy import binary
 from weir.plan.limits import Limits
 from weir.plan.sketch import Sketch, joined
@@ -111,7 +113,9 @@ def _candidates(space: Space, plan: Sketch) -> Iterator[tuple[Sketch, Sketch]]:
 
 def _frequencies(space: Space, plan: Sketch) -> Counter[tuple[int, int]]:
     """How often each edge is used (001, figure 9): a probe of an input goes by its most selective edge."""
-    selectivity, _, linked = space.between([child.mask for child in plan.inputs])
+    masks = np.array([child.mask for child in plan.inputs])
+    selectivity, _, linked = space.between(masks.tolist())
+    selectivity = selectivity * space.shared(masks, masks)
     often: Counter[tuple[int, int]] = Counter()
     for driver, order in enumerate(plan.orders):
         bound = [driver]

@@ -34,11 +34,12 @@ def greedy_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
     seconds = np.zeros(count)
     taken = []
     for _ in range(count - 1):
-        grown = growth * space.corrected(reached, masks)
+        shared = space.shared(reached, masks)
+        grown = growth * shared * space.corrected(reached, masks)
         open_now = free & (near | ~(free & near).any(axis=1, keepdims=True))
         chosen = np.where(open_now, grown, np.inf).argmin(axis=1)
         matches = bound * grown[everyone, chosen]
-        compared = bound * rows[chosen] * narrowed[everyone, chosen]
+        compared = bound * rows[chosen] * (narrowed * shared)[everyone, chosen]
         seconds += costs.probe * space.graph.slices * bound + costs.compare * compared + costs.match * matches
         bound, growth, narrowed = matches, growth * between[chosen], narrowed * narrowing[chosen]
         near |= linked[chosen]

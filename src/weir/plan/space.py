@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import QueryError
-from weir.stats import JoinGraph, Streams
+from weir.stats import JoinGraph
 
 Mask = int
 # Beyond, one array over all sets of streams would be larger than what it saves.
@@ -40,10 +40,10 @@ class Space:
         self.everything: Mask = (1 << len(self.names)) - 1
         self.ordered: dict[tuple[Mask, ...], Orders] = {}
         self._bit = {name: 1 << i for i, name in enumerate(self.names)}
-        self._edges = {edge: self.mask(edge) for edge in graph.edges}
+        self._classes = [(self.mask(members), share) for members, share in graph.classes.items()]
         self._near = [self._neighbours(name) for name in self.names]
         self._rows: dict[Mask, float] = {1 << i: graph.window_rows(s) for i, s in enumerate(self.names)}
-        self._shares = {mask: graph.selectivities[edge] for edge, mask in self._edges.items()}
+        self._shares = {self.mask(edge): graph.selectivities[edge] for edge in graph.edges}
         self._narrowing = {self.mask(edge): share for edge, share in graph.narrowing.items()}
         self._corrections = [(self.mask(s), c) for s, c in graph.corrections().items()]
         self._turnover = [1.0 / graph.window_seconds(name) for name in self.names]
@@ -81,7 +81,10 @@ class Space:
             rest = mask ^ low
             found = self.rows(low) * self.rows(rest)
             for i in bits(rest & self._near[low.bit_length() - 1]):
-                found *= self._shares[low | (1 << i)]
+                found *= self._shares.get(low | (1 << i), 1.0)
+            for streams, share in self._classes:
+                if streams & low and streams & rest:
+                    found *= share
             for streams, correction in self._corrections:
                 if streams & mask == streams and streams & low:
                     found *= correction
@@ -121,18 +124,20 @@ class Space:
         """Seconds each second for the hops of one join, however few rows come."""
         return inputs * (inputs - 1) * self.graph.costs.fixed / self.graph.batch
 
-    def edge_between(self, one: Mask, other: Mask) -> Streams | None:
-        """The most selective edge between two sets."""
-        between = [edge for edge, mask in self._edges.items() if mask & one and mask & other]
-        return min(between, key=lambda edge: self.graph.selectivities[edge], default=None)
-
     def between(
         self, inputs: Sequence[Mask]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Selectivity, narrowing and connection of every two of some sets that do not overlap."""
+        """Selectivity, narrowing and connection by edges, of every two of some sets that do not overlap."""
         member = np.array([[mask >> i & 1 for mask in inputs] for i in range(len(self.names))], float)
         selectivity, narrowing, linked = (member.T @ pairs @ member for pairs in self._pairs)
         return np.exp(selectivity), np.exp(narrowing), linked > 0
+
+    def shared(self, bound: NDArray[np.int64], partners: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The selectivity of every step from a set to a partner by the classes both have a stream of."""
+        found = np.ones((len(bound), len(partners)))
+        for streams, share in self._classes:
+            found[(bound & streams != 0)[:, None] & (partners & streams != 0)] *= share
+        return found
 
     def corrected(self, bound: NDArray[np.int64], partners: NDArray[np.int64]) -> NDArray[np.float64]:
         """How far edges that are not independent change each step from a set to a partner."""
@@ -147,6 +152,7 @@ class Space:
     def table(self) -> NDArray[np.float64]:
         """`rows` of every set, by mask; for graphs of few streams."""
         rows = self._products([self.rows(1 << i) for i in range(len(self.names))], self._shares)
+        rows *= self._class_table
         masks = np.arange(len(rows))
         for mask, correction in self._corrections:
             rows[masks & mask == mask] *= correction
@@ -155,7 +161,16 @@ class Space:
     @cached_property
     def narrowing_table(self) -> NDArray[np.float64]:
         """The narrowing of all edges within every set, by mask."""
-        return self._products([1.0] * len(self.names), self._narrowing)
+        return self._products([1.0] * len(self.names), self._narrowing) * self._class_table
+
+    @cached_property
+    def _class_table(self) -> NDArray[np.float64]:
+        """What classes bring to every set: each stream of a class after the first matches by its share."""
+        masks = np.arange(1 << len(self.names))
+        found = np.ones(len(masks))
+        for streams, share in self._classes:
+            found *= share ** np.maximum(np.bitwise_count(masks & streams) - 1.0, 0.0)
+        return found
 
     @cached_property
     def turnover_table(self) -> NDArray[np.float64]:
@@ -186,9 +201,9 @@ class Space:
             for edge, share in shares.items():
                 i, j = bits(edge)
                 matrix[i, j] = matrix[j, i] = np.log(share)
-        for edge in self._shares:
-            i, j = bits(edge)
-            pairs[2][i, j] = pairs[2][j, i] = 1.0
+        for i, near in enumerate(self._near):
+            for j in bits(near):
+                pairs[2][i, j] = 1.0
         return pairs
 
     def _narrowed(self, bound: Mask, partner: Mask) -> float:
@@ -196,6 +211,9 @@ class Space:
         left = 1.0
         for edge, share in self._narrowing.items():
             if edge & bound and edge & partner:
+                left *= share
+        for streams, share in self._classes:
+            if streams & bound and streams & partner:
                 left *= share
         return left
 
@@ -207,7 +225,8 @@ class Space:
         return sum(sizes[frozenset({n})] for n in self.streams(mask)) if whole is None else whole
 
     def _neighbours(self, name: str) -> Mask:
-        return self.mask({other for edge in self._edges if name in edge for other in edge if other != name})
+        sets = [*self.graph.edges, *self.graph.classes]
+        return self.mask({other for near in sets if name in near for other in near if other != name})
 
 
 def bits(mask: Mask) -> Iterator[int]:
@@ -223,7 +242,7 @@ def check_plannable(graph: JoinGraph) -> None:
     for name in graph.streams:
         if not graph.rates[name]:
             raise QueryError(f"stream '{name}' has a rate of zero; a plan needs rates above zero")
-    for edge, share in graph.selectivities.items():
+    for edge, share in (*graph.selectivities.items(), *graph.classes.items()):
         if not share:
             named = " and ".join(f"'{name}'" for name in sorted(edge))
             raise QueryError(f"the selectivity of {named} is zero; a plan needs one above zero, at most 1")

@@ -26,8 +26,10 @@ class JoinGraph:
 
     `rates` are rows a second; `windows` are seconds, or a number of rows. `selectivities` holds each edge,
     and wherever edges are not independent of each other the selectivity of a whole set of three or more
-    streams; supersets inherit the difference. `narrowing` is the share of a partner's rows that the index
-    of an edge leaves to compare (1 without an index). `row_bytes` is the size of a stream's stored row, or
+    streams; supersets inherit the difference. `classes` are attributes that several streams share: of any
+    of these streams, each after the first matches with that selectivity. `narrowing` is the share of a
+    partner's rows that the index of an edge leaves to compare (1 without an index; that of a class is its
+    selectivity). `row_bytes` is the size of a stream's stored row, or
     of a set's where that is not the sum; without it, memory is counted in rows. `slices` is how many slices
     a probe visits, `batch` the seconds between two batches.
     """
@@ -36,6 +38,7 @@ class JoinGraph:
     rates: Mapping[str, float]
     windows: Mapping[str, float | RowWindow]
     selectivities: Mapping[Streams, float]
+    classes: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
     narrowing: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
     row_bytes: Mapping[Streams, float] | None = None
     costs: Costs = field(default_factory=Costs)
@@ -52,7 +55,11 @@ class JoinGraph:
             window = self.windows[name]
             if not isinstance(window, RowWindow):
                 _check_amount(window, f"the window of stream '{name}'", "seconds", above_zero=True)
-        for what, shares in (("selectivity", self.selectivities), ("narrowing", self.narrowing)):
+        for what, shares in (
+            ("selectivity", self.selectivities),
+            ("selectivity", self.classes),
+            ("narrowing", self.narrowing),
+        ):
             for streams, share in shares.items():
                 self._check_streams(streams, what)
                 if not 0 <= share <= 1:
@@ -112,7 +119,9 @@ class JoinGraph:
         return self._edges_within(streams) * corrected
 
     def _edges_within(self, streams: Streams) -> float:
-        return math.prod(self.selectivities[edge] for edge in self.edges if edge <= streams)
+        edges = math.prod(self.selectivities[edge] for edge in self.edges if edge <= streams)
+        shared = ((share, len(members & streams)) for members, share in self.classes.items())
+        return edges * math.prod(share ** (count - 1) for share, count in shared if count > 1)
 
     def _check_streams(self, streams: Streams, what: str) -> None:
         for name in sorted(streams):
