@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from weir.adapt import Wish
 from weir.errors import QueryError
 from weir.local import LocalJoin, read_all, read_schema
 from weir.local.arguments import (
@@ -21,7 +22,7 @@ from weir.local.arguments import (
     named_functions,
     named_streams,
 )
-from weir.plan import Join, JTree, Leaf, check, linear, mjoin
+from weir.plan import JTree
 from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _SHARED = (
     "cross",
     "functions",
     "plan",
+    "rates",
+    "selectivities",
     "driver_order",
     "partitions",
     "idle",
@@ -61,7 +64,9 @@ def join(
     select: str | None = None,
     cross: bool = False,
     functions: Functions | None = None,
-    plan: JTree | str = "mjoin",
+    plan: JTree | str = "auto",
+    rates: PerStream[float] | None = None,
+    selectivities: Mapping[tuple[str, str], float] | None = None,
     driver_order: Sequence[str] | None = None,
     partitions: int | None = None,
     idle: str | None = None,
@@ -75,8 +80,10 @@ def join(
     Polars or pandas table, or an Arrow schema for rows that will come in batches (`weir.local.LocalJoin`);
     names that clash with an argument go into `streams`. Without `select`, the columns are
     `<stream>_<column>`. A row without an event time is left out and counted, unless `on_null_time="fail"`.
-    On Spark, `partitions` is how many tasks share the join (the cores, unless said), and a stream that is
-    `idle` behind the newest one stops holding the watermark back.
+    The `plan` is "auto", "mjoin", "bjtree" or a tree of `weir.plan.join`; to weigh plans against a `budget`,
+    `rates` says how many rows a second come (tables are measured), and `selectivities` what share of the
+    pairs of two streams match. On Spark, `partitions` is how many tasks share the join (the cores, unless
+    said), and a stream that is `idle` behind the newest one stops holding the watermark back.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -105,15 +112,15 @@ def join(
         "cross": cross,
         "functions": named_functions(functions),
     }
-    planner, orderer = partial(_plan, plan), partial(_order, driver_order)
+    wish, orderer = Wish(plan, rates, selectivities), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask  # only who has Spark needs it
 
-        return ask(given, Way(planner, orderer, partitions, idle, on_null_time), **settings)
+        return ask(given, Way(wish, orderer, partitions, idle, on_null_time), **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
-    return LocalJoin(asked, planner(asked), inputs, orderer(asked), on_null_time)
+    return LocalJoin(asked, wish.planned(asked, inputs), inputs, orderer(asked), on_null_time)
 
 
 def sql(
@@ -124,7 +131,9 @@ def sql(
     budget: Budget | None = None,
     cross: bool = False,
     functions: Functions | None = None,
-    plan: JTree | str = "mjoin",
+    plan: JTree | str = "auto",
+    rates: PerStream[float] | None = None,
+    selectivities: Mapping[tuple[str, str], float] | None = None,
     driver_order: Sequence[str] | None = None,
     partitions: int | None = None,
     idle: str | None = None,
@@ -156,24 +165,16 @@ def sql(
         "cross": cross,
         "functions": named_functions(functions),
     }
-    planner, orderer = partial(_plan, plan), partial(_order, driver_order)
+    wish, orderer = Wish(plan, rates, selectivities), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask_sql  # only who has Spark needs it
 
-        return ask_sql(text, given, Way(planner, orderer, partitions, idle, on_null_time), **settings)
+        return ask_sql(text, given, Way(wish, orderer, partitions, idle, on_null_time), **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked, read = found.query, {alias: inputs[table] for alias, table in found.tables.items()}
-    return LocalJoin(asked, planner(asked), read, orderer(asked), on_null_time)
-
-
-def _plan(plan: JTree | str, asked: Query) -> Join:
-    if isinstance(plan, Join | Leaf):
-        return check(plan, asked)
-    if plan not in ("mjoin", "linear"):
-        raise QueryError(f"plan is 'mjoin', 'linear' or a join tree made with weir.plan.join; got {plan!r}")
-    return mjoin(asked) if plan == "mjoin" else linear(asked)
+    return LocalJoin(asked, wish.planned(asked, read), read, orderer(asked), on_null_time)
 
 
 def _is_spark(given: Any) -> bool:

@@ -50,7 +50,7 @@ def test_a_partial_is_kept_until_its_deadline() -> None:
     assert (kept["(a b)"], kept["a"], kept["b"]) == (1, 1, 2)
 
 
-@pytest.mark.parametrize("plan", ["mjoin", "linear"])
+@pytest.mark.parametrize("plan", ["mjoin", "bjtree"])
 def test_many_small_batches_leave_few_slices(plan: str) -> None:
     query = started("abc", within=WINDOW, plan=plan)
     most = 0

@@ -10,7 +10,7 @@ from weir.query import RowWindow
 
 from .story import Batch, Row, play, rows_kept, started
 
-PLANS = ["mjoin", "linear", join("c", join("b", "a")), join(join("a", "c"), "b")]
+PLANS = ["mjoin", "bjtree", join("c", join("b", "a")), join(join("a", "c"), "b")]
 
 
 def test_a_window_ends_just_before_its_length() -> None:
@@ -117,7 +117,7 @@ def test_bounds_reach_through_a_third_stream() -> None:
     assert rows_kept(query) == {"a": 1, "b": 1, "c": 1}
 
 
-@pytest.mark.parametrize("plan", ["mjoin", "linear", join("b", "a")], ids=str)
+@pytest.mark.parametrize("plan", ["mjoin", "bjtree", join("b", "a")], ids=str)
 def test_a_row_window_holds_the_last_rows(plan: object) -> None:
     """The window of two rows of a: a1 leaves when a3 comes, however little time has passed."""
     play(

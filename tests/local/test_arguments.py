@@ -30,9 +30,9 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"driver_order": "ab"}, ["driver_order is a list", "got 'ab'"]),
     ({"driver_order": ["a", 5]}, ["names each stream once"]),
     ({"driver_order": ["a", "a"]}, ["names each stream once"]),
-    ({"plan": None}, ["plan is 'mjoin', 'linear' or a join tree", "got None"]),
-    ({"plan": 5}, ["plan is 'mjoin'", "got 5"]),
-    ({"plan": "best"}, ["plan is 'mjoin'", "got 'best'"]),
+    ({"plan": None}, ["plan is 'auto', 'mjoin', 'bjtree' or a join tree", "got None"]),
+    ({"plan": 5}, ["plan is 'auto', 'mjoin'", "got 5"]),
+    ({"plan": "best"}, ["plan is 'auto', 'mjoin'", "got 'best'"]),
     ({"plan": Leaf("a")}, ["at least two streams"]),
     ({"functions": [1]}, ["functions= maps names to functions", "got list"]),
     ({"functions": {"f": 1}}, ["function 'f' must be weir.udf(...) or a function", "got 1"]),
@@ -46,7 +46,7 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"fresh": 60}, ["fresh=60 has no unit", "'60 seconds'"]),
     ({"withn": "10 s"}, ["weir.join has no argument 'withn'; did you mean 'within'?"]),
     ({"fresh_": {"a": "1 hour"}}, ["no argument 'fresh_'; did you mean 'fresh'?"]),
-    ({"Plan": "linear"}, ["no argument 'Plan'; did you mean 'plan'?"]),
+    ({"Plan": "bjtree"}, ["no argument 'Plan'; did you mean 'plan'?"]),
     ({"zebra": 5}, ["stream 'zebra' must be an Arrow, Polars or pandas table", "got int"]),
 ])  # fmt: skip
 def test_arguments_of_the_wrong_kind(changes: dict[str, Any], fragments: list[str]) -> None:

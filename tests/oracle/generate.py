@@ -110,7 +110,7 @@ def orders(inputs: int, rng: Random) -> list[tuple[int, ...]]:
 
 def plan(names: Sequence[str], rng: Random) -> Join | str:
     flat = Join(tuple(map(Leaf, names)), tuple(orders(len(names), rng)))
-    return rng.choice(("mjoin", "linear", flat, tree(names, rng), tree(names, rng)))
+    return rng.choice(("mjoin", "bjtree", flat, tree(names, rng), tree(names, rng)))
 
 
 def wanted_columns(name: str, found: Sequence[Condition], rng: Random) -> list[str]:

@@ -136,7 +136,7 @@ class TestSelect:
             "CREATE STREAM x (ts TIMESTAMP, id INT) USING y\nTIMESTAMP BY tss",
             "line 2: column 'tss' is not known in stream 'x'; did you mean 'ts'? There are 'ts', 'id'",
         ),
-        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATE 5 SECONDS", "line 2: expected LATENESS or ;"),
+        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATE 5 SECONDS", "line 2: expected RATE, LATENESS or ;"),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS", "line 2: expected a length like 5 SECONDS"),
         (
             "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 5 parsecs",
@@ -150,7 +150,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
-            "line 4: expected OPTIONS, TRIGGER or ;, but found ''b''",
+            "line 4: expected OPTIONS, BUDGET, TRIGGER or ;, but found ''b''",
         ),
         (
             ORDERS + "\n" + SELECT + " INTO noop",

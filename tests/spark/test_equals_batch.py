@@ -53,7 +53,7 @@ CASES = {
     "two streams, one partition": Case(2, "a.v < b.v", partitions=1),
     "two streams, eight partitions, json": Case(2, "a.v <> b.v", partitions=8, format="json", batches=2),
     "three streams, any one first": Case(3, "a.v + b.v <> c.v", partitions=3, driver_order=("c", "b", "a")),
-    "three streams, linear, once": Case(3, "a.v >= c.v", partitions=2, plan="linear", trigger="once"),
+    "three streams, linear, once": Case(3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once"),
     "four streams, bushy, triggered": Case(
         4, "a.v <= d.v", 4, plan=tree(tree("a", "b"), tree("c", "d")), trigger="processingTime", keys=12
     ),

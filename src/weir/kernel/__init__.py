@@ -3,6 +3,7 @@
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import Ingested
+from weir.kernel.layout import stored_schema
 from weir.kernel.output import result_schema
 from weir.kernel.program import Program, compile_plan
 from weir.kernel.slice import Slice
@@ -22,6 +23,7 @@ __all__ = [
     "is_dead",
     "probe",
     "result_schema",
+    "stored_schema",
     "tidy",
     "watermark_after",
 ]

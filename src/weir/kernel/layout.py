@@ -15,7 +15,7 @@ import pyarrow as pa
 from weir.errors import QueryError
 from weir.expr import Column, Expr, columns_of, streams_of
 from weir.kernel.keys import always_exact
-from weir.plan import Join, JTree, Leaf, is_composed
+from weir.plan import Join, JTree, Leaf, is_composed, join
 from weir.query import AttributeClass, Equality, Query, RowWindow, TimeWindow
 
 # A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
@@ -116,6 +116,14 @@ def layouts(query: Query, plan: Join) -> dict[str, Layout]:
     windows = (*query.windows, *(node.window for node in plan.inner()))
     in_line = any(isinstance(window, RowWindow) for window in windows)
     return {str(node): _layout(query, node, composed, in_line) for node in _states(plan)}
+
+
+def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:
+    """What a state over some streams holds, however they are joined (`joint` windows)."""
+    names = [name for name in query.names if name in streams]
+    node = Leaf(names[0]) if len(names) == 1 else join(*names)
+    in_line = any(isinstance(window, RowWindow) for window in query.windows)
+    return _layout(query, node, False, in_line).schema
 
 
 def _states(node: Join) -> Iterator[JTree]:

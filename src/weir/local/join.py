@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from weir.adapt import Planned, explained
 from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
-from weir.plan import Join, render
 from weir.query import Query, describe
 
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
@@ -23,13 +23,13 @@ class LocalJoin:
     def __init__(
         self,
         query: Query,
-        plan: Join,
+        planned: Planned,
         tables: Mapping[str, Any],
         driver_order: tuple[str, ...] | None = None,
         on_null_time: OnNullTime = "drop",
     ) -> None:
         self.query = query
-        self.plan = plan
+        self.planned = planned
         self._tables = tables
         self._driver_order = driver_order
         self._on_null_time = on_null_time
@@ -55,7 +55,7 @@ class LocalJoin:
 
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        return LocalQuery(self.query, self.plan, self._driver_order, self._on_null_time)
+        return LocalQuery(self.query, self.planned.plan, self._driver_order, self._on_null_time)
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print what is asked and how it is answered; Spark's modes are known and all print the same."""
@@ -67,4 +67,4 @@ class LocalJoin:
 
     def explanation(self) -> str:
         """What `explain` prints."""
-        return f"{describe(self.query)}\n\nplan\n{render(self.plan)}"
+        return f"{describe(self.query)}\n\n{explained(self.planned)}"

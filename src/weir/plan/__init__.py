@@ -1,7 +1,33 @@
 """Which join tree?"""
 
+from weir.plan.choice import Candidate, Choice, Policy, choose, two_layer
+from weir.plan.cost import NodeCost, PlanCost, cost
 from weir.plan.default import linear, mjoin
-from weir.plan.render import mermaid, render
+from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.render import mermaid, render, show_bytes, show_share
 from weir.plan.tree import Join, JTree, Leaf, check, is_composed, join
 
-__all__ = ["JTree", "Join", "Leaf", "check", "is_composed", "join", "linear", "mermaid", "mjoin", "render"]
+__all__ = [
+    "NO_LIMITS",
+    "Candidate",
+    "Choice",
+    "JTree",
+    "Join",
+    "Leaf",
+    "Limits",
+    "NodeCost",
+    "PlanCost",
+    "Policy",
+    "check",
+    "choose",
+    "cost",
+    "is_composed",
+    "join",
+    "linear",
+    "mermaid",
+    "mjoin",
+    "render",
+    "show_bytes",
+    "show_share",
+    "two_layer",
+]

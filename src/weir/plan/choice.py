@@ -48,6 +48,11 @@ class Choice:
         """The join tree."""
         return self.taken.plan
 
+    @property
+    def excess(self) -> float:
+        """How many times over the tighter limit the plan is: at most 1 if it fits."""
+        return self.limits.excess(self.taken.cpu, self.taken.memory)
+
 
 def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom") -> Choice:
     """The plan to run: by the policy among all qualified ones for few streams, by two layers for many."""

@@ -1,11 +1,14 @@
-"""A join tree as text for people."""
+"""A join tree as text for people, with what each node takes if that is known."""
 
 from __future__ import annotations
 
+from weir.plan.cost import NodeCost, PlanCost
 from weir.plan.tree import Join, JTree, Leaf
 
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
-def render(tree: JTree) -> str:
+
+def render(tree: JTree, cost: PlanCost | None = None) -> str:
     """The tree, one node a line, with the probing order of every input.
 
     >>> from weir.plan import join
@@ -16,24 +19,37 @@ def render(tree: JTree) -> str:
     │  └─ b, probes a
     └─ c, probes (a b)
     """
+    costs = {} if cost is None else {node.node: node for node in cost.nodes}
     if isinstance(tree, Leaf):
         return tree.stream
-    return "\n".join(["join (root)", *_branches(tree, "")])
+    root = costs.get(str(tree))
+    told = "" if root is None else f": {root.rate:,.3g} results/s, CPU {show_share(root.cpu)}"
+    return "\n".join([f"join (root){told}", *_branches(tree, "", costs)])
 
 
-def _branches(node: Join, indent: str) -> list[str]:
+def _branches(node: Join, indent: str, costs: dict[str, NodeCost]) -> list[str]:
     lines = []
     for i, child in enumerate(node.inputs):
         last = i == len(node.inputs) - 1
         order = ", ".join(str(node.inputs[k]) for k in node.orders[i])
         label = child.stream if isinstance(child, Leaf) else "join"
-        lines.append(f"{indent}{'└─' if last else '├─'} {label}, probes {order}")
+        told = _told(costs.get(str(child)))
+        lines.append(f"{indent}{'└─' if last else '├─'} {label}, probes {order}{told}")
         if isinstance(child, Join):
-            lines += _branches(child, indent + ("   " if last else "│  "))
+            lines += _branches(child, indent + ("   " if last else "│  "), costs)
     return lines
 
 
-def mermaid(tree: JTree) -> str:
+def _told(cost: NodeCost | None) -> str:
+    if cost is None:
+        return ""
+    return (
+        f": {cost.rate:,.3g} rows/s, state {cost.rows:,.3g} rows ({show_bytes(cost.memory)}), "
+        f"CPU {show_share(cost.cpu)}"
+    )
+
+
+def mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
     """The tree as a Mermaid flow chart, inputs above the join that reads them.
 
     >>> from weir.plan import join
@@ -44,17 +60,23 @@ def mermaid(tree: JTree) -> str:
       n2(["⋈ (a b)"])
     """
     lines: list[str] = []
-    _add(tree, lines, [0])
+    costs = {} if cost is None else {node.node: node for node in cost.nodes}
+    _add(tree, lines, [0], costs)
     return "\n".join(["flowchart TB", *(f"  {line}" for line in lines)])
 
 
-def _add(node: JTree, lines: list[str], counter: list[int]) -> str:
+def _add(node: JTree, lines: list[str], counter: list[int], costs: dict[str, NodeCost]) -> str:
     if isinstance(node, Leaf):
-        return f"{_next(counter)}" + f'["{node.stream}"]'
-    inputs = [_add(child, lines, counter) for child in node.inputs]
+        return f'{_next(counter)}["{node.stream}{_short(costs.get(node.stream))}"]'
+    inputs = [_add(child, lines, counter, costs) for child in node.inputs]
     me = _next(counter)
     lines += [f"{text} --> {me}" for text in inputs]
-    return _closed(me, node, lines)
+    lines.append(f'{me}(["⋈ {node}{_short(costs.get(str(node)))}"])')
+    return me
+
+
+def _short(cost: NodeCost | None) -> str:
+    return "" if cost is None else f"<br>{cost.rate:,.3g} rows/s<br>CPU {show_share(cost.cpu)}"
 
 
 def _next(counter: list[int]) -> str:
@@ -62,6 +84,23 @@ def _next(counter: list[int]) -> str:
     return f"n{counter[0] - 1}"
 
 
-def _closed(me: str, node: Join, lines: list[str]) -> str:
-    lines.append(f'{me}(["⋈ {node}"])')
-    return me
+def show_share(seconds: float) -> str:
+    """Seconds each second as a share of one core.
+
+    >>> show_share(0.0123), show_share(1.5), show_share(0.0000123)
+    ('1.23%', '150%', '0.00123%')
+    """
+    return f"{100 * seconds:.3g}%"
+
+
+def show_bytes(count: float) -> str:
+    """About how many bytes.
+
+    >>> show_bytes(1234), show_bytes(5_000_000), show_bytes(7)
+    ('1.23 kB', '5 MB', '7 bytes')
+    """
+    for unit in _UNITS:
+        if count < 1000 or unit == _UNITS[-1]:
+            break
+        count /= 1000
+    return f"{count:.3g} {unit}"

@@ -218,11 +218,8 @@ class Space:
         return left
 
     def _row_size(self, mask: Mask) -> float:
-        sizes = self.graph.row_bytes
-        if sizes is None:
-            return 1.0
-        whole = sizes.get(frozenset(self.streams(mask)))
-        return sum(sizes[frozenset({n})] for n in self.streams(mask)) if whole is None else whole
+        size = self.graph.row_bytes
+        return 1.0 if size is None else size(frozenset(self.streams(mask)))
 
     def _neighbours(self, name: str) -> Mask:
         sets = [*self.graph.edges, *self.graph.classes]

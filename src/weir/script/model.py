@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weir.query import Budget
+
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """A stream as `CREATE STREAM` declares it; without `columns`, the source itself knows them."""
+    """A stream as `CREATE STREAM` declares it; without `columns`, the source itself knows them.
+
+    `rate` is how many rows a second are expected, for the planner.
+    """
 
     name: str
     columns: str | None
@@ -17,6 +22,7 @@ class StreamSource:
     time: str
     late: int
     line: int
+    rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Into:
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     trigger: int | None = None
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)

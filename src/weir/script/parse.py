@@ -1,9 +1,9 @@
 """The grammar of a job script; keywords in any case, comments as in SQL, [...] may be left out.
 
 CREATE STREAM name [(columns as in Spark's DDL)] USING format [OPTIONS (key 'value', ...)]
-    TIMESTAMP BY column [LATENESS 5 SECONDS];
+    TIMESTAMP BY column [RATE rows a second] [LATENESS 5 SECONDS];
 SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
-    INTO format ['path'] [OPTIONS (key 'value', ...)] [TRIGGER 1 SECOND];
+    INTO format ['path'] [OPTIONS (key 'value', ...)] [BUDGET (cpu 0.8, memory '2g')] [TRIGGER 1 SECOND];
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from weir.errors import QueryError, unknown
-from weir.query import parse_sql
+from weir.query import Budget, parse_sql
 from weir.script.model import Into, Script, StreamSource
 from weir.script.reader import Reader, is_word, statements
 from weir.units import interval
@@ -63,10 +63,11 @@ def _stream(reader: Reader, known: Sequence[StreamSource]) -> StreamSource:
     time = reader.name("the column of the event time")
     if names is not None and time.lower() not in map(str.lower, names):
         raise QueryError(f"line {place}: {unknown('column', time, names, where=f' in stream {name!r}')}")
+    rate = _rate(reader) if reader.took("RATE") else None
     late = _length(reader) if reader.took("LATENESS") else 0
     if not reader.is_done:
-        reader.fail("expected LATENESS or ;")
-    return StreamSource(name, columns, source_format, options, time, late, line)
+        reader.fail("expected LATENESS or ;" if rate is not None else "expected RATE, LATENESS or ;")
+    return StreamSource(name, columns, source_format, options, time, late, line, rate)
 
 
 def _columns(reader: Reader) -> tuple[str, list[str]]:
@@ -82,9 +83,31 @@ def _columns(reader: Reader) -> tuple[str, list[str]]:
     return reader.source(parts[0][0], parts[-1][1]), names
 
 
-def _options(reader: Reader) -> dict[str, str]:
+def _rate(reader: Reader) -> float:
+    line, text = reader.line, reader.value()
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryError(f"line {line}: '{text}' is no number of rows a second") from None
+
+
+def _budget(reader: Reader) -> Budget | None:
+    line, given = reader.line, _options(reader, "BUDGET")
+    if not given:
+        return None
+    named = {key.lower(): value for key, value in given.items()}
+    strange = next((key for key in named if key not in ("cpu", "memory")), None)
+    if strange is not None:
+        raise QueryError(f"line {line}: {unknown('limit', strange, ('cpu', 'memory'), where=' in BUDGET')}")
+    try:
+        return Budget(float(named["cpu"]) if "cpu" in named else None, named.get("memory"))
+    except (QueryError, ValueError) as error:
+        raise QueryError(f"line {line}: {error}") from None
+
+
+def _options(reader: Reader, word: str = "OPTIONS") -> dict[str, str]:
     options: dict[str, str] = {}
-    if not reader.took("OPTIONS"):
+    if not reader.took(word):
         return options
     line = reader.line
     parts = reader.group()
@@ -154,10 +177,11 @@ def _target(reader: Reader) -> Into:
     line, options = reader.line, _options(reader)
     if path and "path" in options:
         raise QueryError(f"line {line}: the path stands twice, after INTO and in OPTIONS")
+    budget = _budget(reader)
     trigger = _length(reader) if reader.took("TRIGGER") else None
     if not reader.is_done:
-        reader.fail("expected OPTIONS, TRIGGER or ;")
-    return Into(sink, path | options, trigger)
+        reader.fail("expected OPTIONS, BUDGET, TRIGGER or ;")
+    return Into(sink, path | options, trigger, budget)
 
 
 def _known(table: str, sources: Sequence[StreamSource]) -> StreamSource:

@@ -81,12 +81,20 @@ def _join(script: Script, frames: dict[str, Any], partitions: int | None) -> Spa
             script.select,
             time={alias: source.time for source, alias in script.tables},
             late={alias: timedelta(microseconds=source.late) for source, alias in script.tables},
+            budget=script.into.budget,
+            rates=_rates(script),
             partitions=partitions,
             streams=frames,
         )
     except QueryError as error:
         raise in_select(script.line, error) from None
     return found  # type: ignore[no-any-return]
+
+
+def _rates(script: Script) -> dict[str, float] | None:
+    """What the CREATE statements say, if all do: a plan is weighed by all rates or by none."""
+    rates = {alias: source.rate for source, alias in script.tables if source.rate is not None}
+    return rates if len(rates) == len(script.tables) else None
 
 
 def _trigger(into: Into, once: bool) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from weir.adapt import Wish
 from weir.errors import QueryError
-from weir.plan import Join
 from weir.query import Query, RowWindow, SqlQuery, query, sql_query
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
@@ -22,7 +22,6 @@ from weir.units import interval
 _LOG = logging.getLogger("weir")
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
-Planner = Callable[[Query], Join]
 Orderer = Callable[[Query], tuple[str, ...] | None]
 
 
@@ -30,7 +29,7 @@ Orderer = Callable[[Query], tuple[str, ...] | None]
 class Way:
     """How a join is to run: its plan and driver order, how many partitions, and what counts as idle."""
 
-    planner: Planner
+    wish: Wish
     orderer: Orderer
     partitions: int | None
     idle: str | None
@@ -67,7 +66,8 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
     count = _partitions(asked, way.partitions, spark.sparkContext.defaultParallelism)
-    return SparkJoin(asked, way.planner(asked), frames, way.orderer(asked) or asked.names, count, settings)
+    planned = way.wish.planned(asked, cores=count)
+    return SparkJoin(asked, planned, frames, way.orderer(asked) or asked.names, count, settings)
 
 
 def _partitions(asked: Query, wanted: int | None, cores: int) -> int:

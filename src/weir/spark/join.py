@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from weir.adapt import Planned, explained
 from weir.errors import QueryError
 from weir.kernel import Decision, compile_plan, result_schema
-from weir.plan import Join, render
 from weir.query import Query, describe
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
@@ -28,7 +28,7 @@ class SparkJoin:
     def __init__(
         self,
         query: Query,
-        plan: Join,
+        planned: Planned,
         frames: Mapping[str, DataFrame],
         driver_order: tuple[str, ...],
         partitions: int,
@@ -36,7 +36,7 @@ class SparkJoin:
         steps: tuple[Step, ...] = (),
     ) -> None:
         self.query = query
-        self.plan = plan
+        self.planned = planned
         self.frames = frames
         self.driver_order = driver_order
         self.partitions = partitions
@@ -75,8 +75,8 @@ class SparkJoin:
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.partitions)
-        program = compile_plan(self.query, self.plan)
-        decision = Decision(self.plan, self.driver_order)
+        program = compile_plan(self.query, self.planned.plan)
+        decision = Decision(self.planned.plan, self.driver_order)
         task = WholeTask(program, decision, slots, self.settings.on_null_time)
         rows = routed(union, self.partitions)
         return self._applied(rows.mapInArrow(task, self._joined_schema()))
@@ -100,7 +100,7 @@ class SparkJoin:
         check_stateless(step(self._applied(self._empty())))
         return SparkJoin(
             self.query,
-            self.plan,
+            self.planned,
             self.frames,
             self.driver_order,
             self.partitions,
@@ -123,7 +123,7 @@ class SparkJoin:
             if spread is not None and self.partitions > 1
             else "one partition"
         )
-        return f"{describe(self.query)}\n\nplan, over {where}\n{render(self.plan)}"
+        return f"{describe(self.query)}\n\nover {where}\n\n{explained(self.planned)}"
 
     def __getattr__(self, name: str) -> Any:
         refuse_stateful(name)

@@ -101,8 +101,11 @@ class JoinWriter:
         union, slots = tagged_union(join.query, join.frames, join.partitions)
         folder = open_folder(spark, f"{checkpoint}/weir")
         check_workers(spark, folder, join.partitions)
-        Ledger(folder).check_job(job_of(join.query, join.plan, join.partitions))
-        program = compile_plan(join.query, join.plan)
+        ledger = Ledger(folder)
+        # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
+        plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
+        ledger.check_job(job_of(join.query, plan, join.partitions))
+        program = compile_plan(join.query, plan)
         job = Job(program, slots, join.driver_order, join.partitions, checkpoint, join.settings)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)

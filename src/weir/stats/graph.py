@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -29,9 +29,8 @@ class JoinGraph:
     streams; supersets inherit the difference. `classes` are attributes that several streams share: of any
     of these streams, each after the first matches with that selectivity. `narrowing` is the share of a
     partner's rows that the index of an edge leaves to compare (1 without an index; that of a class is its
-    selectivity). `row_bytes` is the size of a stream's stored row, or
-    of a set's where that is not the sum; without it, memory is counted in rows. `slices` is how many slices
-    a probe visits, `batch` the seconds between two batches.
+    selectivity). `row_bytes` tells the size of a stored row, of one stream or of a set; without it, memory
+    is counted in rows. `slices` is how many slices a probe visits, `batch` the seconds between two batches.
     """
 
     streams: tuple[str, ...]
@@ -40,7 +39,7 @@ class JoinGraph:
     selectivities: Mapping[Streams, float]
     classes: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
     narrowing: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
-    row_bytes: Mapping[Streams, float] | None = None
+    row_bytes: Callable[[Streams], float] | None = None
     costs: Costs = field(default_factory=Costs)
     slices: float = 1.0
     batch: float = 1.0
@@ -64,8 +63,6 @@ class JoinGraph:
                 self._check_streams(streams, what)
                 if not 0 <= share <= 1:
                     raise QueryError(f"the {what} of {_listed(streams)} must be from 0 to 1; got {share}")
-        for streams, size in (self.row_bytes or {}).items():
-            _check_amount(size, f"the row size of {_listed(streams)}", "bytes")
         _check_amount(self.slices, "the number of slices a probe visits", "slices", above_zero=True)
         _check_amount(self.batch, "the time between batches", "seconds", above_zero=True)
 

@@ -1,0 +1,7 @@
+"""When do we change our mind? For now: what is known of the streams, and the plan that follows from it."""
+
+from weir.adapt.estimate import graph_of
+from weir.adapt.measure import Seen, seen_in
+from weir.adapt.planner import Planned, Wish, explained
+
+__all__ = ["Planned", "Seen", "Wish", "explained", "graph_of", "seen_in"]

@@ -1,0 +1,147 @@
+"""Which plan a query gets: the one asked for, or the best one for what is known of its streams."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from weir.adapt.calibrate import TYPICAL, calibrated
+from weir.adapt.estimate import graph_of
+from weir.adapt.measure import Seen, seen_in
+from weir.adapt.stated import stated
+from weir.errors import QueryError
+from weir.plan import (
+    Choice,
+    Join,
+    JTree,
+    Leaf,
+    Limits,
+    PlanCost,
+    check,
+    choose,
+    cost,
+    is_composed,
+    linear,
+    mermaid,
+    mjoin,
+    render,
+    show_bytes,
+    show_share,
+)
+from weir.query import Budget, Query
+from weir.stats import Costs, JoinGraph
+
+_LOG = logging.getLogger("weir")
+_NAMES = ("auto", "mjoin", "bjtree")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan, whether we chose it, and if rates are known its graph, its cost, and how it was chosen."""
+
+    plan: Join
+    automatic: bool = False
+    graph: JoinGraph | None = None
+    cost: PlanCost | None = None
+    choice: Choice | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What a user has to know: that nothing fits the budget."""
+        if self.choice is None or self.choice.qualified:
+            return None
+        return (
+            f"no plan fits the budget: the least over it, {self.plan}, takes {self.choice.excess:.2f} times "
+            f"what is allowed ({_usage(self.choice.taken.cpu, self.choice.taken.memory)}, allowed "
+            f"{_usage(self.choice.limits.cpu, self.choice.limits.memory)})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user wants of the plan, and says about the streams, not yet checked."""
+
+    plan: Any
+    rates: Any = None
+    selectivities: Any = None
+
+    def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> Planned:
+        """The plan to run; tables are measured if a plan hangs on it and no rates are given."""
+        if not isinstance(self.plan, Join | Leaf) and self.plan not in _NAMES:
+            raise QueryError(
+                "plan is 'auto', 'mjoin', 'bjtree' or a join tree made with weir.plan.join; "
+                f"got {self.plan!r}"
+            )
+        seen = stated(query, self.rates, self.selectivities)
+        if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
+            seen = _measured(query, tables or {})
+        found = _planned(self.plan, query, seen, _costs(query), cores)
+        if found.warning is not None:
+            _LOG.warning(found.warning)
+        return found
+
+
+def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
+    rows = {name: table for name, table in tables.items() if isinstance(table, pa.Table)}
+    return seen_in(query, rows) if len(rows) == len(query.names) else None
+
+
+def _costs(query: Query) -> Costs:
+    """Plans are weighed by typical costs; only a limit on CPU needs those of this machine."""
+    return TYPICAL if query.budget is None or query.budget.cpu is None else calibrated()
+
+
+def _planned(wanted: JTree | str, query: Query, seen: Seen | None, costs: Costs, cores: int) -> Planned:
+    """The plan to run; `auto` without rates is the mjoin, as nothing speaks for another one."""
+    by_hand = check(wanted, query) if isinstance(wanted, Join | Leaf) else None
+    if seen is None:
+        plan = by_hand or (linear(query) if wanted == "bjtree" else mjoin(query))
+        return Planned(plan, automatic=wanted == "auto")
+    graph = graph_of(query, seen.rates, seen.selectivities, costs)
+    if by_hand is not None:
+        return Planned(by_hand, graph=graph, cost=None if is_composed(by_hand) else cost(graph, by_hand))
+    choice = choose(graph, limits_of(query.budget, cores))
+    if wanted == "auto":
+        return Planned(choice.plan, True, graph, cost(graph, choice.plan), choice)
+    plan = choice.mjoin.plan if wanted == "mjoin" else choice.bjtree.plan
+    return Planned(plan, graph=graph, cost=cost(graph, plan))
+
+
+def limits_of(budget: Budget | None, cores: int) -> Limits:
+    """A budget in the planner's units: seconds each second over all cores, and bytes."""
+    if budget is None:
+        return Limits()
+    cpu = math.inf if budget.cpu is None else budget.cpu * cores
+    return Limits(cpu, math.inf if budget.bytes is None else float(budget.bytes))
+
+
+def explained(found: Planned) -> str:
+    """The tree with what each node takes, the totals against the budget, why, and the tree for Mermaid."""
+    if found.cost is None:
+        return f"plan\n{render(found.plan)}\n(no rates are known, so nothing is costed; give rates=)"
+    lines = ["plan", render(found.plan, found.cost), f"total {_usage(found.cost.cpu, found.cost.memory)}"]
+    choice = found.choice
+    if choice is not None:
+        lines[-1] += f"; allowed {_usage(choice.limits.cpu, choice.limits.memory)}"
+        lines.append(f"why: {_why(choice)}")
+        for name, plan in (("mjoin", choice.mjoin), ("bjtree", choice.bjtree)):
+            fits = "fits" if choice.limits.allow(plan.cpu, plan.memory) else "does not fit"
+            lines.append(f"     the {name} {plan.plan} would take {_usage(plan.cpu, plan.memory)}: {fits}")
+    return "\n".join([*lines, "", mermaid(found.plan, found.cost)])
+
+
+def _why(choice: Choice) -> str:
+    if not choice.qualified:
+        return f"no plan fits, this one is least over ({choice.excess:.2f} times); found by {choice.found_by}"
+    return f"it fits both limits; found by {choice.found_by}"
+
+
+def _usage(cpu: float, memory: float) -> str:
+    shown_cpu = "any CPU" if math.isinf(cpu) else f"CPU {show_share(cpu)}"
+    shown_memory = "any memory" if math.isinf(memory) else f"state {show_bytes(memory)}"
+    return f"{shown_cpu}, {shown_memory}"
