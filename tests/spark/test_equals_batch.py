@@ -34,6 +34,7 @@ class Case:
     keys: int = 6
     driver_order: tuple[str, ...] | None = None
     batches: int = 4
+    rates: dict[str, float] | None = None
 
     @property
     def names(self) -> str:
@@ -53,7 +54,10 @@ CASES = {
     "two streams, one partition": Case(2, "a.v < b.v", partitions=1),
     "two streams, eight partitions, json": Case(2, "a.v <> b.v", partitions=8, format="json", batches=2),
     "three streams, any one first": Case(3, "a.v + b.v <> c.v", partitions=3, driver_order=("c", "b", "a")),
-    "three streams, linear, once": Case(3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once"),
+    "three streams, bjtree, once": Case(3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once"),
+    "three streams, chosen by rates": Case(
+        3, "a.v >= c.v", 2, plan="auto", rates={"a": 1, "b": 1, "c": 900}, batches=3
+    ),
     "four streams, bushy, triggered": Case(
         4, "a.v <= d.v", 4, plan=tree(tree("a", "b"), tree("c", "d")), trigger="processingTime", keys=12
     ),
@@ -72,6 +76,7 @@ def test_stream_equals_batch(case: Case, spark: SparkSession, tmp_path: Path) ->
         **feed.frames(spark),
         **case.asked(),
         plan=case.plan,
+        rates=case.rates,
         partitions=case.partitions,
         driver_order=case.driver_order,
     )

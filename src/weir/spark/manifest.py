@@ -83,6 +83,13 @@ class Ledger:
                 if number < batch:
                     self._folder.delete(f"{kind}/{number}.json")
 
+    def forget_unfinished(self) -> None:
+        """Remove what a driver was writing when it was killed."""
+        for kind in ("decisions", "manifests"):
+            for name in self._folder.names(kind):
+                if not name.endswith((".json", ".crc")):
+                    self._folder.delete(f"{kind}/{name}")
+
     def check_job(self, job: Mapping[str, Any]) -> None:
         """Remember what shapes the query, or refuse a query of another shape."""
         known = self._read("job.json")

@@ -71,6 +71,7 @@ class MicroBatches:
                 f"{self._folder.uri}/manifests/{batch - 1}.json is missing, on which batch {batch} builds; "
                 "restore it, or start anew with another checkpoint"
             )
+        first = not self._kept
         self._collect_garbage(before, batch)
         reached("decide", batch)
         decision, attempt = self._decide(before, batch)
@@ -87,7 +88,9 @@ class MicroBatches:
         self._check_times(batch, reports)
         reached("built", batch)
         built = perf_counter()
-        counts = self._emit(frame.sparkSession, assignment, reports, attempt > 1)
+        # Tasks that lost a race leave hidden files; now and then is soon enough for those.
+        sweep = attempt > 1 or first or batch % _SWEEP_EVERY == 0
+        counts = self._emit(frame.sparkSession, assignment, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
         after = self._after(before, batch, decision, reports)
@@ -202,11 +205,12 @@ class MicroBatches:
             for name in self._folder.names("slices"):
                 if name not in named:
                     self._folder.delete(f"slices/{name}")
+            self._ledger.forget_unfinished()
         old = [number for number in self._kept if number < keep_from]
         gone = frozenset().union(*(self._kept.pop(number) for number in old))
         for name in gone - frozenset().union(*self._kept.values()):
             self._folder.delete(f"slices/{name}")
-        if old or batch % 50 == 0:
+        if old or batch % _SWEEP_EVERY == 0:
             self._ledger.forget_before(keep_from)
 
     def _named_since(self, first: int, newest: Manifest) -> frozenset[str]:
@@ -226,6 +230,7 @@ class MicroBatches:
 _KEPT_PROGRESS = 200
 # A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.
 _ATTEMPTS_AS_DECIDED = 2
+_SWEEP_EVERY = 50
 _FEW_CANDIDATES = 1 << 14
 # Made on the batch's own session, never on the user's.
 _SESSION: Mapping[str, Any] = {

@@ -71,13 +71,13 @@ def _real_name(hidden: str) -> str:
 
 
 def replace_batch(folder: Folder, batch: int, renamed: Mapping[str, str], repeated: bool) -> None:
-    """Move files to their names, and remove what an earlier attempt of the batch left."""
+    """Move files to their names; if `repeated`, remove what earlier attempts of this and any batch left."""
     for hidden, real in renamed.items():
         folder.move(hidden, real)
     if not repeated:
         return
     kept = set(renamed.values())
-    mine = re.compile(rf"(.*/)?_?part-{batch:09d}-.*")
+    mine = re.compile(rf"(.*/)?(_part-|part-{batch:09d}-).*")
     for name in _files_below(folder):
         if mine.fullmatch(name) and name not in kept:
             folder.delete(name)
