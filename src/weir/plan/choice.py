@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -82,10 +83,10 @@ def two_layer(graph: JoinGraph, limits: Limits, paper: bool = False) -> Choice:
 
 
 def by_policy(plans: Sequence[Sketch], limits: Limits, policy: Policy) -> Sketch:
-    """One of several qualified plans."""
+    """One of several qualified plans; without a limit on CPU, head-room is best spent on saving it."""
     if policy == "least memory":
         return min(plans, key=lambda plan: (plan.memory, plan.cpu))
-    if policy == "most headroom":
+    if policy == "most headroom" and not math.isinf(limits.cpu):
         return min(plans, key=lambda plan: (limits.excess(plan.cpu, plan.memory), plan.cpu))
     if policy == "not dominated":
         return next(p for p in plans if not any(q.cpu < p.cpu and q.memory < p.memory for q in plans))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weir.plan.cost import NodeCost, PlanCost
 from weir.plan.tree import Join, JTree, Leaf
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def render(tree: JTree, cost: PlanCost | None = None) -> str:
@@ -23,7 +23,7 @@ def render(tree: JTree, cost: PlanCost | None = None) -> str:
     if isinstance(tree, Leaf):
         return tree.stream
     root = costs.get(str(tree))
-    told = "" if root is None else f": {root.rate:,.3g} results/s, CPU {show_share(root.cpu)}"
+    told = "" if root is None else f": {show_count(root.rate)} results/s, CPU {show_share(root.cpu)}"
     return "\n".join([f"join (root){told}", *_branches(tree, "", costs)])
 
 
@@ -44,7 +44,7 @@ def _told(cost: NodeCost | None) -> str:
     if cost is None:
         return ""
     return (
-        f": {cost.rate:,.3g} rows/s, state {cost.rows:,.3g} rows ({show_bytes(cost.memory)}), "
+        f": {show_count(cost.rate)} rows/s, state {show_count(cost.rows)} rows ({show_bytes(cost.memory)}), "
         f"CPU {show_share(cost.cpu)}"
     )
 
@@ -76,7 +76,7 @@ def _add(node: JTree, lines: list[str], counter: list[int], costs: dict[str, Nod
 
 
 def _short(cost: NodeCost | None) -> str:
-    return "" if cost is None else f"<br>{cost.rate:,.3g} rows/s<br>CPU {show_share(cost.cpu)}"
+    return "" if cost is None else f"<br>{show_count(cost.rate)} rows/s<br>CPU {show_share(cost.cpu)}"
 
 
 def _next(counter: list[int]) -> str:
@@ -96,11 +96,20 @@ def show_share(seconds: float) -> str:
 def show_bytes(count: float) -> str:
     """About how many bytes.
 
-    >>> show_bytes(1234), show_bytes(5_000_000), show_bytes(7)
-    ('1.23 kB', '5 MB', '7 bytes')
+    >>> show_bytes(1234), show_bytes(20 << 20), show_bytes(7)
+    ('1.21 KiB', '20 MiB', '7 bytes')
     """
     for unit in _UNITS:
         if count < 1000 or unit == _UNITS[-1]:
             break
-        count /= 1000
+        count /= 1024
     return f"{count:.3g} {unit}"
+
+
+def show_count(count: float) -> str:
+    """About how many.
+
+    >>> show_count(1500000.2), show_count(3.14159)
+    ('1,500,000', '3.14')
+    """
+    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
