@@ -2,6 +2,6 @@
 
 from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
-from weir.adapt.planner import Planned, Wish, explained
+from weir.adapt.planner import Planned, Wish, charted, explained
 
-__all__ = ["Planned", "Seen", "Wish", "explained", "graph_of", "seen_in"]
+__all__ = ["Planned", "Seen", "Wish", "charted", "explained", "graph_of", "seen_in"]

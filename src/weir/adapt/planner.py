@@ -121,7 +121,7 @@ def limits_of(budget: Budget | None, cores: int) -> Limits:
 
 
 def explained(found: Planned) -> str:
-    """The tree with what each node takes, the totals against the budget, why, and the tree for Mermaid."""
+    """The tree with what each node takes, the totals against the budget, and why it is this one."""
     if found.cost is None:
         return f"plan\n{render(found.plan)}\n(no rates are known, so nothing is costed; give rates=)"
     lines = ["plan", render(found.plan, found.cost), f"total {_usage(found.cost.cpu, found.cost.memory)}"]
@@ -132,7 +132,12 @@ def explained(found: Planned) -> str:
         for name, plan in (("mjoin", choice.mjoin), ("bjtree", choice.bjtree)):
             fits = "fits" if choice.limits.allow(plan.cpu, plan.memory) else "does not fit"
             lines.append(f"     the {name} {plan.plan} would take {_usage(plan.cpu, plan.memory)}: {fits}")
-    return "\n".join([*lines, "", mermaid(found.plan, found.cost)])
+    return "\n".join(lines)
+
+
+def charted(found: Planned) -> str:
+    """The tree as a Mermaid flow chart."""
+    return mermaid(found.plan, found.cost)
 
 
 def _why(choice: Choice) -> str:

@@ -72,9 +72,14 @@ def _run(
 
 
 @app.command("explain")
-def _explain(job: Job, partitions: Partitions = None, conf: Settings = None) -> None:
+def _explain(
+    job: Job,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Only the plan, as a Mermaid chart.")] = False,
+    partitions: Partitions = None,
+    conf: Settings = None,
+) -> None:
     """Print what a job script asks and how it would be answered."""
-    jobs.explain(job, partitions, jobs.settings_of(conf or []), Console())
+    jobs.explain(job, mermaid, partitions, jobs.settings_of(conf or []), Console())
 
 
 @app.command("demo")

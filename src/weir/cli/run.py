@@ -43,14 +43,16 @@ def run(
     console.print(f"{ended}: {rows:,} rows in, {told} results", highlight=False, soft_wrap=True)
 
 
-def explain(file: Path, partitions: int | None, settings: Mapping[str, str], console: Console) -> None:
-    """Print what a job asks and how it would be answered."""
+def explain(
+    file: Path, mermaid: bool, partitions: int | None, settings: Mapping[str, str], console: Console
+) -> None:
+    """Print what a job asks and how it would be answered, or its plan as a chart."""
     script = read_script(file)
     need_spark()
     from weir.spark.script import session
 
     with session(settings) as spark, _naming(file):
-        text = explanation(script, spark, partitions)
+        text = explanation(script, spark, partitions, mermaid)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 

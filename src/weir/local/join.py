@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt import Planned, explained
+from weir.adapt import Planned, charted, explained
 from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
@@ -58,12 +58,15 @@ class LocalJoin:
         return LocalQuery(self.query, self.planned.plan, self._driver_order, self._on_null_time)
 
     def explain(self, mode: str | bool | None = None) -> None:
-        """Print what is asked and how it is answered; Spark's modes are known and all print the same."""
-        if isinstance(mode, str) and mode.lower() not in _SPARK_MODES:
-            raise unknown("mode", mode, _SPARK_MODES, where=" in explain")
+        """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.
+
+        Spark's modes are known and all print the same.
+        """
+        if isinstance(mode, str) and mode.lower() not in (*_SPARK_MODES, "mermaid"):
+            raise unknown("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
             raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
-        print(self.explanation())
+        print(charted(self.planned) if mode == "mermaid" else self.explanation())
 
     def explanation(self) -> str:
         """What `explain` prints."""

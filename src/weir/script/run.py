@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
+from weir.adapt import charted
 from weir.errors import QueryError
 from weir.script.model import Into, Script, StreamSource
 from weir.script.parse import in_select
@@ -37,7 +38,7 @@ def start(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: st
     return writer.trigger(**_trigger(script.into, once)).start()
 
 
-def explanation(script: Script, spark: Session, partitions: int | None = None) -> str:
+def explanation(script: Script, spark: Session, partitions: int | None = None, mermaid: bool = False) -> str:
     """What a script asks, from where to where; sources whose columns are declared are not touched."""
     from weir.spark.script import empty_frame  # only who has Spark needs it
 
@@ -50,7 +51,10 @@ def explanation(script: Script, spark: Session, partitions: int | None = None) -
             frames[source.name] = empty_frame(spark, source.columns)
         except QueryError as error:
             raise _in_stream(source, error) from None
-    asked = _join(script, frames, partitions).explanation()
+    join = _join(script, frames, partitions)
+    if mermaid:
+        return charted(join.planned)
+    asked = join.explanation()
     sources = [f"  {source.name}: {_shown(source.format, source.options)}" for source in _read(script)]
     into = script.into
     pace = f", every {show_interval(into.trigger)}" if into.trigger else ""

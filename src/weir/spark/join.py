@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt import Planned, explained
+from weir.adapt import Planned, charted, explained
 from weir.errors import QueryError
 from weir.kernel import Decision, compile_plan, result_schema
 from weir.query import Query, describe
@@ -109,9 +109,12 @@ class SparkJoin:
         )
 
     def explain(self, mode: str | bool | None = None) -> None:
-        """Print what is asked and how it is answered; with a mode of Spark's, the union's own plan too."""
-        print(self.explanation())
-        if mode:
+        """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.
+
+        With a mode of Spark's, the plan of the streams' union follows.
+        """
+        print(charted(self.planned) if mode == "mermaid" else self.explanation())
+        if mode and mode != "mermaid":
             union, _ = tagged_union(self.query, self.frames, self.partitions)
             union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
 
