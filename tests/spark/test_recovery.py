@@ -63,6 +63,26 @@ def test_a_restart_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     assert read_bag(tmp_path / "out") == answer
 
 
+def test_a_chosen_plan_outlives_other_rates(spark: SparkSession, tmp_path: Path) -> None:
+    asked = {"on": "a.k = b.k AND b.v <= c.v AND a.v <> c.v", "within": "8 seconds", "late": "6 seconds"}
+    batches = generate(3, 2, 30, 6, seed=21)
+    feed = write_feed(tmp_path / "in", {name: found[:1] for name, found in batches.items()})
+    pairs_first = {"a": 1.0, "b": 1.0, "c": 900.0}
+
+    def started(rates: dict[str, float]) -> Any:
+        join = weir.join(**feed.frames(spark), **asked, select="a.id, b.id AS bid, c.id AS cid", rates=rates)
+        query = run(join, tmp_path / "ckpt", tmp_path / "out")
+        return str(join.planned.plan), query.lastProgress["weir"]["plan"]
+
+    chosen, ran = started(pairs_first)
+    feed = add_batch(feed, {name: found[1] for name, found in batches.items()})
+    other, still = started({"a": 900.0, "b": 1.0, "c": 1.0})
+    assert chosen == ran == still != other
+    assert read_bag(tmp_path / "out") == expected(
+        feed.tables(), **asked, select="a.id, b.id AS bid, c.id AS cid"
+    )
+
+
 @pytest.fixture(scope="module")
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Feed, Path]:
     """Two batches done and a third there to come; tests take copies of its checkpoint."""

@@ -31,7 +31,7 @@ from weir.bench.processes import Process, end_session, in_session, kill, python_
 KILLS, QUICK_KILLS = 200, 6
 _FEED = Feed(rows_per_second=40, keys=20)
 # Kills of a worker are over soon, those of an executor or a driver cost a start of Java.
-_VICTIMS = ("worker", "worker", "worker", "executor", "executor", "driver", "java", "python")
+_VICTIMS = (*["worker"] * 6, *["executor"] * 2, "driver", "java", "python")
 _SURVIVED = ("worker", "executor")
 _SECONDS_PER_KILL = 3
 _PATIENCE = 300
