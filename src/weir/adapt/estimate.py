@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.kernel import stored_schema
+from weir.kernel.layout import layouts
+from weir.plan import join
 from weir.query import (
     AttributeClass,
     Band,
@@ -51,11 +53,16 @@ def graph_of(
         narrowing={
             c.streams: edges[c.streams]
             for c in query.predicate.conjuncts
-            if isinstance(c, Band) and c.streams in edges
+            if isinstance(c, Band | Comparison)
+            and len(c.streams) == 2
+            and not any(c.streams <= members for members in classes)
         },
         row_bytes=row_bytes(query),
         costs=costs or Costs(),
         batch=batch,
+        basic=_basic_windows(query, rates),
+        lag=max(stream.late for stream in query.streams) / 1e6,
+        columns=_columns(query),
     )
 
 
@@ -69,23 +76,65 @@ def row_bytes(query: Query) -> Callable[[Streams], float]:
     return size
 
 
+def _columns(query: Query) -> Callable[[Streams], float]:
+    """How many columns of a state are neither times nor keys: those that are carried on into results."""
+
+    @cache
+    def count(streams: Streams) -> float:
+        if len(streams) == len(query.names):
+            return float(len(query.select))
+        return float(sum("@" not in name for name in stored_schema(query, streams).names))
+
+    return count
+
+
 def guess(conjunct: Conjunct) -> float:
     """The share of pairs that a condition is taken to leave."""
     return _GUESSES.get(type(conjunct), _GUESS)
 
 
+def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by which the kernel cuts each stream's state, and joined states that the stream leads."""
+    found = {}
+    for name in query.names:
+        layout = layouts(query, join(*query.names))[name]
+        in_time = layout.cut_by == layout.lead
+        found[name] = layout.cut_every / 1e6 if in_time else layout.cut_every / rates[name]
+    return found
+
+
 def _classes(query: Query, given: dict[Streams, float]) -> dict[Streams, float]:
-    """Every shared attribute; what was given for two of its streams goes to it."""
+    """Every shared attribute; what was given for two of its streams goes to it.
+
+    Where two streams have more conditions than the shared attribute, that one's share is taken from other
+    pairs if there are any, and the rest of what was given stays with the pair.
+    """
+    more = {c.streams for c in query.predicate.conjuncts if not _is_shared(c, query.predicate.classes)}
     found: dict[Streams, float] = {}
     for c in query.predicate.classes:
         pairs = [pair for pair in given if pair <= c.streams and len(pair) == 2]
-        known = [given.pop(pair) for pair in pairs]
-        if 0.0 in known:
-            share = 0.0
-        else:
-            share = math.exp(sum(map(math.log, known)) / len(known)) if known else _GUESSES[Equality]
+        known = {pair: given.pop(pair) for pair in pairs}
+        alone = [share for pair, share in known.items() if pair not in more]
+        share = _mean(alone or [known[pair] / _guesses(query, pair) for pair in known])
+        for pair in more & known.keys():
+            given[pair] = min(1.0, known[pair] / share) if share else 0.0
         found[c.streams] = found.get(c.streams, 1.0) * share
     return found
+
+
+def _mean(shares: Sequence[float]) -> float:
+    if not shares:
+        return _GUESSES[Equality]
+    return 0.0 if 0.0 in shares else min(1.0, math.exp(sum(map(math.log, shares)) / len(shares)))
+
+
+def _guesses(query: Query, pair: Streams) -> float:
+    """What the conditions of a pair beside shared attributes are taken to leave."""
+    return math.prod(
+        guess(c)
+        for c in query.predicate.conjuncts
+        if c.streams == pair and not _is_shared(c, query.predicate.classes)
+    )
 
 
 def _edges(

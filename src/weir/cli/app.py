@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from weir.cli import bench, demo
+from weir.cli import bench, demo, lab
 from weir.cli import run as jobs
 from weir.errors import QueryError
 
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 benchmarks = typer.Typer(help="Measure how fast a part of weir is.", no_args_is_help=True)
 app.add_typer(benchmarks, name="bench")
+experiments = typer.Typer(help="Repeat a paper's experiments, on a virtual clock.", no_args_is_help=True)
+app.add_typer(experiments, name="lab")
 
 
 def main() -> None:
@@ -130,3 +132,17 @@ def _bench_crash(
     """Whether a job on Spark that is killed again and again loses or doubles a row."""
     if not bench.crash(kills, quick, seed, Console()):
         raise typer.Exit(1)
+
+
+@experiments.callback()
+def _lab() -> None:
+    pass
+
+
+@experiments.command("qualified")
+def _lab_qualified(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out"),
+) -> None:
+    """Which join tree fits both CPU and memory, and how fast it is found."""
+    lab.qualified(quick, out, Console())

@@ -23,7 +23,7 @@ def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:
     seconds = sum(
         space.turnover(mine) * space.step(mine, theirs) for mine, theirs in (masks, reversed(masks))
     )
-    return joined(space, (one, other), Orders(_BINARY, seconds + space.fixed(2)))
+    return joined(space, (one, other), Orders(_BINARY, seconds + space.fixed(masks)))
 
 
 def _exact(space: Space) -> Sketch:
@@ -32,7 +32,12 @@ def _exact(space: Space) -> Sketch:
     connected = np.array([bool(mask) and space.is_connected(mask) for mask in range(size)])
     rows, narrowing, turnover = space.table, space.narrowing_table, space.turnover_table
     costs = space.graph.costs
-    upkeep = rows * turnover * (costs.insert + costs.delete)
+    fresh, visited, hop, upkeep = np.zeros((4, size))
+    for mask in np.flatnonzero(connected).tolist():
+        state = space.slicing(mask)
+        fresh[mask], visited[mask] = state.fresh / space.graph.batch, state.visited
+        hop[mask], upkeep[mask] = space.hop(mask), space.upkeep(mask)
+    probes = rows * turnover
     best, cut = np.zeros(size), np.zeros(size, dtype=np.int64)
     for mask in sorted(np.flatnonzero(connected).tolist(), key=int.bit_count):
         if mask.bit_count() == 1:
@@ -41,11 +46,12 @@ def _exact(space: Space) -> Sketch:
         ones = ones[connected[ones] & connected[mask ^ ones]]
         others = mask ^ ones
         pairs = rows[ones] * rows[others] * (narrowing[mask] / (narrowing[ones] * narrowing[others]))
+        probe = costs.probe + costs.seek * space.by_value(ones, others)
         seconds = (
             best[ones] + best[others] + upkeep[ones] + upkeep[others]
             + turnover[mask] * (costs.match * rows[mask] + costs.compare * pairs)
-            + costs.probe * space.graph.slices * (turnover * rows)[ones]
-            + costs.probe * space.graph.slices * (turnover * rows)[others]
+            + probe * probes[ones] * visited[others] + fresh[ones] * hop[others]
+            + probe * probes[others] * visited[ones] + fresh[others] * hop[ones]
         )  # fmt: skip
         least = int(seconds.argmin())
         best[mask], cut[mask] = seconds[least], ones[least]

@@ -142,11 +142,13 @@ def _optimised(space: Space, one: Sketch, other: Sketch) -> Sketch:
 
 def floor(space: Space) -> Limits:
     """What no plan can do without: the streams' own states, one probe a row, and the results themselves."""
-    costs, graph = space.graph.costs, space.graph
+    costs = space.graph.costs
     singles: list[Mask] = [1 << i for i in range(len(space.names))]
-    probes = costs.probe * graph.slices * sum(space.rate(mask) for mask in singles)
-    results = (costs.match + costs.out) * space.rate(space.everything)
-    hops = (len(singles) - 1) * space.fixed(2)
+    # States of several streams that hold few rows may be cut into fewer slices than those of one.
+    visited = 1.0 if space.graph.basic else space.graph.slices
+    probes = costs.probe * visited * sum(space.rate(mask) for mask in singles)
+    results = (costs.match + space.out(space.everything)) * space.rate(space.everything)
+    hops = costs.fixed / space.graph.batch * sum(space.slicing(mask).fresh for mask in singles)
     return Limits(
         cpu=sum(space.upkeep(mask) for mask in singles) + probes + results + hops,
         memory=sum(space.memory(mask) for mask in singles),

@@ -25,8 +25,9 @@ from weir.stats import JoinGraph
 class NodeCost:
     """One node: what it puts out each second, what its stored output takes, and what its hops take.
 
-    `rows` and `memory` are zero at the root, which stores nothing; a leaf has no hops. `cpu` counts the
-    upkeep of the node's state.
+    `rows` and `memory` are zero at the root, which stores nothing; a leaf has no hops. `rows` are those that
+    can still join, `memory` counts dead ones too that the kernel has not let go yet. `cpu` counts the upkeep
+    of the node's state.
     """
 
     node: str
@@ -49,6 +50,7 @@ class PlanCost:
 def cost(graph: JoinGraph, tree: JTree) -> PlanCost:
     """What a plan takes, with the probing orders it has."""
     space = Space(graph)
+    space = Space(graph, {space.mask(node.streams): node.streams[0] for node in _nodes(tree)})
     nodes = tuple(_node(space, node, node is tree) for node in _nodes(tree))
     return PlanCost(
         cpu=sum(node.cpu for node in nodes),
@@ -64,7 +66,7 @@ def _node(space: Space, node: JTree, root: bool) -> NodeCost:
     if not isinstance(node, Leaf):
         inputs = [space.mask(child.streams) for child in node.inputs]
         cpu += sum(path_seconds(space, inputs, i, order) for i, order in enumerate(node.orders))
-        cpu += space.fixed(len(inputs))
+        cpu += space.fixed(inputs)
     rows, memory = (0.0, 0.0) if root else (space.rows(mask), space.memory(mask))
     return NodeCost(str(node), space.rate(mask), rows, memory, cpu)
 

@@ -139,7 +139,7 @@ class _Frontier:
             for part in parts:
                 cheapest = min(space.step(part, other) for other in parts if other != part)
                 firsts += space.turnover(part) * cheapest
-        return firsts + costs.match * space.rate(self._mask) + space.fixed(len(parts))
+        return firsts + costs.match * space.rate(self._mask) + space.fixed(parts)
 
     def _is_hopeless(self, cpu: float, memory: float) -> bool:
         if not self._limits.allow(cpu, memory):

@@ -26,6 +26,7 @@ def greedy_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
     costs, count = space.graph.costs, len(inputs)
     everyone = np.arange(count)
     rows = np.array([space.rows(mask) for mask in inputs])
+    visited = np.array([space.slicing(mask).visited for mask in inputs])
     between, narrowing, linked = space.between(inputs)
     bound, masks = rows.copy(), np.array(inputs)
     reached = masks.copy()
@@ -40,17 +41,17 @@ def greedy_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
         chosen = np.where(open_now, grown, np.inf).argmin(axis=1)
         matches = bound * grown[everyone, chosen]
         compared = bound * rows[chosen] * (narrowed * shared)[everyone, chosen]
-        seconds += costs.probe * space.graph.slices * bound + costs.compare * compared + costs.match * matches
+        probe = costs.probe + costs.seek * space.by_value(reached, masks[chosen])
+        seconds += probe * visited[chosen] * bound + costs.compare * compared + costs.match * matches
         bound, growth, narrowed = matches, growth * between[chosen], narrowed * narrowing[chosen]
         near |= linked[chosen]
         reached |= masks[chosen]
         free[everyone, chosen] = False
         taken.append(chosen)
-    if sum(inputs) == space.everything:
-        seconds += costs.out * bound
+    seconds += space.out(sum(inputs)) * bound
     turnover = np.array([space.turnover(mask) for mask in inputs])
     orders = tuple(tuple(int(i) for i in order) for order in np.array(taken).T)
-    return Orders(orders, float(seconds @ turnover) + space.fixed(count))
+    return Orders(orders, float(seconds @ turnover) + space.fixed(inputs))
 
 
 def best_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
@@ -72,7 +73,7 @@ def best_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
         togo[subset] = best
     orders = tuple(_followed(following, 1 << i, whole) for i in range(count))
     seconds = sum(space.turnover(mask) * togo[1 << i] for i, mask in enumerate(inputs))
-    return Orders(orders, seconds + space.fixed(count))
+    return Orders(orders, seconds + space.fixed(inputs))
 
 
 def path_seconds(space: Space, inputs: Sequence[Mask], driver: int, order: Sequence[int]) -> float:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import QueryError
+from weir.plan.slicing import Slicing, slicing
 from weir.stats import JoinGraph
 
 Mask = int
@@ -32,9 +34,12 @@ class Orders:
 
 
 class Space:
-    """One join graph, read-only; every answer is computed once, `ordered` remembers those about orders."""
+    """One join graph, read-only; every answer is computed once, `ordered` remembers those about orders.
 
-    def __init__(self, graph: JoinGraph) -> None:
+    `leads` names the stream by which the state of a set is cut, where that is not its first one.
+    """
+
+    def __init__(self, graph: JoinGraph, leads: Mapping[Mask, str] | None = None) -> None:
         self.graph = graph
         self.names = graph.streams
         self.everything: Mask = (1 << len(self.names)) - 1
@@ -47,6 +52,8 @@ class Space:
         self._narrowing = {self.mask(edge): share for edge, share in graph.narrowing.items()}
         self._corrections = [(self.mask(s), c) for s, c in graph.corrections().items()]
         self._turnover = [1.0 / graph.window_seconds(name) for name in self.names]
+        self._leads = leads or {}
+        self._slicings: dict[Mask, Slicing] = {}
 
     def mask(self, streams: Iterable[str]) -> Mask:
         """The set of these streams."""
@@ -99,13 +106,24 @@ class Space:
         """The combinations of these streams that come into being each second."""
         return self.rows(mask) * self.turnover(mask)
 
+    def slicing(self, mask: Mask) -> Slicing:
+        """How the state of a set is kept."""
+        if mask not in self._slicings:
+            streams = self.streams(mask)
+            lead = self._leads.get(mask, streams[0])
+            others = (name for name in streams if name != lead)
+            self._slicings[mask] = slicing(self.graph, (lead, *others), self.rows(mask))
+        return self._slicings[mask]
+
     def memory(self, mask: Mask) -> float:
         """What the state of a set takes: bytes, or rows where the graph knows no sizes."""
-        return self.rows(mask) * self._row_size(mask)
+        return self.slicing(mask).kept * self._row_size(mask)
 
     def upkeep(self, mask: Mask) -> float:
-        """Seconds each second to insert and delete the rows of a set's state."""
-        return self.rate(mask) * (self.graph.costs.insert + self.graph.costs.delete)
+        """Seconds each second to insert, rewrite and delete the rows of a set's state."""
+        costs, state = self.graph.costs, self.slicing(mask)
+        rows = self.rate(mask) * (costs.insert + costs.delete) + state.rewritten * costs.merge
+        return rows + state.fresh * costs.cut / self.graph.batch
 
     def step(self, bound: Mask, partner: Mask) -> float:
         """Seconds to extend every alive combination of `bound` by `partner`; times turnover, per second."""
@@ -113,16 +131,33 @@ class Space:
         rows = self.rows(bound)
         compared = rows * self.rows(partner) * self._narrowed(bound, partner) if costs.compare else 0.0
         whole = bound | partner
-        match = costs.match + costs.out if whole == self.everything else costs.match
-        return costs.probe * self.graph.slices * rows + costs.compare * compared + match * self.rows(whole)
+        probe = costs.probe + costs.seek * bool(self.by_value(bound, partner))
+        probes = probe * self.slicing(partner).visited * rows
+        return probes + costs.compare * compared + (costs.match + self.out(whole)) * self.rows(whole)
+
+    def out(self, whole: Mask) -> float:
+        """Seconds to put out one row of a set: only results are."""
+        return self.graph.costs.out * self._columns(whole) if whole == self.everything else 0.0
 
     def comparisons(self, bound: Mask, partner: Mask) -> float:
         """The pairs looked at when all alive combinations of `bound` are extended by `partner`."""
         return self.rows(bound) * self.rows(partner) * self._narrowed(bound, partner)
 
-    def fixed(self, inputs: int) -> float:
-        """Seconds each second for the hops of one join, however few rows come."""
-        return inputs * (inputs - 1) * self.graph.costs.fixed / self.graph.batch
+    def fixed(self, inputs: Sequence[Mask]) -> float:
+        """Seconds each second for the hops of one join, however few rows come.
+
+        Every new slice of an input goes its way alone, and looks into slices of every other input.
+        """
+        states = [self.slicing(mask) for mask in inputs]
+        hops = [self.hop(mask) for mask in inputs]
+        seconds = sum(state.fresh * (sum(hops) - own) for state, own in zip(states, hops, strict=True))
+        return seconds / self.graph.batch
+
+    def hop(self, partner: Mask) -> float:
+        """Seconds for one new slice to probe a state, however few rows it has."""
+        costs = self.graph.costs
+        slice_seconds = costs.visit + costs.gather * self._columns(partner)
+        return costs.fixed + slice_seconds * self.slicing(partner).visited
 
     def between(
         self, inputs: Sequence[Mask]
@@ -138,6 +173,18 @@ class Space:
         for streams, share in self._classes:
             found[(bound & streams != 0)[:, None] & (partners & streams != 0)] *= share
         return found
+
+    def by_value(self, bound: Any, partner: Any) -> Any:
+        """True where a step searches a range of values: no key is shared, but some edge has an index.
+
+        For one step, or for arrays of them.
+        """
+        keyed, indexed = bound != bound, bound != bound
+        for streams, _ in self._classes:
+            keyed = keyed | ((bound & streams != 0) & (partner & streams != 0))
+        for edge in self._narrowing:
+            indexed = indexed | ((bound & edge != 0) & (partner & edge != 0))
+        return indexed & np.logical_not(keyed)
 
     def corrected(self, bound: NDArray[np.int64], partners: NDArray[np.int64]) -> NDArray[np.float64]:
         """How far edges that are not independent change each step from a set to a partner."""
@@ -220,6 +267,10 @@ class Space:
     def _row_size(self, mask: Mask) -> float:
         size = self.graph.row_bytes
         return 1.0 if size is None else size(frozenset(self.streams(mask)))
+
+    def _columns(self, mask: Mask) -> float:
+        columns = self.graph.columns
+        return 1.0 if columns is None else columns(frozenset(self.streams(mask)))
 
     def _neighbours(self, name: str) -> Mask:
         sets = [*self.graph.edges, *self.graph.classes]

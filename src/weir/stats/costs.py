@@ -12,7 +12,8 @@ from weir.errors import QueryError
 class Costs:
     """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
 
-    `fixed` is paid once a batch, `out` per result at the root, `insert` and `delete` per row of a state.
+    `fixed` is paid once a batch, `out` per value of a result at the root, `insert` and `delete` per row of a
+    state. Beside these, which papers count, our kernel pays for what follows them here.
     """
 
     fixed: float = 0.0
@@ -22,6 +23,16 @@ class Costs:
     out: float = 0.0
     insert: float = 0.0
     delete: float = 0.0
+    # Looking into one slice, however few rows probe it: with a few thousand rows a second, most of a batch.
+    visit: float = 0.0
+    # Taking one column of the matches out of one slice, however few they are.
+    gather: float = 0.0
+    # What a probe and slice take more where a range of values is searched instead of a key.
+    seek: float = 0.0
+    # Making one new slice out of rows that came or were joined, and merging it into those that are there.
+    cut: float = 0.0
+    # Rewriting a row when slices are merged; states of several streams are rewritten in almost every batch.
+    merge: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

@@ -18,6 +18,7 @@ from weir.stats.costs import Costs
 
 Streams = frozenset[str]
 _NOTHING: Mapping[Streams, float] = MappingProxyType({})
+_UNCUT: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class JoinGraph:
     partner's rows that the index of an edge leaves to compare (1 without an index; that of a class is its
     selectivity). `row_bytes` tells the size of a stored row, of one stream or of a set; without it, memory
     is counted in rows. `slices` is how many slices a probe visits, `batch` the seconds between two batches.
+
+    What only our own kernel asks for: `basic` is the length in seconds of each stream's basic windows, by
+    which its state is cut into slices (then `slices` is not read); `lag` is how far the watermark stays
+    behind; `columns` tells how many columns of a state results are made of (of all streams: those of a
+    result; without it, one), which have to be put together.
     """
 
     streams: tuple[str, ...]
@@ -43,6 +49,9 @@ class JoinGraph:
     costs: Costs = field(default_factory=Costs)
     slices: float = 1.0
     batch: float = 1.0
+    basic: Mapping[str, float] = field(default_factory=lambda: _UNCUT)
+    lag: float = 0.0
+    columns: Callable[[Streams], float] | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.streams) <= MOST_STREAMS:
@@ -65,6 +74,11 @@ class JoinGraph:
                     raise QueryError(f"the {what} of {_listed(streams)} must be from 0 to 1; got {share}")
         _check_amount(self.slices, "the number of slices a probe visits", "slices", above_zero=True)
         _check_amount(self.batch, "the time between batches", "seconds", above_zero=True)
+        _check_amount(self.lag, "the lag of the watermark", "seconds")
+        for name in self.streams if self.basic else ():
+            if name not in self.basic:
+                raise QueryError(f"stream '{name}' of the join graph needs a basic window too")
+            _check_amount(self.basic[name], f"the basic window of '{name}'", "seconds", above_zero=True)
 
     @staticmethod
     def of(
@@ -86,7 +100,7 @@ class JoinGraph:
     def window_rows(self, stream: str) -> float:
         """How many rows of a stream are joinable at a time."""
         window = self.windows[stream]
-        return float(window.rows) if isinstance(window, RowWindow) else self.rates[stream] * window
+        return float(window.rows if isinstance(window, RowWindow) else self.rates[stream] * window)
 
     def window_seconds(self, stream: str) -> float:
         """How long a row stays joinable; for ever where a row window gets no rows."""

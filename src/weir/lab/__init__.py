@@ -1,0 +1,1 @@
+"""Is it true? The papers' experiments, on a virtual clock."""

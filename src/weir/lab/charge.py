@@ -1,0 +1,60 @@
+"""What a batch costs in virtual seconds: what the engine really did, times unit costs.
+
+The charge does not depend on the machine, so a run can be repeated anywhere with the same outcome.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.kernel import State
+from weir.kernel.slice import Slice
+from weir.plan import Join
+from weir.stats import BatchStats, Costs, Hop
+
+
+def charge(stats: BatchStats, inserted: int, deleted: int, costs: Costs) -> float:
+    """Seconds for a batch's hops, results and stored rows; a probe counts once, whatever slices it visits."""
+    hops = sum(
+        costs.fixed + costs.probe * hop.probes + costs.compare * hop.comparisons + costs.match * hop.matches
+        for hop in stats.per_hop.values()
+    )
+    return hops + costs.out * stats.results + costs.insert * inserted + costs.delete * deleted
+
+
+def inserted_rows(stats: BatchStats, plan: Join) -> int:
+    """The rows that a batch stored: those of the streams, and what every join below the root put out."""
+    leaves = sum(stats.rows_in.values()) - sum(stats.late.values()) - sum(stats.null_time.values())
+    return leaves + sum(
+        _matches(stats, hop) for node in plan.inner() if node is not plan for hop in _ends(node)
+    )
+
+
+def alive_rows(state: State) -> dict[str, int]:
+    """The rows of each state that may still join.
+
+    Slices go as a whole, so a state also holds rows that are dead; a machine that purges row by row, like
+    the papers', holds these.
+    """
+    return {node: sum(_alive(one, state.watermark) for one in found) for node, found in state.slices.items()}
+
+
+def _ends(node: Join) -> list[Hop]:
+    """The last hop of every path through a join: its matches are what the join puts out."""
+    return [
+        Hop(str(child), str(node), str(node.inputs[order[-1]]))
+        for child, order in zip(node.inputs, node.orders, strict=True)
+    ]
+
+
+def _matches(stats: BatchStats, hop: Hop) -> int:
+    found = stats.per_hop.get(hop)
+    return 0 if found is None else found.matches
+
+
+def _alive(one: Slice, watermark: int | None) -> int:
+    deadlines = one.layout.deadlines
+    if watermark is None or deadlines is None:
+        return one.rows
+    ends = [np.min([one.numbers(name) + more for name, more in reach], axis=0) for reach in deadlines]
+    return int(np.count_nonzero(np.max(ends, axis=0) >= watermark))

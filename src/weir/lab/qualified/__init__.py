@@ -1,0 +1,1 @@
+"""Paper 001: which join tree fits both CPU and memory, and how fast it is found."""

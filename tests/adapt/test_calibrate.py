@@ -1,0 +1,76 @@
+"""Predicted against measured: the bytes of a state closely, the time of a batch only loosely."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import pairwise
+from math import isfinite
+from time import perf_counter
+
+import pytest
+
+from weir.adapt.calibrate import TYPICAL, calibrated
+from weir.bench.model import Trial, outcome
+from weir.plan import Join, join
+
+BOTH = {"a": 600, "b": 400, "c": 500, "d": 300}
+WINDOWS = {"a": 3.3, "b": 2.7, "c": 3.9, "d": 2.9}
+SHARE = 1 / 900
+
+
+def test_calibrated_costs_are_numbers_of_seconds() -> None:
+    started = perf_counter()
+    found = calibrated()
+    assert perf_counter() - started < 15, "about a second, or a few where others use the machine"
+    assert all(isfinite(seconds) and 0 <= seconds < 0.1 for seconds in asdict(found).values())
+    assert found.visit > 0 and found.probe > 0 and found.cut > 0
+    assert calibrated() is found
+
+
+def trial(plan: Join, *, equal: bool = False, band: bool = False) -> Trial:
+    """Streams that share a key, or of which the first two lie in a band; always the same rows."""
+    names = sorted(plan.streams)
+    conditions = [f"{one}.k = {other}.k" for one, other in pairwise(names)]
+    shares = {frozenset(pair): SHARE for pair in pairwise(names)}
+    if band:
+        conditions[0] = "abs(a.x - b.x) <= 0.0005"
+        shares[frozenset("ab")] = 0.001
+    return Trial(
+        kind="bands" if band else "one key",
+        on=" AND ".join(conditions),
+        select="a.x AS ax, b.y AS bb",
+        rates={name: BOTH[name] for name in names},
+        windows={name: 3.3 if equal else WINDOWS[name] for name in names},
+        keys=(round(1 / SHARE), 1),
+        selectivities=shares,
+        shape="mixed",
+        plan=plan,
+        seed=7,
+    )
+
+
+TRIALS = {
+    "mjoin": trial(join("a", "b", "c")),
+    "mjoin, one window": trial(join("a", "b", "c"), equal=True),
+    "band": trial(join("a", "b", "c", orders=[[1, 2], [0, 2], [1, 0]]), band=True),
+    "bjtree": trial(join(join("a", "b"), "c")),
+    "bjtree, one window": trial(join(join("a", "b"), "c"), equal=True),
+    "bjtree led by another": trial(join("a", join("c", "b"))),
+    "bushy": trial(join(join("a", "b"), join("c", "d"))),
+    "mixed": trial(join(join("a", "b", "c"), "d")),
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_memory_is_foretold_within_a_twentieth_and_time_within_a_factor(name: str) -> None:
+    found = outcome(TRIALS[name], calibrated(), steady=16)
+    predicted, kept = found.memory
+    assert predicted == pytest.approx(kept, rel=0.05)
+    seconds, taken = found.cpu
+    assert taken / 4 < seconds < taken * 4
+
+
+def test_typical_costs_are_within_a_factor_of_those_of_this_machine() -> None:
+    found = calibrated()
+    for name in ("visit", "probe", "cut"):
+        assert 1 / 10 < getattr(found, name) / getattr(TYPICAL, name) < 10
