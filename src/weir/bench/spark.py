@@ -29,7 +29,7 @@ _SELECT = "a.k, a.x AS ax, b.x AS bx, c.x AS cx"
 # For orientation: Flink 2.3's interval joins on this query and 2 cores.
 _FLINK_ROWS_PER_SECOND = 28_000
 # A form of Spark this many times as slow as the fastest while warming up is not measured any further.
-_TOO_SLOW = 1.5
+_TOO_SLOW = 3.0
 
 
 @dataclass(frozen=True, slots=True)

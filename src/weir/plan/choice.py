@@ -21,7 +21,7 @@ Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
 _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
 # Up to here the exact search takes milliseconds.
 EXACT_STREAMS = 6
-_MOST_SEARCHED = 8
+_MOST_SEARCHED = 10
 
 
 @dataclass(frozen=True, slots=True)
