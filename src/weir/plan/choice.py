@@ -21,7 +21,7 @@ Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
 _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
 # Up to here the exact search takes milliseconds.
 EXACT_STREAMS = 6
-_MOST_SEARCHED = 10
+SEARCHED_STREAMS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Layers:
         both = [self._mjoin, self._bjtree]
         if self._paper:
             return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
-        if len(self._space.names) <= _MOST_SEARCHED:
+        if len(self._space.names) <= SEARCHED_STREAMS:
             both = frontier(self._space, self._limits) or both
         return local_search(self._space, self._limits, both)
 

@@ -25,11 +25,10 @@ from weir.lab.qualified.compare import (
 from weir.lab.qualified.overload import Run, Scene, play, scenes
 from weir.lab.qualified.settings import Design, Ranges, printed, qualified_share, settings, tuned
 from weir.lab.qualified.table2 import SETS, ParameterSet, Plans
+from weir.plan.choice import SEARCHED_STREAMS
 
 DESIGNS: tuple[Design, ...] = ("tuned", "between")
 FIGURE_14 = (3, 5, 10)
-# Up to here the two-layer search falls back on the exhaustive one.
-SEARCHED_STREAMS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,9 @@ def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callabl
     small = [one for one in outcomes if one.streams <= SEARCHED_STREAMS]
     large = [one for one in outcomes if one.streams > SEARCHED_STREAMS]
     aims = [
-        _found("N <= 8, where it ends with the exhaustive search itself", *judged(small, OURS, True)),
-        _found("N > 8, told by the exhaustive search", *judged(large, OURS, True)),
-        _found("N > 8, told only by what any search found", *judged(large, OURS, False)),
+        _found(f"N <= {SEARCHED_STREAMS}, where it ends with the exhaustive search itself", *judged(small, OURS, True)),
+        _found(f"N > {SEARCHED_STREAMS}, told by the exhaustive search", *judged(large, OURS, True)),
+        _found(f"N > {SEARCHED_STREAMS}, told only by what any search found", *judged(large, OURS, False)),
     ]
     for score in ours:
         if score.streams == 20:
