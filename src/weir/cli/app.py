@@ -113,6 +113,15 @@ def _bench_spark(
     bench.spark(quick, json_file, Console())
 
 
+@benchmarks.command("model")
+def _bench_model(
+    quick: Annotated[bool, typer.Option("--quick", help="A third of the queries.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+) -> None:
+    """How near predicted CPU and memory come to what random queries take."""
+    bench.model(quick, json_file, Console())
+
+
 @benchmarks.command("soak")
 def _bench_soak(
     quick: Annotated[bool, typer.Option("--quick", help="60 batches instead of 600.")] = False,

@@ -38,6 +38,15 @@ def spark(quick: bool, json_file: Path | None, console: Console) -> None:
     report(run(quick), json_file, console)
 
 
+def model(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Compare what the cost model predicts with what random queries take."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir.bench.model import run
+
+    report(run(quick), json_file, console)
+
+
 def soak(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
     """Run a join on Spark for long, and see that nothing grows."""
     for file in (csv_file, json_file):

@@ -130,7 +130,10 @@ def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callabl
     small = [one for one in outcomes if one.streams <= SEARCHED_STREAMS]
     large = [one for one in outcomes if one.streams > SEARCHED_STREAMS]
     aims = [
-        _found(f"N <= {SEARCHED_STREAMS}, where it ends with the exhaustive search itself", *judged(small, OURS, True)),
+        _found(
+            f"N <= {SEARCHED_STREAMS}, where it ends with the exhaustive search itself",
+            *judged(small, OURS, True),
+        ),
         _found(f"N > {SEARCHED_STREAMS}, told by the exhaustive search", *judged(large, OURS, True)),
         _found(f"N > {SEARCHED_STREAMS}, told only by what any search found", *judged(large, OURS, False)),
     ]

@@ -1,0 +1,5 @@
+"""What is skipped when it does not fit?"""
+
+from weir.shed.allowance import Allowance
+
+__all__ = ["Allowance"]
