@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from weir.errors import QueryError
+from weir.plan import Join, hops
 from weir.stats import Hop
 
 Choose = Literal["newest", "hash"]
@@ -31,6 +32,16 @@ class Allowance:
                 raise QueryError(f"the allowance of {hop} must be a share from 0 to 1; got {share}")
         if self.choose not in get_args(Choose):
             raise QueryError(f"an allowance chooses the 'newest' rows or by 'hash'; got {self.choose!r}")
+
+    def check(self, plan: Join) -> None:
+        """Refuse a hop that the plan does not have."""
+        known = hops(plan)
+        for hop in self.probes:
+            if hop not in known:
+                raise QueryError(
+                    f"the allowance names the hop {hop}, which the plan {plan} does not have; it has "
+                    + ", ".join(f"'{one}'" for one in known)
+                )
 
     def share(self, hop: Hop) -> float:
         """What one hop may do."""

@@ -1,0 +1,210 @@
+"""Freshness (000, section 4.2): how fast intermediate states must be refreshed, and what that takes.
+
+A row of stream I stays in the plan for as long as it stays in its own window, and then, joined with others,
+in every intermediate state above it: at most size / refresh rate each. Lemma 1: the sum of these may not be
+longer than the freshness of I. Streams' own windows are refreshed by their streams, so only intermediate
+states, the *staleness susceptible* ones, need a share of the budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from weir.errors import QueryError, unknown
+from weir.shed.network import Network, Path
+from weir.shed.policies import Grants, check_budget, grepp
+from weir.stats import JoinGraph
+
+Split = Literal["least cost", "even"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Probes a second of each path that keep all states fresh, and the sum of them."""
+
+    probes: Mapping[str, float]
+
+    @property
+    def cost(self) -> float:
+        """All probes a second."""
+        return sum(self.probes.values())
+
+    def grants(self, net: Network) -> list[float]:
+        """The same, link by link."""
+        grants = [0.0] * len(net.links)
+        for path in net.paths:
+            for i, probes in zip(path.links, path.divided(self.probes.get(path.stream, 0.0)), strict=True):
+                grants[i] += probes
+        return grants
+
+
+def refresh_rates(
+    graph: JoinGraph, net: Network, fresh: Mapping[str, float], split: Split = "least cost"
+) -> dict[str, float]:
+    """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
+
+    What a stream's freshness leaves beside its window is divided over the states on its path: evenly, or so
+    that refreshing them costs the least.
+    """
+    rates = dict.fromkeys(net.states, 0.0)
+    for stream, seconds in fresh.items():
+        path = _path(net, stream)
+        window = graph.window_seconds(stream)
+        slack = seconds - window
+        if not math.isfinite(seconds) or slack < 0:
+            raise QueryError(
+                f"the freshness of stream '{stream}' must be at least its window of {window:g} seconds; "
+                f"got {seconds:g}"
+            )
+        states = [state for state in path.feeds if state is not None]
+        if not states:
+            continue
+        if not slack:
+            raise QueryError(
+                f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
+                f"the states {', '.join(states)} at once; allow a little more"
+            )
+        weights = _weights(net, states, split)
+        for state, weight in zip(states, weights, strict=True):
+            rates[state] = max(rates[state], net.sizes[state] / (slack * weight))
+    return rates
+
+
+def _weights(net: Network, states: list[str], split: Split) -> list[float]:
+    """The share of a path's slack that each of its states gets.
+
+    Least cost: with residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which
+    is least for d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one row more in S_j.
+    """
+    if split == "even":
+        return [1 / len(states)] * len(states)
+    roots = [math.sqrt(_cheapest(net, state) * net.sizes[state]) for state in states]
+    whole = sum(roots)
+    return [root / whole if whole else 1 / len(states) for root in roots]
+
+
+def _cheapest(net: Network, state: str) -> float:
+    """Probes along the best path for one row more in a state."""
+    costs = [1 / entered for path in net.paths if (entered := path.inserted(1.0).get(state, 0.0)) > 0]
+    return min(costs, default=0.0)
+
+
+def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
+    """GH-WMSCP: again and again the path that brings the most rows still wanted for its probes.
+
+    Multiples are real numbers here (000, section 4.1, lets cycles be taken together): a path is taken until
+    one of its states has all it needs, or its stream has no more rows.
+    """
+    wanted = {state: rate for state, rate in refresh.items() if rate > 0}
+    room = {path.stream: path.rate * path.cost for path in net.paths}
+    probes = dict.fromkeys(room, 0.0)
+    while wanted:
+        offers = [
+            (sum(entered for state, entered in path.inserted(1.0).items() if state in wanted), path)
+            for path in net.paths
+            if room[path.stream] > 0
+        ]
+        gain, path = max(offers, key=lambda offer: offer[0], default=(0.0, None))
+        if path is None or gain <= 0:
+            raise _infeasible(wanted)
+        entered = {state: rows for state, rows in path.inserted(1.0).items() if state in wanted and rows > 0}
+        taken = min(room[path.stream], *(wanted[state] / rows for state, rows in entered.items()))
+        probes[path.stream] += taken
+        room[path.stream] -= taken
+        for state, rows in entered.items():
+            wanted[state] -= taken * rows
+        wanted = {state: rate for state, rate in wanted.items() if rate > 1e-9 * refresh[state]}
+    return Cover(probes)
+
+
+def least_cover(net: Network, refresh: Mapping[str, float], whole: float | None = None) -> Cover:
+    """The cheapest cover (000, equations 11 and 12), as a linear program.
+
+    With `whole`, rows of a stream are let in only in multiples of that many a second (an integer program).
+    """
+    from scipy.optimize import LinearConstraint, milp
+
+    states = [state for state, rate in refresh.items() if rate > 0]
+    # One unit of a path: so many rows a second of its stream.
+    unit = whole or 1.0
+    costs = np.array([path.cost * unit for path in net.paths])
+    entered = np.array([[_entered(path, state) * unit for path in net.paths] for state in states])
+    most = np.array([path.rate / unit for path in net.paths])
+    found = milp(
+        costs,
+        constraints=LinearConstraint(entered, lb=[refresh[state] for state in states]) if states else (),
+        bounds=(0, np.floor(most) if whole else most),
+        integrality=np.full(len(costs), 1 if whole else 0),
+    )
+    if not found.success:
+        raise _infeasible({state: refresh[state] for state in states})
+    return Cover({path.stream: float(x * c) for path, x, c in zip(net.paths, found.x, costs, strict=True)})
+
+
+def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
+    """Algorithm 1 of 000: the cover first, GrePP with the rest."""
+    check_budget(budget)
+    cover = greedy_cover(net, refresh)
+    if cover.cost > budget:
+        raise QueryError(
+            f"keeping this plan as fresh as asked takes {cover.cost:g} probes a second; there are {budget:g}"
+        )
+    grants = cover.grants(net)
+    left = budget - cover.cost
+    if left <= 0:
+        return tuple(grants)
+    more = grepp(net.without(cover.probes), left)
+    return tuple(one + other for one, other in zip(grants, more, strict=True))
+
+
+def tightest(
+    graph: JoinGraph, net: Network, fresh: Mapping[str, float], budget: float, split: Split = "least cost"
+) -> float:
+    """The least factor by which all freshness must be loosened so that the budget can hold it; 1 if it does.
+
+    Infinite if no freshness can be held, because some state gets no rows at all.
+    """
+
+    def holds(factor: float) -> bool:
+        looser = {stream: seconds * factor for stream, seconds in fresh.items()}
+        try:
+            return least_cover(net, refresh_rates(graph, net, looser, split)).cost <= budget
+        except QueryError:
+            return False
+
+    if holds(1.0):
+        return 1.0
+    low, high = 1.0, 2.0
+    while not holds(high):
+        low, high = high, high * 2
+        if high > 1e9:
+            return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _entered(path: Path, state: str) -> float:
+    """Rows that enter a state for each row of a path's stream."""
+    return path.inserted(path.cost).get(state, 0.0)
+
+
+def _path(net: Network, stream: str) -> Path:
+    for path in net.paths:
+        if path.stream == stream:
+            return path
+    raise unknown("stream", stream, [path.stream for path in net.paths], where=" in fresh")
+
+
+def _infeasible(wanted: Mapping[str, float]) -> QueryError:
+    state, rate = next(iter(wanted.items()))
+    return QueryError(
+        f"the state {state} would need {rate:g} more rows a second to stay fresh than its streams bring, "
+        "whatever the CPU; allow older results"
+    )

@@ -1,0 +1,199 @@
+"""The hops of a plan as a network: rows flow in at the leaves, partials along the hops, results out on top.
+
+A hop makes some probes a second and each gives `productivity` partials (000, equation 3), which the next hop
+may probe with, or not. Input paths (000, section 4.1) are the ways through this network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import mul
+
+from weir.plan import Join, Leaf
+from weir.plan.space import Space
+from weir.query import RowWindow, TimeWindow
+from weir.stats import Hop, JoinGraph
+
+# How many rows each state holds, by the name of its node.
+Sizes = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One hop: what a probe finds, where its probes come from, and where its partials go.
+
+    Probes come from a stream (`rate` rows a second) or from the links `sources`; partials go to the next
+    link of the same join, else into the state `feeds`, and on from there; at the root they are results.
+    """
+
+    hop: Hop
+    productivity: float
+    selectivity: float
+    rate: float
+    sources: tuple[int, ...]
+    feeds: str | None
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The links from one stream to the root (000, definition 3)."""
+
+    stream: str
+    rate: float
+    links: tuple[int, ...]
+    productivities: tuple[float, ...]
+    feeds: tuple[str | None, ...]
+
+    @property
+    def cardinalities(self) -> tuple[float, ...]:
+        """φ_j: partials after hop j for each row of the stream (000, equation 5)."""
+        return tuple(accumulate(self.productivities, mul))
+
+    @property
+    def cost(self) -> float:
+        """Probes all along the path for each row of the stream (000, equation 6)."""
+        return 1.0 + sum(self.cardinalities[:-1])
+
+    @property
+    def productivity(self) -> float:
+        """Results for each probe made anywhere along the path (000, equation 8)."""
+        return self.cardinalities[-1] / self.cost
+
+    def divided(self, probes: float) -> tuple[float, ...]:
+        """The probes of each hop when the path gets so many in all (000, equation 7)."""
+        first = probes / self.cost
+        return (first, *(first * partials for partials in self.cardinalities[:-1]))
+
+    def inserted(self, probes: float) -> dict[str, float]:
+        """The rows that enter each state along the path, when it gets so many probes."""
+        first = probes / self.cost
+        fed = zip(self.feeds, self.cardinalities, strict=True)
+        return {state: first * partials for state, partials in fed if state is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """All links, sources before what they feed, and the path of every stream."""
+
+    links: tuple[Link, ...]
+    paths: tuple[Path, ...]
+    sizes: Sizes
+
+    def without(self, probes: Mapping[str, float]) -> Network:
+        """What is left of the streams when their paths have made so many probes already."""
+        paths = tuple(
+            replace(path, rate=max(0.0, path.rate - probes.get(path.stream, 0.0) / path.cost))
+            for path in self.paths
+        )
+        return replace(self, paths=paths)
+
+    @property
+    def selectivities(self) -> dict[str, list[float]]:
+        """Of every join, the selectivities along its first input's hops."""
+        found: dict[str, list[float]] = {}
+        drivers: dict[str, str] = {}
+        for link in self.links:
+            if drivers.setdefault(link.hop.node, link.hop.driver) == link.hop.driver:
+                found.setdefault(link.hop.node, []).append(link.selectivity)
+        return found
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The staleness susceptible states: those that only other joins fill (000, section 4.2)."""
+        return tuple(dict.fromkeys(link.feeds for link in self.links if link.feeds is not None))
+
+
+def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None) -> Network:
+    """The network of a plan, for states of given sizes or of those they have when nothing is skipped."""
+    held = full_sizes(graph, tree) if sizes is None else sizes
+    links: list[Link] = []
+    ends: dict[str, tuple[int, ...]] = {}
+    for node in tree.inner():
+        ends[str(node)] = tuple(_add(graph, node, node is tree, held, ends, links))
+    return Network(tuple(links), tuple(_path(graph, tree, stream, links) for stream in tree.streams), held)
+
+
+def full_sizes(graph: JoinGraph, tree: Join) -> dict[str, float]:
+    """The rows of every state of a plan when nothing is skipped."""
+    space = Space(graph)
+    sizes = {stream: graph.window_rows(stream) for stream in tree.streams}
+    for node in tree.inner():
+        if node is not tree:
+            mask = space.mask(node.streams)
+            sizes[str(node)] = _held(node, space.rate(mask), space.rows(mask))
+    return sizes
+
+
+def resized(graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, float]) -> Network:
+    """The network with the state sizes that belong to some inserts a second."""
+    space = Space(graph)
+    sizes = dict(net.sizes)
+    for node in tree.inner():
+        if node is not tree:
+            mask = space.mask(node.streams)
+            full = space.rate(mask)
+            share = min(1.0, inserts[str(node)] / full) if full else 0.0
+            sizes[str(node)] = _held(node, inserts[str(node)], space.rows(mask) * share)
+    return network(graph, tree, sizes)
+
+
+def _held(node: Join, inflow: float, joint: float) -> float:
+    """What a state holds: all that a joint window keeps alive, or what its own window takes."""
+    if isinstance(node.window, RowWindow):
+        return float(node.window.rows)
+    if isinstance(node.window, TimeWindow):
+        return inflow * node.window.microseconds / 1e6
+    return joint
+
+
+def _add(
+    graph: JoinGraph,
+    node: Join,
+    root: bool,
+    sizes: Sizes,
+    ends: Mapping[str, tuple[int, ...]],
+    links: list[Link],
+) -> Iterator[int]:
+    """Add the links of one join; the numbers of those that its partials leave by."""
+    for child, order in zip(node.inputs, node.orders, strict=True):
+        bound = frozenset(child.streams)
+        rate = graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
+        sources = () if isinstance(child, Leaf) else ends[str(child)]
+        for place, i in enumerate(order):
+            partner = node.inputs[i]
+            last = place == len(order) - 1
+            selectivity = graph.selectivity(bound, partner.streams)
+            links.append(
+                Link(
+                    hop=Hop(str(child), str(node), str(partner)),
+                    productivity=selectivity * sizes[str(partner)],
+                    selectivity=selectivity,
+                    rate=rate,
+                    sources=sources,
+                    feeds=str(node) if last and not root else None,
+                    is_last=last and root,
+                )
+            )
+            bound |= frozenset(partner.streams)
+            rate, sources = 0.0, (len(links) - 1,)
+        yield len(links) - 1
+
+
+def _path(graph: JoinGraph, tree: Join, stream: str, links: list[Link]) -> Path:
+    """Up from a leaf: at every join above it, the links that its side drives."""
+    found: list[int] = []
+    for node in tree.inner():
+        for child in node.inputs:
+            if stream in child.streams:
+                wanted = (str(child), str(node))
+                found += [i for i, link in enumerate(links) if (link.hop.driver, link.hop.node) == wanted]
+    return Path(
+        stream=stream,
+        rate=graph.rates[stream],
+        links=tuple(found),
+        productivities=tuple(links[i].productivity for i in found),
+        feeds=tuple(links[i].feeds for i in found),
+    )
