@@ -6,7 +6,8 @@ slices of earlier batches and, in its own batch, of lower ranks. Of two rows of 
 rank finds the other; ties do not exist, because rows of one rank belong to one stream, and a result has one
 row of each. A partial takes the rank of the row that completed it. Expiry happens after a batch, never during
 it: the ranges that each partial carries decide what joins, and a slice may only go when no range can reach it
-any more.
+any more. An allowance keeps rows from probing, never from being stored, so that what is found is a part of
+all there is.
 
     rank 0   a's delta ──▶ b, c                 (earlier batches)
     rank 1   b's delta ──▶ c, a + a's delta
@@ -19,15 +20,17 @@ pure function of the slices and may run never, once, or several times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from weir.expr import evaluate
 from weir.kernel.decision import Decision
+from weir.kernel.gate import Gate
 from weir.kernel.hop import HopRun, HopWork
 from weir.kernel.ingest import Ingested, ingest
 from weir.kernel.keys import Int64s, content_hash, encode
@@ -35,7 +38,7 @@ from weir.kernel.layout import LINE, Layout, member
 from weir.kernel.line import Queue, latest_place, queue
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
-from weir.kernel.program import NodePlan, Program
+from weir.kernel.program import HopPlan, NodePlan, Program
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import cut
 from weir.kernel.state import State
@@ -83,29 +86,52 @@ def _run(
     """Every new partial of a join, with its rank, lowest rank first."""
     shelves = {name: Shelf(state.of(name)) for name in node.inputs}
     queues = _queues(program, state, batch)
-    new = [
-        (one, path)
-        for name, path in zip(node.inputs, node.paths, strict=True)
-        for one in state.of(name)
-        if one.batch == batch
-    ]
-    for one, path in sorted(new, key=lambda found: found[0].rank):
-        if not all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path):
-            continue  # nobody to complete a result with, so no hop is worth its work
-        run = partial(HopRun, queues=queues, batch=batch, rank=one.rank, most=decision.candidates)
-        hops = [run(hop, shelves[hop.partner.node]) for hop in path]
-        counts = [work.hops[hop.hop] for hop in path]
-        for longer in _follow(Partial.of(one), hops, counts):
-            yield one.rank, longer
+    new: list[tuple[int, Partial, tuple[HopPlan, ...]]] = []
+    for name, path in zip(node.inputs, node.paths, strict=True):
+        # Without somebody to complete a result with, no hop is worth its work.
+        slices = [
+            one
+            for one in state.of(name)
+            if one.batch == batch
+            and all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path)
+        ]
+        gate = Gate.of(decision.allowance, path[0].hop, batch)
+        first = gate.admit(map(Partial.of, slices), work.hops[path[0].hop]) if slices else ()
+        new += [(one.rank, rows, path) for one, rows in zip(slices, first, strict=True)]
+    # Slices of one rank belong to one input.
+    for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
+        starts = list(found)
+        path = starts[0][2]
+        run = partial(HopRun, queues=queues, batch=batch, rank=rank, most=decision.candidates)
+        steps = [
+            _Step(
+                Gate.of(decision.allowance, hop.hop, batch),
+                run(hop, shelves[hop.partner.node]),
+                work.hops[hop.hop],
+            )
+            for hop in path
+        ]
+        for longer in _follow((rows for _, rows, _ in starts), steps, is_admitted=True):
+            yield rank, longer
 
 
-def _follow(partial: Partial, hops: list[HopRun], counts: list[HopWork]) -> Iterator[Partial]:
-    """Depth first, so that what is in flight is at most one run of candidates per hop."""
-    if not hops:
-        yield partial
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One hop of a path: who may probe, the probing, and what is counted."""
+
+    gate: Gate
+    run: HopRun
+    count: HopWork
+
+
+def _follow(partials: Iterable[Partial], steps: list[_Step], is_admitted: bool = False) -> Iterator[Partial]:
+    """Depth first, so that what is in flight is at most one run of candidates per open gate."""
+    if not steps:
+        yield from partials
         return
-    for longer in hops[0].run(partial, counts[0]):
-        yield from _follow(longer, hops[1:], counts[1:])
+    first, *rest = steps
+    for rows in partials if is_admitted else first.gate.admit(partials, first.count):
+        yield from _follow(first.run.run(rows, first.count), rest)
 
 
 def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:

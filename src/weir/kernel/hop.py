@@ -42,11 +42,14 @@ class HopWork:
     comparisons: int = 0
     matches: int = 0
     seconds: float = 0.0
+    skipped: int = 0
     by_slice: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def get(self) -> HopStats:
         """What was counted."""
-        return HopStats(self.probes, self.comparisons, self.matches, self.seconds, dict(self.by_slice))
+        return HopStats(
+            self.probes, self.comparisons, self.matches, self.seconds, dict(self.by_slice), self.skipped
+        )
 
 
 class HopRun:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr import Column
-from weir.kernel.keys import Int64s
+from weir.kernel.keys import Int64s, combine
 from weir.kernel.layout import Layout
 from weir.kernel.slice import Slice, restore
 
@@ -58,6 +58,11 @@ class Rows:
             self._numbers[name] = taken[0] if len(taken) == 1 else np.concatenate(taken)
         return self._numbers[name]
 
+    def content(self) -> Int64s:
+        """A hash of all that each row holds."""
+        taken = [s.content() if p is None else s.content()[p] for s, p in self._parts]
+        return taken[0] if len(taken) == 1 else np.concatenate(taken)
+
 
 class Group:
     """Rows of one state inside a partial: row i of the partial is row `picks[i]` of `rows`."""
@@ -85,6 +90,11 @@ class Group:
         """A stored int64 column, one value per row of the partial."""
         numbers = self.rows.numbers(name)
         return numbers if self.picks is None else numbers[self.picks]
+
+    def content(self) -> Int64s:
+        """A hash of all that each row holds, one per row of the partial."""
+        content = self.rows.content()
+        return content if self.picks is None else content[self.picks]
 
     def pick(self, picks: Picks) -> Group:
         """The group of a partial made of these rows of the old one."""
@@ -145,6 +155,10 @@ class Partial:
 
     def _group_of(self, column: Column) -> Group:
         return next(g for g in self.groups if column.stream in g.layout.streams)
+
+    def content(self) -> Int64s:
+        """A hash of all that each row holds, the same in every process."""
+        return combine([group.content() for group in self.groups])
 
     def extreme(self, names: Callable[[Layout], Sequence[str]], best: Any) -> Int64s | None:
         """The row-wise maximum or minimum (`best`) of stored numbers of every group; None without any."""

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from weir.expr import Column
 from weir.kernel.index import Index, Spec, index_rows, index_sorted_rows
-from weir.kernel.keys import Int64s
+from weir.kernel.keys import Int64s, content_hash
 from weir.kernel.layout import Layout
 
 
@@ -61,6 +61,11 @@ class Slice:
         found: Index = self.remember(
             spec, lambda: make(spec, self.fetch, self.numbers, self.rows, self.layout.lead)
         )
+        return found
+
+    def content(self) -> Int64s:
+        """A hash of all that each row holds."""
+        found: Int64s = self.remember("content", lambda: content_hash(self.data.columns, self.rows))
         return found
 
     def remember(self, what: Hashable, make: Callable[[], Any]) -> Any:

@@ -5,7 +5,7 @@ from weir.plan.cost import NodeCost, PlanCost, cost
 from weir.plan.default import linear, mjoin
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.render import mermaid, render, show_bytes, show_share
-from weir.plan.tree import Join, JTree, Leaf, check, is_composed, join
+from weir.plan.tree import Join, JTree, Leaf, check, hops, is_composed, join
 
 __all__ = [
     "NO_LIMITS",
@@ -21,6 +21,7 @@ __all__ = [
     "check",
     "choose",
     "cost",
+    "hops",
     "is_composed",
     "join",
     "linear",

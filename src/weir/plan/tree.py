@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from weir.errors import QueryError
 from weir.query import Query, RowWindow, TimeWindow
+from weir.stats import Hop
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,20 @@ def check(tree: JTree, query: Query) -> Join:
     if any(below) and not all(below):
         raise QueryError(f"in the plan {tree} either every join below the root has its own window or none")
     return tree
+
+
+def hops(tree: Join) -> tuple[Hop, ...]:
+    """Every half-way join of a plan: in each join, each input that drives with each of its partners.
+
+    >>> [str(hop) for hop in hops(join("a", "b"))]
+    ['a ⋉ b in (a b)', 'b ⋉ a in (a b)']
+    """
+    return tuple(
+        Hop(str(driver), str(node), str(node.inputs[i]))
+        for node in tree.inner()
+        for driver, order in zip(node.inputs, node.orders, strict=True)
+        for i in order
+    )
 
 
 def is_composed(tree: Join) -> bool:

@@ -35,7 +35,7 @@ class Allowance:
 
     def check(self, plan: Join) -> None:
         """Refuse a hop that the plan does not have."""
-        known = hops(plan)
+        known = dict.fromkeys(hops(plan))
         for hop in self.probes:
             if hop not in known:
                 raise QueryError(

@@ -23,7 +23,8 @@ class HopStats:
     """The work of one hop in one batch.
 
     `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
-    names each slice that was visited by (basic window, batch) and says how many matches it gave.
+    names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped` are
+    the rows that reached the hop and did not probe.
     """
 
     probes: int = 0
@@ -31,6 +32,7 @@ class HopStats:
     matches: int = 0
     seconds: float = 0.0
     matches_by_slice: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +58,8 @@ class BatchStats:
     state: Mapping[str, StateSize]
     watermark: int | None
     seconds: float
+
+    @property
+    def shed(self) -> int:
+        """How many rows did not probe where they had come to."""
+        return sum(found.skipped for found in self.per_hop.values())
