@@ -14,6 +14,7 @@ from weir.local import LocalJoin, read_all, read_schema
 from weir.local.arguments import (
     Functions,
     OnNullTime,
+    check_allowance,
     check_lengths,
     check_misspelt,
     check_on_null_time,
@@ -24,6 +25,7 @@ from weir.local.arguments import (
 )
 from weir.plan import JTree
 from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
+from weir.shed import Allowance
 
 if TYPE_CHECKING:
     from weir.spark import SparkJoin
@@ -43,6 +45,7 @@ _SHARED = (
     "partitions",
     "idle",
     "on_null_time",
+    "allowance",
     "streams",
 )
 _CLAUSES = {
@@ -71,6 +74,7 @@ def join(
     partitions: int | None = None,
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
+    allowance: Allowance | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
 ) -> LocalJoin | SparkJoin:
@@ -83,7 +87,8 @@ def join(
     The `plan` is "auto", "mjoin", "bjtree" or a tree of `weir.plan.join`; to weigh plans against a `budget`,
     `rates` says how many rows a second come (tables are measured), and `selectivities` what share of the
     pairs of two streams match. On Spark, `partitions` is how many tasks share the join (the cores, unless
-    said), and a stream that is `idle` behind the newest one stops holding the watermark back.
+    said), and a stream that is `idle` behind the newest one stops holding the watermark back. An `allowance`
+    says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -100,6 +105,7 @@ def join(
     check_time(time)
     check_lengths(late=late, within=within, fresh=fresh)
     check_on_null_time(on_null_time)
+    check_allowance(allowance)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "on": on,
@@ -116,11 +122,13 @@ def join(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask  # only who has Spark needs it
 
-        return ask(given, Way(wish, orderer, partitions, idle, on_null_time), **settings)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance)
+        return ask(given, way, **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
-    return LocalJoin(asked, wish.planned(asked, inputs), inputs, orderer(asked), on_null_time)
+    planned = wish.planned(asked, inputs)
+    return LocalJoin(asked, planned, inputs, orderer(asked), on_null_time, allowance)
 
 
 def sql(
@@ -138,6 +146,7 @@ def sql(
     partitions: int | None = None,
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
+    allowance: Allowance | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
 ) -> LocalJoin | SparkJoin:
@@ -157,6 +166,7 @@ def sql(
     check_time(time)
     check_lengths(late=late)
     check_on_null_time(on_null_time)
+    check_allowance(allowance)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "time": time,
@@ -169,12 +179,14 @@ def sql(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask_sql  # only who has Spark needs it
 
-        return ask_sql(text, given, Way(wish, orderer, partitions, idle, on_null_time), **settings)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance)
+        return ask_sql(text, given, way, **settings)
     _check_local(partitions, idle)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked, read = found.query, {alias: inputs[table] for alias, table in found.tables.items()}
-    return LocalJoin(asked, wish.planned(asked, read), read, orderer(asked), on_null_time)
+    planned = wish.planned(asked, read)
+    return LocalJoin(asked, planned, read, orderer(asked), on_null_time, allowance)
 
 
 def _is_spark(given: Any) -> bool:

@@ -1,9 +1,9 @@
 """Which of the partials that reach a hop may probe there.
 
 What is correct: the choice is a function of what the partials hold, of the batch and of the hop, and of
-nothing else. How rows were cut into slices and runs, and in which order they came, does not matter; so all that
-reach a hop with a share between 0 and 1 are looked at together, as row numbers, before the first one probes.
-Rows that hold the same are interchangeable.
+nothing else. How rows were cut into slices and runs, and in which order they came, does not matter; so all
+that reach a hop with a share between 0 and 1 are looked at together, as row numbers, before the first one
+probes. Rows that hold the same are interchangeable.
 """
 
 from __future__ import annotations

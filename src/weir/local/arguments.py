@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from weir.errors import QueryError, nearest
 from weir.expr import UserFunction, udf
 from weir.query import Budget, RowWindow, TimeWindow
+from weir.shed import Allowance
 
 Functions: TypeAlias = Mapping[str, UserFunction | Callable[..., Any]]
 # "drop" leaves out a row without an event time and counts it; "fail" refuses its batch.
@@ -20,6 +21,7 @@ _SETTINGS = (
     int,
     float,
     timedelta,
+    Allowance,
     Budget,
     RowWindow,
     TimeWindow,
@@ -59,6 +61,14 @@ def check_on_null_time(given: Any) -> None:
     """Refuse what is neither of the two ways."""
     if given not in get_args(OnNullTime):
         raise QueryError(f"on_null_time is 'drop' or 'fail'; got {_shown(given)}")
+
+
+def check_allowance(given: Any) -> None:
+    """Refuse what is not an allowance."""
+    if not isinstance(given, Allowance | None):
+        raise QueryError(
+            f"an allowance is written weir.Allowance({{weir.plan.hops(plan)[0]: 0.5}}); got {_shown(given)}"
+        )
 
 
 def named_streams(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
 from weir.query import Query, describe
+from weir.shed import Allowance
 
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
@@ -27,12 +28,16 @@ class LocalJoin:
         tables: Mapping[str, Any],
         driver_order: tuple[str, ...] | None = None,
         on_null_time: OnNullTime = "drop",
+        allowance: Allowance | None = None,
     ) -> None:
+        if allowance is not None:
+            allowance.check(planned.plan)
         self.query = query
         self.planned = planned
         self._tables = tables
         self._driver_order = driver_order
         self._on_null_time = on_null_time
+        self._allowance = allowance
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self.query.select)
@@ -55,7 +60,8 @@ class LocalJoin:
 
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        return LocalQuery(self.query, self.planned.plan, self._driver_order, self._on_null_time)
+        plan, allowance = self.planned.plan, self._allowance
+        return LocalQuery(self.query, plan, self._driver_order, self._on_null_time, allowance)
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.

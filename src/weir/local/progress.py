@@ -15,6 +15,7 @@ def progress(stats: BatchStats) -> dict[str, Any]:
         "weir": {
             "numOutputRows": stats.results,
             "numRowsStale": stats.stale,
+            "numRowsShed": stats.shed,
             "watermark": stats.watermark,
             "seconds": stats.seconds,
             "streams": {
@@ -36,6 +37,7 @@ def progress(stats: BatchStats) -> dict[str, Any]:
             "hops": {
                 str(hop): {
                     "probes": found.probes,
+                    "skipped": found.skipped,
                     "comparisons": found.comparisons,
                     "matches": found.matches,
                     "seconds": found.seconds,

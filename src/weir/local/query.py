@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from weir.errors import QueryError, unknown
 from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe, result_schema
-from weir.local.arguments import OnNullTime
+from weir.local.arguments import OnNullTime, check_allowance
 from weir.local.progress import progress
 from weir.local.tables import conform, read_all
 from weir.plan import Join
 from weir.query import Query
+from weir.shed import Allowance
 from weir.stats import BatchStats
 
 _KEPT_PROGRESS = 100
@@ -34,6 +35,7 @@ class LocalQuery:
         plan: Join,
         driver_order: tuple[str, ...] | None = None,
         on_null_time: OnNullTime = "drop",
+        allowance: Allowance | None = None,
     ) -> None:
         self.query = query
         self.schema = result_schema(query)
@@ -43,12 +45,20 @@ class LocalQuery:
         self._state = State()
         self._batch = 0
         self._stats: list[BatchStats] = []
+        self.allow(allowance)
 
     def __repr__(self) -> str:
         kept = sum(size.rows for size in self._state.sizes().values())
         return (
             f"<LocalQuery of {', '.join(self.query.names)}: {self._batch} batches done, {kept} rows in state>"
         )
+
+    def allow(self, allowance: Allowance | None) -> None:
+        """From the next batch on, how much each hop may do; None is everything."""
+        check_allowance(allowance)
+        if allowance is not None:
+            allowance.check(self._program.plan)
+        self._allowance = allowance
 
     def process(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> pa.Table:
         """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes."""
@@ -58,7 +68,8 @@ class LocalQuery:
         """The same in pieces, as they are found; the batch counts once the last piece has been taken."""
         started = perf_counter()
         rows = self._conform(batch)
-        decision = Decision(self._program.plan, self._driver_order, self._clock(rows))
+        clock = self._clock(rows)
+        decision = Decision(self._program.plan, self._driver_order, clock, allowance=self._allowance)
         work = Work()
         built = build(self._program, decision, self._state, rows, self._batch, work)
         yield from probe(self._program, decision, built.state, self._batch, work)

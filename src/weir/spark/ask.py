@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from weir.adapt import Wish
 from weir.errors import QueryError
 from weir.query import Query, RowWindow, SqlQuery, query, sql_query
+from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
@@ -27,13 +28,14 @@ Orderer = Callable[[Query], tuple[str, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a join is to run: its plan and driver order, how many partitions, and what counts as idle."""
+    """How a join is to run: its plan and driver order, partitions, what counts as idle, what hops may do."""
 
     wish: Wish
     orderer: Orderer
     partitions: int | None
     idle: str | None
     on_null_time: str
+    allowance: Allowance | None = None
 
 
 def ask(frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
@@ -61,12 +63,15 @@ def _read(frames: Mapping[str, Any]) -> tuple[dict[str, DataFrame], dict[str, pa
 def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoin:
     spark = next(iter(frames.values())).sparkSession
     settings = Settings(
+        allowance=way.allowance,
         idle=None if way.idle is None else interval(way.idle),
         on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
     count = _partitions(asked, way.partitions, spark.sparkContext.defaultParallelism)
     planned = way.wish.planned(asked, cores=count)
+    if way.allowance is not None:
+        way.allowance.check(planned.plan)
     return SparkJoin(asked, planned, frames, way.orderer(asked) or asked.names, count, settings)
 
 

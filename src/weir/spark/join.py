@@ -76,7 +76,7 @@ class SparkJoin:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.partitions)
         program = compile_plan(self.query, self.planned.plan)
-        decision = Decision(self.planned.plan, self.driver_order)
+        decision = Decision(self.planned.plan, self.driver_order, allowance=self.settings.allowance)
         task = WholeTask(program, decision, slots, self.settings.on_null_time)
         rows = routed(union, self.partitions)
         return self._applied(rows.mapInArrow(task, self._joined_schema()))

@@ -12,9 +12,11 @@ from weir.errors import QueryError
 from weir.kernel import Decision
 from weir.plan import Join, JTree, Leaf
 from weir.query import Query, RowWindow, TimeWindow, describe
+from weir.shed import Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.folder import Folder
 from weir.spark.report import Part
+from weir.stats import Hop
 
 VERSION = 1
 
@@ -173,6 +175,7 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
         "clock": decision.clock,
         "idle": list(decision.idle),
         "candidates": decision.candidates,
+        "allowance": None if decision.allowance is None else _allowance_to_json(decision.allowance),
         "reason": decision.reason,
     }
 
@@ -181,14 +184,26 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
     plan = _tree_from_json(found["plan"])
     if not isinstance(plan, Join):
         raise QueryError("a decision without a join")
+    allowance = found.get("allowance")  # decisions written before there were any have none
     return Decision(
         plan=plan,
         driver_order=tuple(found["driver_order"]),
         clock=found["clock"],
         idle=tuple(found["idle"]),
         candidates=found["candidates"],
+        allowance=None if allowance is None else _allowance_from_json(allowance),
         reason=found["reason"],
     )
+
+
+def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:
+    probes = [[hop.driver, hop.node, hop.partner, share] for hop, share in allowance.probes.items()]
+    return {"probes": probes, "choose": allowance.choose}
+
+
+def _allowance_from_json(found: Mapping[str, Any]) -> Allowance:
+    probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
+    return Allowance(probes, found["choose"])
 
 
 def _tree_to_json(tree: JTree) -> Any:

@@ -34,6 +34,7 @@ class Progress:
         section = {
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
+            "numRowsShed": None if counts is None else counts.shed,
             "watermark": after.watermark,
             "newest": dict(after.newest),
             "plan": str(decision.plan),

@@ -48,6 +48,7 @@ class Counts:
         hops = {
             str(hop): {
                 "probes": stats.probes,
+                "skipped": stats.skipped,
                 "comparisons": stats.comparisons,
                 "matches": stats.matches,
                 "seconds": stats.seconds,
@@ -55,6 +56,11 @@ class Counts:
             for hop, stats in work.per_hop().items()
         }
         return Counts(work.results, work.stale, hops)
+
+    @property
+    def shed(self) -> int:
+        """How many rows did not probe where they had come to."""
+        return sum(int(found["skipped"]) for found in self.hops.values())
 
     def __add__(self, other: Counts) -> Counts:
         hops = {name: dict(found) for name, found in self.hops.items()}

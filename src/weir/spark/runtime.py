@@ -117,6 +117,7 @@ class MicroBatches:
             driver_order=self._job.driver_order,
             clock=clock,
             idle=self._idle(before, clock),
+            allowance=self._job.settings.allowance,
             reason="as asked",
         )
         self._ledger.write_decision(batch, decision, 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weir.errors import QueryError
+from weir.shed import Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,13 @@ class Settings:
 
     `on_null_time`: rows without an event time are dropped and counted, or fail the batch.
     `batches_to_retain`: of how many batches the manifests and their slices are kept.
+    `allowance`: the share of the rows reaching each hop that may probe there; None: all.
     """
 
     idle: int | None = None
     on_null_time: Literal["drop", "fail"] = "drop"
     batches_to_retain: int = 2
+    allowance: Allowance | None = None
 
     def __post_init__(self) -> None:
         if self.on_null_time not in ("drop", "fail"):

@@ -106,6 +106,10 @@ class JoinWriter:
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
         ledger.check_job(job_of(join.query, plan, join.partitions))
         program = compile_plan(join.query, plan)
+        if (
+            join.settings.allowance is not None
+        ):  # given for the plan asked for, which need not be the one here
+            join.settings.allowance.check(plan)
         job = Job(program, slots, join.driver_order, join.partitions, checkpoint, join.settings)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)

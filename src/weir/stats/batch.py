@@ -23,8 +23,8 @@ class HopStats:
     """The work of one hop in one batch.
 
     `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
-    names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped` are
-    the rows that reached the hop and did not probe.
+    names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped`
+    are the rows that reached the hop and did not probe.
     """
 
     probes: int = 0
