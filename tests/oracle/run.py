@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 import weir
 from weir.local import LocalJoin
 from weir.query import RowWindow, TimeWindow
+from weir.shed import Allowance
 
 from .case import Case, comparable
 from .conditions import FUNCTIONS
@@ -46,9 +47,10 @@ def results(table: pa.Table) -> Results:
     return Counter(zip(*columns, strict=True))
 
 
-def run_batches(case: Case) -> tuple[Results, Admitted]:
+def run_batches(case: Case, allowance: Allowance | None = None) -> tuple[Results, Admitted]:
     """The results of all batches together, and what the engine says it dropped."""
     query = asked(case).start()
+    query.allow(allowance)
     found, late, null_time = Results(), [], []
     for batch in range(case.batches):
         tables = {

@@ -1,0 +1,279 @@
+"""At each hop the allowed share of the rows probes, chosen by what they hold, and what is skipped is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe
+from weir.local import LocalJoin
+from weir.plan import Join, hops, join
+from weir.query import RowWindow, TimeWindow
+from weir.shed import Allowance
+from weir.stats import Hop
+
+NAMES = ("a", "b", "c", "d")
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})
+PLANS = {
+    "mjoin": join(*NAMES),
+    "bjtree": join(join(join("a", "b"), "c"), "d"),
+    "bushy": join(join("a", "b"), join("c", "d")),
+    "mixed": join(join("a", "b"), "c", "d"),
+}
+WINDOW = TimeWindow(12)
+Tables = dict[str, pa.Table]
+Results = Counter[tuple[int, ...]]
+
+
+def rows(times: Sequence[int], keys: Sequence[int], first: int = 0) -> pa.Table:
+    return pa.table([[*map(int, times)], list(keys), range(first, first + len(times))], schema=SCHEMA)
+
+
+def batches(seed: int, count: int = 3, per_batch: int = 12, keys: int = 3) -> list[Tables]:
+    """Ten microseconds per batch; several rows of one time."""
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            name: rows(
+                10 * n + rng.integers(0, 10, per_batch), rng.integers(0, keys, per_batch), n * per_batch
+            )
+            for name in NAMES
+        }
+        for n in range(count)
+    ]
+
+
+def asked(plan: Join, within: Any = WINDOW, **more: Any) -> LocalJoin:
+    names = plan.streams
+    on = " AND ".join(f"{names[0]}.k = {name}.k" for name in names[1:])
+    select = ", ".join(f"{name}.id AS {name}" for name in sorted(names))
+    return weir.join(
+        streams=dict.fromkeys(names, SCHEMA), on=on, select=select, within=within, plan=plan, **more
+    )
+
+
+def bag(tables: Sequence[pa.Table]) -> Results:
+    return Results(
+        row for table in tables for row in zip(*(c.to_pylist() for c in table.columns), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Each batch's results, and per hop how many rows probed, were skipped, and matched."""
+
+    results: list[Results]
+    told: list[dict[Hop, tuple[int, int, int]]]
+
+    @property
+    def whole(self) -> Results:
+        return sum(self.results, Results())
+
+
+def run(
+    plan: Join,
+    fed: Sequence[Tables],
+    allowance: Allowance | None = None,
+    within: Any = WINDOW,
+    order: tuple[str, ...] | None = None,
+    candidates: int | None = None,
+) -> Ran:
+    program, state = compile_plan(asked(plan, within).query, plan), State()
+    decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
+    ran = Ran([], [])
+    for number, tables in enumerate(fed):
+        work = Work()
+        built = build(program, decision, state, tables, number, work)
+        ran.results.append(bag(list(probe(program, decision, built.state, number, work))))
+        ran.told.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
+        state = commit(program, built.state)
+    return ran
+
+
+@st.composite
+def allowances(draw: st.DrawFn, plan: Join) -> Allowance:
+    shares = st.one_of(st.sampled_from((0.0, 1.0)), st.floats(0, 1))
+    probes = {hop: draw(shares) for hop in hops(plan) if draw(st.booleans())}
+    return Allowance(probes, draw(st.sampled_from(("newest", "hash"))))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.data())
+def test_some_of_the_exact_results_and_the_same_ones_again(data: st.DataObject) -> None:
+    plan = PLANS[data.draw(st.sampled_from(sorted(PLANS)))]
+    fed = batches(data.draw(st.integers(0, 99)), data.draw(st.integers(1, 3)), per_batch=7)
+    order = tuple(data.draw(st.permutations(NAMES)))
+    within = data.draw(st.sampled_from((TimeWindow(12), RowWindow(7))))
+    allowance = data.draw(allowances(plan))
+    exact = run(plan, fed, None, within, order)
+    found = run(plan, fed, allowance, within, order)
+    assert found.whole <= exact.whole
+    turned = [{name: table[::-1] for name, table in reversed(tables.items())} for tables in fed]
+    assert run(plan, turned, allowance, within, order, candidates=40) == found
+    open_gates = replace(allowance, probes=dict.fromkeys(hops(plan), 1.0))
+    assert run(plan, fed, open_gates, within, order) == exact
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(st.data())
+def test_composed_windows(data: st.DataObject) -> None:
+    window = data.draw(st.sampled_from((TimeWindow(9), RowWindow(9))))
+    inner = replace(join("a", "b"), window=window)
+    plan = data.draw(
+        st.sampled_from((join(inner, "c", "d"), join(replace(join(inner, "c"), window=window), "d")))
+    )
+    fed = batches(data.draw(st.integers(0, 99)), 3, per_batch=6)
+    allowance = data.draw(allowances(plan))
+    found = run(plan, fed, allowance)
+    assert run(plan, [{n: t[::-1] for n, t in tables.items()} for tables in fed], allowance) == found
+    # Fewer rows stay longer in a window that counts them, so only time windows give a part of the exact join.
+    exact = (
+        run(plan, fed) if isinstance(window, TimeWindow) else run(join(*NAMES), fed, within=TimeWindow(99))
+    )
+    assert found.whole <= exact.whole
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_without_a_driver_what_others_complete_is_left(plan: Join) -> None:
+    driver = str(plan.inputs[0])
+    at_root = [hop for hop in hops(plan) if hop.node == str(plan)]
+    closed = {hop: 0.0 for hop in at_root if hop.driver == driver}
+    others = {hop: 0.0 for hop in at_root if hop.driver != driver}
+    fed = batches(5)
+    exact, found, alone = (run(plan, fed, Allowance(probes)) for probes in ({}, closed, others))
+    assert found.whole and alone.whole
+    assert [f + a for f, a in zip(found.results, alone.results, strict=True)] == exact.results
+    entrance, *beyond = closed
+    for told in found.told[1:]:
+        probes, skipped, matches = told[entrance]
+        assert (probes, matches) == (0, 0) and skipped > 0
+        assert all(told[hop] == (0, 0, 0) for hop in beyond)
+
+
+def test_the_newest_rows_probe_whatever_slices_they_lie_in() -> None:
+    plan = join("a", "b")
+    hop = Hop("b", "(a b)", "a")
+    fed = [{"a": rows([0], [1]), "b": rows(range(100), [1] * 100)}]
+    found = run(plan, fed, Allowance({hop: 0.25}), within=TimeWindow(1000))
+    assert found.whole == Results((0, b) for b in range(75, 100))
+    assert found.told == [{hop: (25, 75, 25)}]
+
+
+def test_the_newest_outputs_of_a_join_probe_whoever_completed_them() -> None:
+    plan = join(join("a", "b"), "c")
+    hop = Hop("(a b)", str(plan), "c")
+    before = {"c": rows([0], [1])}
+    pairs = {"a": rows([1, 12, 3, 14], [1, 2, 3, 4]), "b": rows([11, 2, 13, 4], [1, 2, 3, 4])}
+    on = "a.k = b.k"
+    query = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA),
+        on=on,
+        cross=True,
+        within=TimeWindow(99),
+        plan=plan,
+        select="a.k",
+    ).start()
+    query.process(before)
+    query.allow(Allowance({hop: 0.5}))
+    assert sorted(query.process(pairs)["k"].to_pylist()) == [3, 4]
+    query.allow(None)
+    assert sorted(query.process(c=rows([20], [1]))["k"].to_pylist()) == [1, 2, 3, 4]
+
+
+def test_the_newest_partials_go_on_at_a_later_hop() -> None:
+    plan = join("a", "b", "c")
+    hop = Hop("c", "(a b c)", "b")
+    fed = [{"a": rows([5, 8], [1, 1]), "b": rows([1], [1]), "c": rows([6, 7, 2], [1, 1, 1])}]
+    found = run(plan, fed, Allowance({hop: 0.5}), order=("a", "b", "c"))
+    # With a at 8 every partial of c is as new as that.
+    assert {a for a, _, _ in found.whole} == {1}
+    assert found.told[0][hop] == (3, 3, 3)
+
+
+@pytest.mark.parametrize("choose", ["newest", "hash"])
+@pytest.mark.parametrize("per_batch", [1, 3, 500])
+def test_the_share_is_right_on_average(choose: Any, per_batch: int) -> None:
+    """Of n rows floor(share n + u) probe: one row at a time too, a share of them does."""
+    plan, share, count = join("a", "b"), 0.3, 400 if per_batch < 10 else 12
+    hop = Hop("b", "(a b)", "a")
+    rng = np.random.default_rng(1)
+    fed = [{"a": rows([0], [1])}]
+    fed += [{"b": rows(rng.integers(0, 50, per_batch), [1] * per_batch, n)} for n in range(count)]
+    found = run(plan, fed, Allowance({hop: share}, choose), within=TimeWindow(1000))
+    probes = np.array([told[hop][0] for told in found.told[1:]])
+    assert all(told[hop][0] + told[hop][1] == per_batch for told in found.told[1:])
+    assert set(probes) <= {int(share * per_batch), int(share * per_batch) + 1}
+    # u is even over [0, 1): four standard deviations of a mean of that many.
+    assert abs(probes.mean() - share * per_batch) <= 4 * 0.5 / np.sqrt(count)
+
+
+def test_a_hash_chooses_among_all_rows_and_anew_at_each_batch_and_hop() -> None:
+    plan = join("a", "b", "c")
+    to_a, to_c = Hop("b", "(a b c)", "a"), Hop("b", "(a b c)", "c")
+    start = {"a": rows([0], [1]), "c": rows([0], [1])}
+    one = {"b": rows(range(1, 1001), [1] * 1000)}
+    how: dict[str, Any] = {"within": TimeWindow(9999)}
+    ids = [
+        {b for _, b, _ in found}
+        for found in run(plan, [start, one, one], Allowance({to_a: 0.5}, "hash"), **how).results
+    ]
+    assert len(ids[1] & set(range(500))) == pytest.approx(250, abs=60)
+    assert len(ids[1] & ids[2]) == pytest.approx(250, abs=60)
+    both = run(plan, [start, one], Allowance({to_a: 0.5, to_c: 0.5}, "hash"), **how)
+    assert both.told[1][to_a][:2] == (500, 500)
+    assert both.told[1][to_c][:2] == (250, 250)
+    assert {b for _, b, _ in both.results[1]} < ids[1]
+
+
+def test_what_is_skipped_is_told() -> None:
+    plan = join(join("a", "b"), "c", "d")
+    hop = hops(plan)[1]
+    query = asked(plan, allowance=Allowance({hop: 0.25})).start()
+    query.process(batches(3, 1)[0])
+    assert query.stats is not None and query.lastProgress is not None
+    assert query.stats.shed == query.stats.per_hop[hop].skipped == 9
+    assert query.lastProgress["weir"]["numRowsShed"] == 9
+    assert query.lastProgress["weir"]["hops"][str(hop)]["skipped"] == 9
+    assert query.lastProgress["weir"]["hops"][str(hop)]["probes"] == 3
+    query.allow(None)
+    query.process(batches(3, 1)[0])
+    assert query.stats.shed == 0
+
+
+def test_results_are_never_stale() -> None:
+    """An inner join that makes nothing new keeps its last rows; what breaks the bound is held back."""
+    plan = join(replace(join("a", "b"), window=RowWindow(5)), "c")
+    query = asked(plan, weir.rows(5), fresh={"a": "8 rows"}).start()
+    query.process(a=rows([1], [1]), b=rows([1], [1]))
+    query.allow(Allowance({hop: 0.0 for hop in hops(plan) if hop.node == "(a b)"}))
+    fed = [{"a": rows([n], [1], n), "b": rows([n], [1], n), "c": rows([n], [1], n)} for n in range(2, 13)]
+    found = [query.process(tables).num_rows for tables in fed]
+    stale = [one["weir"]["numRowsStale"] for one in query.recentProgress[1:]]
+    assert [f + s for f, s in zip(found, stale, strict=True)] == [1] * len(fed)
+    assert stale == [0] * 7 + [1] * 4
+
+
+def test_a_hop_that_the_plan_does_not_have_is_refused() -> None:
+    plan = join("a", "b")
+    wrong = Allowance({Hop("a", "(a b)", "c"): 0.5})
+    says = r"hop a ⋉ c in \(a b\), which the plan \(a b\) does not have; it has 'a ⋉ b in \(a b\)', 'b ⋉ a"
+    with pytest.raises(weir.QueryError, match=says):
+        asked(plan, allowance=wrong)
+    with pytest.raises(weir.QueryError, match=says):
+        asked(plan).start().allow(wrong)
+    with pytest.raises(weir.QueryError, match=says):
+        Decision(plan, ("a", "b"), allowance=wrong)
+    with pytest.raises(weir.QueryError, match="got dict"):
+        asked(plan, allowance={})
+    with pytest.raises(weir.QueryError, match=says):
+        tables = dict.fromkeys("ab", SCHEMA)
+        weir.sql("SELECT a.k FROM a, b WHERE a.k = b.k WINDOW 1 MINUTE", streams=tables, allowance=wrong)
