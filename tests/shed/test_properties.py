@@ -161,13 +161,13 @@ def test_shares_are_of_what_arrives() -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda g, n: grepp(n, 0), "above zero probes"),
-        (lambda g, n: grepp(n, math.nan), "above zero probes"),
-        (lambda g, n: optimal(n, -1), "above zero probes"),
+        (lambda g, n: grepp(n, 0), "above zero"),
+        (lambda g, n: grepp(n, math.nan), "above zero"),
+        (lambda g, n: optimal(n, -1), "above zero"),
         (lambda g, n: refresh_rates(g, n, {"z": 9}), "'z'"),
         (lambda g, n: refresh_rates(g, n, {"a": 1}), "at least its window"),
         (lambda g, n: refresh_rates(g, n, {"a": math.nan}), "at least its window"),
-        (lambda g, n: jaqpot(n, 0.1, {"(a b)": 5.0}), "there are 0.1"),
+        (lambda g, n: jaqpot(n, 0.1, {"(a b)": 5.0}), "the budget is 0.1"),
         (lambda g, n: optimal(n, 0.1, {"(a b)": 5.0}), "cannot keep"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +13,11 @@ import pyarrow as pa
 from weir.adapt.calibrate import TYPICAL, calibrated
 from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
+from weir.adapt.shedding import Shedding, shedding
 from weir.adapt.stated import stated
 from weir.errors import QueryError
 from weir.plan import (
+    NO_LIMITS,
     Choice,
     Join,
     JTree,
@@ -34,9 +36,11 @@ from weir.plan import (
     show_share,
 )
 from weir.query import Budget, Query
+from weir.shed import Allowance
 from weir.stats import Costs, JoinGraph
 
 _LOG = logging.getLogger("weir")
+_ALL = 0.9999
 _NAMES = ("auto", "mjoin", "bjtree")
 
 
@@ -49,6 +53,15 @@ class Planned:
     graph: JoinGraph | None = None
     cost: PlanCost | None = None
     choice: Choice | None = None
+    limits: Limits = NO_LIMITS
+    shedding: Shedding | None = None
+
+    def allowance(self, query: Query, plan: Join) -> Allowance | None:
+        """What is to be skipped on a plan, which after a restart need not be the one chosen now."""
+        if self.shedding is None or self.graph is None:
+            return None
+        found = self.shedding if plan == self.plan else shedding(query, self.graph, plan, self.limits)
+        return None if found is None else found.allowance
 
     @property
     def warning(self) -> str | None:
@@ -83,7 +96,15 @@ class Wish:
         found = _planned(self.plan, query, seen, _costs(query), cores)
         if found.warning is not None:
             _LOG.warning(found.warning)
+        # Tables are joined whole; only streams whose rates are known before they run are shed from the start.
+        return found if self.rates is None else _shed(found, query, limits_of(query.budget, cores))
+
+
+def _shed(found: Planned, query: Query, limits: Limits) -> Planned:
+    """The same plan with what it has to skip for the CPU it is allowed."""
+    if found.graph is None or found.cost is None or found.cost.cpu <= limits.cpu:
         return found
+    return replace(found, limits=limits, shedding=shedding(query, found.graph, found.plan, limits))
 
 
 def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
@@ -132,6 +153,12 @@ def explained(found: Planned) -> str:
         for name, plan in (("mjoin", choice.mjoin), ("bjtree", choice.bjtree)):
             fits = "fits" if choice.limits.allow(plan.cpu, plan.memory) else "does not fit"
             lines.append(f"     the {name} {plan.plan} would take {_usage(plan.cpu, plan.memory)}: {fits}")
+    if found.shedding is not None:
+        lines.append(
+            f"shed: about {found.shedding.recall:.0%} of the results are kept; of the rows that reach"
+        )
+        skipped = {h: s for h, s in found.shedding.allowance.probes.items() if s < _ALL}
+        lines += [f"     {hop}: {share:.0%} probe" for hop, share in skipped.items()]
     return "\n".join(lines)
 
 

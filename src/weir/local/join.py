@@ -60,7 +60,8 @@ class LocalJoin:
 
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        plan, allowance = self.planned.plan, self._allowance
+        plan = self.planned.plan
+        allowance = self._allowance or self.planned.allowance(self.query, plan)
         return LocalQuery(self.query, plan, self._driver_order, self._on_null_time, allowance)
 
     def explain(self, mode: str | bool | None = None) -> None:

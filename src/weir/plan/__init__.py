@@ -5,7 +5,7 @@ from weir.plan.cost import NodeCost, PlanCost, cost
 from weir.plan.default import linear, mjoin
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.render import mermaid, render, show_bytes, show_share
-from weir.plan.tree import Join, JTree, Leaf, check, hops, is_composed, join
+from weir.plan.tree import Join, JTree, Leaf, check, hops, is_composed, join, nodes
 
 __all__ = [
     "NO_LIMITS",
@@ -27,6 +27,7 @@ __all__ = [
     "linear",
     "mermaid",
     "mjoin",
+    "nodes",
     "render",
     "show_bytes",
     "show_share",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from weir.plan.orders import path_seconds
 from weir.plan.space import Space
-from weir.plan.tree import JTree, Leaf
+from weir.plan.tree import JTree, Leaf, nodes
 from weir.stats import JoinGraph
 
 
@@ -50,13 +50,13 @@ class PlanCost:
 def cost(graph: JoinGraph, tree: JTree) -> PlanCost:
     """What a plan takes, with the probing orders it has."""
     space = Space(graph)
-    space = Space(graph, {space.mask(node.streams): node.streams[0] for node in _nodes(tree)})
-    nodes = tuple(_node(space, node, node is tree) for node in _nodes(tree))
+    space = Space(graph, {space.mask(node.streams): node.streams[0] for node in nodes(tree)})
+    found = tuple(_node(space, node, node is tree) for node in nodes(tree))
     return PlanCost(
-        cpu=sum(node.cpu for node in nodes),
-        memory=sum(node.memory for node in nodes),
-        rows=sum(node.rows for node in nodes),
-        nodes=nodes,
+        cpu=sum(node.cpu for node in found),
+        memory=sum(node.memory for node in found),
+        rows=sum(node.rows for node in found),
+        nodes=found,
     )
 
 
@@ -69,8 +69,3 @@ def _node(space: Space, node: JTree, root: bool) -> NodeCost:
         cpu += space.fixed(inputs)
     rows, memory = (0.0, 0.0) if root else (space.rows(mask), space.memory(mask))
     return NodeCost(str(node), space.rate(mask), rows, memory, cpu)
-
-
-def _nodes(tree: JTree) -> list[JTree]:
-    below = [] if isinstance(tree, Leaf) else [node for child in tree.inputs for node in _nodes(child)]
-    return [*below, tree]

@@ -105,6 +105,12 @@ def check(tree: JTree, query: Query) -> Join:
     return tree
 
 
+def nodes(tree: JTree) -> list[JTree]:
+    """Every node of a tree, leaves and joins, inputs before the join that reads them."""
+    below = [] if isinstance(tree, Leaf) else [node for child in tree.inputs for node in nodes(child)]
+    return [*below, tree]
+
+
 def hops(tree: Join) -> tuple[Hop, ...]:
     """Every half-way join of a plan: in each join, each input that drives with each of its partners.
 

@@ -11,17 +11,13 @@ from weir.shed.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What an allocation comes to: rows reaching each link, its probes, results and inserts a second."""
+    """What an allocation comes to, each second: rows at each link, its probes, results, inserts, the cost."""
 
     arriving: tuple[float, ...]
     probes: tuple[float, ...]
     results: float
     inserts: Mapping[str, float]
-
-    @property
-    def spent(self) -> float:
-        """All probes a second."""
-        return sum(self.probes)
+    spent: float
 
 
 def flow(net: Network, grants: Sequence[float]) -> Flow:
@@ -41,7 +37,8 @@ def flow(net: Network, grants: Sequence[float]) -> Flow:
             results += found
         elif link.feeds is not None:
             inserts[link.feeds] += found
-    return Flow(tuple(arriving), tuple(probes), results, inserts)
+    spent = sum(link.cost * made for link, made in zip(net.links, probes, strict=True))
+    return Flow(tuple(arriving), tuple(probes), results, inserts, spent)
 
 
 def allowance(net: Network, grants: Sequence[float]) -> Allowance:

@@ -25,20 +25,20 @@ Split = Literal["least cost", "even"]
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Probes a second of each path that keep all states fresh, and the sum of them."""
+    """What each stream's path must get so that all states stay fresh."""
 
-    probes: Mapping[str, float]
+    resources: Mapping[str, float]
 
     @property
     def cost(self) -> float:
-        """All probes a second."""
-        return sum(self.probes.values())
+        """What that costs in all."""
+        return sum(self.resources.values())
 
     def grants(self, net: Network) -> list[float]:
         """The same, link by link."""
         grants = [0.0] * len(net.links)
         for path in net.paths:
-            for i, probes in zip(path.links, path.divided(self.probes.get(path.stream, 0.0)), strict=True):
+            for i, probes in zip(path.links, path.divided(self.resources.get(path.stream, 0.0)), strict=True):
                 grants[i] += probes
         return grants
 
@@ -89,7 +89,7 @@ def _weights(net: Network, states: list[str], split: Split) -> list[float]:
 
 
 def _cheapest(net: Network, state: str) -> float:
-    """Probes along the best path for one row more in a state."""
+    """What one row more in a state costs along the best path."""
     costs = [1 / entered for path in net.paths if (entered := path.inserted(1.0).get(state, 0.0)) > 0]
     return min(costs, default=0.0)
 
@@ -152,13 +152,13 @@ def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
     cover = greedy_cover(net, refresh)
     if cover.cost > budget:
         raise QueryError(
-            f"keeping this plan as fresh as asked takes {cover.cost:g} probes a second; there are {budget:g}"
+            f"keeping this plan as fresh as asked takes {cover.cost:g}; the budget is {budget:g}"
         )
     grants = cover.grants(net)
     left = budget - cover.cost
     if left <= 0:
         return tuple(grants)
-    more = grepp(net.without(cover.probes), left)
+    more = grepp(net.without(cover.resources), left)
     return tuple(one + other for one, other in zip(grants, more, strict=True))
 
 

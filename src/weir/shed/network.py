@@ -14,7 +14,7 @@ from operator import mul
 from weir.plan import Join, Leaf
 from weir.plan.space import Space
 from weir.query import RowWindow, TimeWindow
-from weir.stats import Hop, JoinGraph
+from weir.stats import Hop, JoinGraph, Streams
 
 # How many rows each state holds, by the name of its node.
 Sizes = Mapping[str, float]
@@ -35,17 +35,19 @@ class Link:
     sources: tuple[int, ...]
     feeds: str | None
     is_last: bool
+    cost: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The links from one stream to the root (000, definition 3)."""
+    """The links from one stream to the root (000, definition 3); without `costs`, every probe costs 1."""
 
     stream: str
     rate: float
     links: tuple[int, ...]
     productivities: tuple[float, ...]
     feeds: tuple[str | None, ...]
+    costs: tuple[float, ...] = ()
 
     @property
     def cardinalities(self) -> tuple[float, ...]:
@@ -54,22 +56,23 @@ class Path:
 
     @property
     def cost(self) -> float:
-        """Probes all along the path for each row of the stream (000, equation 6)."""
-        return 1.0 + sum(self.cardinalities[:-1])
+        """What probes all along the path cost for each row of the stream (000, equation 6)."""
+        probes = (1.0, *self.cardinalities[:-1])
+        return sum(c * p for c, p in zip(self.costs, probes, strict=True)) if self.costs else sum(probes)
 
     @property
     def productivity(self) -> float:
-        """Results for each probe made anywhere along the path (000, equation 8)."""
+        """Results for what one probe anywhere along the path costs (000, equation 8)."""
         return self.cardinalities[-1] / self.cost
 
-    def divided(self, probes: float) -> tuple[float, ...]:
-        """The probes of each hop when the path gets so many in all (000, equation 7)."""
-        first = probes / self.cost
+    def divided(self, resources: float) -> tuple[float, ...]:
+        """The probes of each hop when the path gets so much of the budget (000, equation 7)."""
+        first = resources / self.cost
         return (first, *(first * partials for partials in self.cardinalities[:-1]))
 
-    def inserted(self, probes: float) -> dict[str, float]:
-        """The rows that enter each state along the path, when it gets so many probes."""
-        first = probes / self.cost
+    def inserted(self, resources: float) -> dict[str, float]:
+        """The rows that enter each state along the path, when it gets so much of the budget."""
+        first = resources / self.cost
         fed = zip(self.feeds, self.cardinalities, strict=True)
         return {state: first * partials for state, partials in fed if state is not None}
 
@@ -82,10 +85,10 @@ class Network:
     paths: tuple[Path, ...]
     sizes: Sizes
 
-    def without(self, probes: Mapping[str, float]) -> Network:
-        """What is left of the streams when their paths have made so many probes already."""
+    def without(self, resources: Mapping[str, float]) -> Network:
+        """What is left of the streams when their paths have got so much already."""
         paths = tuple(
-            replace(path, rate=max(0.0, path.rate - probes.get(path.stream, 0.0) / path.cost))
+            replace(path, rate=max(0.0, path.rate - resources.get(path.stream, 0.0) / path.cost))
             for path in self.paths
         )
         return replace(self, paths=paths)
@@ -106,14 +109,28 @@ class Network:
         return tuple(dict.fromkeys(link.feeds for link in self.links if link.feeds is not None))
 
 
-def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None) -> Network:
-    """The network of a plan, for states of given sizes or of those they have when nothing is skipped."""
+def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds: bool = False) -> Network:
+    """The network of a plan, for states of given sizes or of those they have when nothing is skipped.
+
+    A probe costs 1, as in 000, or `in_seconds` what the graph's unit costs make of it and of what it finds.
+    """
     held = full_sizes(graph, tree) if sizes is None else sizes
+    space = Space(graph) if in_seconds else None
     links: list[Link] = []
     ends: dict[str, tuple[int, ...]] = {}
     for node in tree.inner():
-        ends[str(node)] = tuple(_add(graph, node, node is tree, held, ends, links))
+        ends[str(node)] = tuple(_add(graph, space, node, node is tree, held, ends, links))
     return Network(tuple(links), tuple(_path(graph, tree, stream, links) for stream in tree.streams), held)
+
+
+def _seconds(space: Space, bound: Streams, partner: Streams, stored: bool) -> float:
+    """Seconds for one probe by what is bound so far, all that it finds and stores counted."""
+    mine, theirs = space.mask(bound), space.mask(partner)
+    rows, whole = space.rows(mine), mine | theirs
+    if not rows:
+        return 0.0
+    kept = space.upkeep(whole) / space.rate(whole) if stored and space.rate(whole) else 0.0
+    return (space.step(mine, theirs) + kept * space.rows(whole)) / rows
 
 
 def full_sizes(graph: JoinGraph, tree: Join) -> dict[str, float]:
@@ -127,7 +144,9 @@ def full_sizes(graph: JoinGraph, tree: Join) -> dict[str, float]:
     return sizes
 
 
-def resized(graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, float]) -> Network:
+def resized(
+    graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, float], in_seconds: bool = False
+) -> Network:
     """The network with the state sizes that belong to some inserts a second."""
     space = Space(graph)
     sizes = dict(net.sizes)
@@ -137,7 +156,7 @@ def resized(graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, fl
             full = space.rate(mask)
             share = min(1.0, inserts[str(node)] / full) if full else 0.0
             sizes[str(node)] = _held(node, inserts[str(node)], space.rows(mask) * share)
-    return network(graph, tree, sizes)
+    return network(graph, tree, sizes, in_seconds)
 
 
 def _held(node: Join, inflow: float, joint: float) -> float:
@@ -151,6 +170,7 @@ def _held(node: Join, inflow: float, joint: float) -> float:
 
 def _add(
     graph: JoinGraph,
+    space: Space | None,
     node: Join,
     root: bool,
     sizes: Sizes,
@@ -165,7 +185,8 @@ def _add(
         for place, i in enumerate(order):
             partner = node.inputs[i]
             last = place == len(order) - 1
-            selectivity = graph.selectivity(bound, partner.streams)
+            others = frozenset(partner.streams)
+            selectivity = graph.selectivity(bound, others)
             links.append(
                 Link(
                     hop=Hop(str(child), str(node), str(partner)),
@@ -175,9 +196,10 @@ def _add(
                     sources=sources,
                     feeds=str(node) if last and not root else None,
                     is_last=last and root,
+                    cost=1.0 if space is None else _seconds(space, bound, others, last and not root),
                 )
             )
-            bound |= frozenset(partner.streams)
+            bound |= others
             rate, sources = 0.0, (len(links) - 1,)
         yield len(links) - 1
 
@@ -196,4 +218,5 @@ def _path(graph: JoinGraph, tree: Join, stream: str, links: list[Link]) -> Path:
         links=tuple(found),
         productivities=tuple(links[i].productivity for i in found),
         feeds=tuple(links[i].feeds for i in found),
+        costs=tuple(links[i].cost for i in found),
     )

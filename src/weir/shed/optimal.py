@@ -43,13 +43,13 @@ def optimal(net: Network, budget: float, refresh: Mapping[str, float] | None = N
     gain = [-link.productivity if link.is_last else 0.0 for link in net.links]
     found = linprog(
         gain,
-        A_ub=np.vstack([reached, np.ones((1, count)), inserted]),
+        A_ub=np.vstack([reached, [[link.cost for link in net.links]], inserted]),
         b_ub=np.concatenate([arriving, [budget], [-rate for rate in wanted.values()]]),
         method="highs",
     )
     if found.status == 2:
         raise QueryError(
-            f"{budget:g} probes a second cannot keep the states of this plan as fresh as asked; allow older "
+            f"a budget of {budget:g} cannot keep the states of this plan as fresh as asked; allow older "
             "results, or give more CPU"
         )
     if not found.success:
@@ -58,24 +58,28 @@ def optimal(net: Network, budget: float, refresh: Mapping[str, float] | None = N
 
 
 def steady(
-    graph: JoinGraph, tree: Join, budget: float, refresh: Mapping[str, float] | None = None
+    graph: JoinGraph,
+    tree: Join,
+    budget: float,
+    refresh: Mapping[str, float] | None = None,
+    in_seconds: bool = False,
 ) -> tuple[Network, Grants]:
     """The same where a state's size follows from the allowances that feed it: a fixed point over programs.
 
     With windows of time, a state that is starved is small, and probing it gives little; the sizes that
     belong to a division are put into the next program until both agree. The best division met is kept.
     """
-    net = network(graph, tree)
+    net = network(graph, tree, in_seconds=in_seconds)
     best: tuple[float, Network, Grants] | None = None
     for _ in range(_ROUNDS):
         grants = optimal(net, budget, refresh)
-        settled = resized(graph, tree, net, flow(net, grants).inserts)
+        settled = resized(graph, tree, net, flow(net, grants).inserts, in_seconds)
         results = flow(settled, grants).results
         if best is None or results > best[0] * (1 + _CLOSE):
             best = (results, settled, grants)
         sizes = {name: (net.sizes[name] + settled.sizes[name]) / 2 for name in net.sizes}
         if all(abs(sizes[name] - net.sizes[name]) <= _CLOSE * net.sizes[name] for name in sizes):
             break
-        net = network(graph, tree, sizes)
+        net = network(graph, tree, sizes, in_seconds)
     assert best is not None
     return best[1], best[2]

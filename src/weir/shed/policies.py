@@ -1,6 +1,6 @@
 """How scarce probes are divided over the hops of a plan.
 
-Each policy takes a network and the probes a second that there are, and grants every link some of them. The
+Each policy takes a network and a budget, and grants every link some probes a second. The
 first four are the rivals of 000 (table 4), which look at one half-way join at a time; the others look at
 whole paths.
 """
@@ -20,14 +20,14 @@ Policy = Callable[[Network, float], Grants]
 def equal_hj(net: Network, budget: float) -> Grants:
     """Equally among half-way joins."""
     check_budget(budget)
-    return tuple(budget / len(net.links) for _ in net.links)
+    return tuple(budget / len(net.links) / link.cost for link in net.links)
 
 
 def global_hjpr(net: Network, budget: float) -> Grants:
     """Among half-way joins in the ratio of their productivities."""
     check_budget(budget)
     whole = sum(link.productivity for link in net.links)
-    return tuple(budget * link.productivity / whole if whole else 0.0 for link in net.links)
+    return tuple(budget * link.productivity / whole / link.cost if whole else 0.0 for link in net.links)
 
 
 def ebest_hjp(net: Network, budget: float) -> Grants:
@@ -91,12 +91,12 @@ def knapsack(budget: int, units: Mapping[str, tuple[int, int]]) -> dict[str, int
                 best[room], last[room] = best[room - cost] + gain, stream
     taken, room = dict.fromkeys(units, 0), budget
     while room > 0:
-        stream = last[room]
-        if stream is None:
+        chosen = last[room]
+        if chosen is None:
             room -= 1
         else:
-            taken[stream] += 1
-            room -= units[stream][0]
+            taken[chosen] += 1
+            room -= units[chosen][0]
     return taken
 
 
@@ -112,7 +112,7 @@ POLICIES: Mapping[str, Policy] = {
 def check_budget(budget: float) -> None:
     """Refuse a budget that buys nothing."""
     if not (math.isfinite(budget) and budget > 0):
-        raise QueryError(f"the budget must be above zero probes a second; got {budget}")
+        raise QueryError(f"the budget must be above zero; got {budget}")
 
 
 def _best_within(net: Network, budgets: Mapping[str, float]) -> Grants:
@@ -131,7 +131,7 @@ def _best_within(net: Network, budgets: Mapping[str, float]) -> Grants:
         )
         link = net.links[first]
         reached = link.rate + sum(grants[j] * net.links[j].productivity for j in link.sources)
-        grants[first] = min(left[node], reached)
-        left[node] -= grants[first]
+        grants[first] = min(left[node] / link.cost, reached)
+        left[node] -= grants[first] * link.cost
         waiting.remove(first)
     return tuple(grants)

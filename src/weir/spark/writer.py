@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -106,11 +107,11 @@ class JoinWriter:
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
         ledger.check_job(job_of(join.query, plan, join.partitions))
         program = compile_plan(join.query, plan)
-        if (
-            join.settings.allowance is not None
-        ):  # given for the plan asked for, which need not be the one here
-            join.settings.allowance.check(plan)
-        job = Job(program, slots, join.driver_order, join.partitions, checkpoint, join.settings)
+        allowance = join.settings.allowance or join.planned.allowance(join.query, plan)
+        if allowance is not None:  # one given by hand is for the plan asked for, which need not be this one
+            allowance.check(plan)
+        settings = replace(join.settings, allowance=allowance)
+        job = Job(program, slots, join.driver_order, join.partitions, checkpoint, settings)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
         writer = writer.queryName(self._name) if self._name else writer

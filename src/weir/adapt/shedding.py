@@ -1,0 +1,59 @@
+"""What is skipped when no plan fits the CPU: the allowance with the most results for the budget."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+
+from weir.errors import QueryError
+from weir.plan import Join, Limits, cost
+from weir.query import Query, RowWindow
+from weir.shed import Allowance, allowance, flow, network, refresh_rates, steady
+from weir.stats import JoinGraph
+
+_LOG = logging.getLogger("weir")
+# Where what cannot be skipped takes the whole budget, a little is done all the same.
+_LEAST = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Shedding:
+    """An allowance, and the share of all results that it is expected to give."""
+
+    allowance: Allowance
+    recall: float
+
+
+def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shedding | None:
+    """What to skip so that a plan takes no more CPU than allowed; None if it does not."""
+    needed = cost(graph, plan).cpu
+    if needed <= limits.cpu:
+        return None
+    net = network(graph, plan, in_seconds=True)
+    full = flow(net, [math.inf] * len(net.links))
+    # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
+    budget = limits.cpu - max(0.0, needed - full.spent)
+    if budget < _LEAST * full.spent:
+        _LOG.warning("what cannot be skipped alone takes the CPU allowed, so almost every probe is skipped")
+        budget = _LEAST * full.spent
+    try:
+        refresh = refresh_rates(graph, net, _fresh_seconds(query, graph))
+        settled, grants = steady(graph, plan, budget, refresh, in_seconds=True)
+    except QueryError as error:
+        _LOG.warning("freshness is held by dropping old results only: %s", error)
+        settled, grants = steady(graph, plan, budget, in_seconds=True)
+    recall = flow(settled, grants).results / full.results if full.results else 1.0
+    return Shedding(allowance(settled, grants), recall)
+
+
+def _fresh_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:
+    """The freshness of each stream that has one beyond its window; in rows, at the stream's rate."""
+    found = {}
+    for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True):
+        if fresh is None:
+            continue
+        seconds = fresh / graph.rates[name] if isinstance(window, RowWindow) else fresh / 1e6
+        if seconds > graph.window_seconds(name):
+            found[name] = seconds
+    return found

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import weir
+from weir.adapt import graph_of
+from weir.adapt.calibrate import TYPICAL
+from weir.adapt.shedding import shedding
+from weir.plan import Limits, cost, join
+from weir.query import query
+
+SECOND = 1_000_000
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
+ON = "a.k = b.k AND b.k = c.k"
+RATES = {"a": 2000.0, "b": 2000.0, "c": 2000.0}
+
+
+def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
+    found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
+    graph = graph_of(found, RATES, {frozenset("ab"): 0.01, frozenset("bc"): 0.01}, TYPICAL)
+    plan = join("a", "b", "c")
+    needed = cost(graph, plan).cpu
+    assert shedding(found, graph, plan, Limits(cpu=needed * 1.01)) is None
+    half, tenth = (shedding(found, graph, plan, Limits(cpu=needed * share)) for share in (0.5, 0.1))
+    assert half is not None and tenth is not None
+    assert 0 < tenth.recall < half.recall < 1
+    assert half.recall > 0.4, "half of the time gives about half of the results, or more"
+
+
+def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
+    tight = weir.Budget(cpu=0.02)
+    found = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA),
+        on=ON,
+        within="10 seconds",
+        select="a.k, a.v AS av, b.v AS bv, c.v AS cv",
+        rates=RATES,
+        selectivities={("a", "b"): 0.01, ("b", "c"): 0.01},
+        budget=tight,
+    )
+    assert found.planned.shedding is not None
+    assert "shed: about" in found.explanation()
+    exact = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA),
+        on=ON,
+        within="10 seconds",
+        select="a.k, a.v AS av, b.v AS bv, c.v AS cv",
+    )
+    rng = np.random.default_rng(1)
+    few, all_of_them = found.start(), exact.start()
+    kept: list[tuple[object, ...]] = []
+    whole: set[tuple[object, ...]] = set()
+    for second in range(6):
+        times = second * SECOND + np.sort(rng.integers(0, SECOND, 100))
+        rows = {
+            name: pa.table(
+                [pa.array(times).cast(pa.timestamp("us")), rng.integers(0, 20, 100), rng.random(100)],
+                schema=SCHEMA,
+            )
+            for name in "abc"
+        }
+        kept += [tuple(row.values()) for row in few.process(rows).to_pylist()]
+        whole |= {tuple(row.values()) for row in all_of_them.process(rows).to_pylist()}
+    assert len(kept) == len(set(kept))
+    assert set(kept) < whole
+    assert few.lastProgress["weir"]["numRowsShed"] > 0
+
+
+def test_tables_are_joined_whole(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(2)
+    tables = {
+        name: pa.table(
+            {
+                "ts": pa.array(np.sort(rng.integers(0, 9 * SECOND, 300)), pa.timestamp("us")),
+                "k": rng.integers(0, 9, 300),
+                "v": rng.random(300),
+            }
+        )
+        for name in "abc"
+    }
+    tight = weir.join(streams=tables, on=ON, within="5 seconds", budget=weir.Budget(cpu=1e-6))
+    assert "no plan fits the budget" in caplog.text
+    free = weir.join(streams=tables, on=ON, within="5 seconds")
+    assert tight.to_arrow().num_rows == free.to_arrow().num_rows > 0
