@@ -35,6 +35,8 @@ _VICTIMS = (*["worker"] * 6, *["executor"] * 2, "driver", "java", "python")
 _SURVIVED = ("worker", "executor")
 _SECONDS_PER_KILL = 3
 _PATIENCE = 300
+# At the end all that is left is joined, one second of rows a batch.
+_PATIENCE_PER_SECOND = 5
 
 
 @dataclass
@@ -92,7 +94,7 @@ class _Campaign:
                 self._torment(job, kills)
         for _ in range(3):
             with self._job("--once") as job:
-                if job.wait(_PATIENCE) == 0:
+                if job.wait(_PATIENCE + _PATIENCE_PER_SECOND * self._seconds) == 0:
                     return self._seconds
                 self._outcome.own_failures += 1
         raise RuntimeError(f"the job does not end (seed {self._outcome.seed}):\n{self._log()[-4000:]}")
