@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weir.errors import QueryError
 from weir.plan import Join, Limits, cost
 from weir.query import Query, RowWindow
-from weir.shed import Allowance, allowance, flow, network, refresh_rates, steady
+from weir.shed import Allowance, allowance, flow, network, refresh_rates, steady, tightest
 from weir.stats import JoinGraph
 
 _LOG = logging.getLogger("weir")
@@ -37,11 +37,15 @@ def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shed
     if budget < _LEAST * full.spent:
         _LOG.warning("what cannot be skipped alone takes the CPU allowed, so almost every probe is skipped")
         budget = _LEAST * full.spent
+    fresh = _fresh_seconds(query, graph)
     try:
-        refresh = refresh_rates(graph, net, _fresh_seconds(query, graph))
-        settled, grants = steady(graph, plan, budget, refresh, in_seconds=True)
+        settled, grants = steady(graph, plan, budget, refresh_rates(graph, net, fresh), in_seconds=True)
     except QueryError as error:
-        _LOG.warning("freshness is held by dropping old results only: %s", error)
+        factor = tightest(graph, net, fresh, budget)
+        loosest = (
+            "no freshness can" if math.isinf(factor) else f"{factor:.2f} times the freshness asked for could"
+        )
+        _LOG.warning("%s (%s be kept by refreshing; old results are dropped)", error, loosest)
         settled, grants = steady(graph, plan, budget, in_seconds=True)
     recall = flow(settled, grants).results / full.results if full.results else 1.0
     return Shedding(allowance(settled, grants), recall)
