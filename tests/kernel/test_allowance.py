@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe
+from weir.kernel import Decision, Program, State, Work, build, commit, compile_plan, probe
 from weir.local import LocalJoin
 from weir.plan import Join, hops, join
 from weir.query import RowWindow, TimeWindow
@@ -67,6 +68,11 @@ def bag(tables: Sequence[pa.Table]) -> Results:
     )
 
 
+@cache
+def compiled(plan: Join, within: Any) -> Program:
+    return compile_plan(asked(plan, within).query, plan)
+
+
 @dataclass(frozen=True)
 class Ran:
     """Each batch's results, and per hop how many rows probed, were skipped, and matched."""
@@ -87,7 +93,7 @@ def run(
     order: tuple[str, ...] | None = None,
     candidates: int | None = None,
 ) -> Ran:
-    program, state = compile_plan(asked(plan, within).query, plan), State()
+    program, state = compiled(plan, within), State()
     decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
     ran = Ran([], [])
     for number, tables in enumerate(fed):

@@ -1,0 +1,50 @@
+"""An allowance given by hand is obeyed batch by batch, and a batch that is repeated sheds the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import weir
+from weir.plan import hops, join
+from weir.spark.folder import open_folder
+from weir.spark.manifest import Ledger
+
+from .streams import PAIR, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    plan = join("a", "b")
+    allowance = weir.Allowance(dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash")
+    batches = generate(2, 3, 40, 5, seed=31)
+    asked = {**PAIR, "plan": plan, "partitions": 1}
+    feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
+
+    # The kernel is the same in one process, so what it should find and skip is known.
+    local = weir.join(**feed.tables(), **PAIR, plan=plan, allowance=allowance).start()
+    wanted = [bag(local.process({n: t[i] for n, t in feed.batches.items()})) for i in range(2)]
+    shed = [one["weir"]["numRowsShed"] for one in local.recentProgress]
+
+    query = run(
+        weir.join(**feed.frames(spark), **asked, allowance=allowance), tmp_path / "ckpt", tmp_path / "out"
+    )
+    told = [one["weir"] for one in query.recentProgress]
+    assert [one["numRowsShed"] for one in told] == shed and all(shed)
+    assert all(sum(h["skipped"] for h in one["hops"].values()) == one["numRowsShed"] for one in told)
+    assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
+    ledger = Ledger(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
+    known = ledger.decision(1)
+    assert known is not None and known[0].allowance == allowance
+
+    # The repeated batch obeys what was decided for it; the next one what is asked for now.
+    repeat_last_batch(tmp_path / "ckpt")
+    feed = add_batch(feed, {name: found[2] for name, found in batches.items()})
+    query = run(weir.join(**feed.frames(spark), **asked), tmp_path / "ckpt", tmp_path / "out")
+    assert [one["weir"]["numRowsShed"] for one in query.recentProgress] == [shed[1], 0]
+    local.allow(None)
+    wanted.append(bag(local.process({name: found[2] for name, found in batches.items()})))
+    assert all(wanted) and read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
