@@ -9,7 +9,7 @@ probes. Rows that hold the same are interchangeable.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -63,25 +63,27 @@ class Gate:
         lengths = [partial.rows for partial in partials]
         if not sum(lengths):
             return [_NONE for _ in partials]
-        content = np.concatenate([partial.content() for partial in partials])
-        salted = combine([np.array([self._salt], np.int64), content])
-        count = self._count(salted)
         if self.choose == "hash":
-            keep = _highest(~salted, content, count)
+            values = ~self._salted(_content(partials))
         else:
-            keep = _highest(np.concatenate([_latest(partial) for partial in partials]), content, count)
+            values = np.concatenate([_latest(partial) for partial in partials])
+        keep = _highest(values, self._count(values), lambda: _content(partials))
         return [np.flatnonzero(part) for part in np.split(keep, np.cumsum(lengths)[:-1])]
 
-    @property
-    def _salt(self) -> int:
+    def _salted(self, values: Int64s) -> Int64s:
         named = "\n".join((str(self.batch), self.hop.driver, self.hop.node, self.hop.partner))
-        return int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest(), signed=True)
+        salt = int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest(), "big", signed=True)
+        return combine([np.array([salt]), values])
 
-    def _count(self, salted: Int64s) -> int:
+    def _count(self, values: Int64s) -> int:
         """`floor(share * n + u)`: with u spread evenly over [0, 1), the expected share is right for any n."""
-        total = mix(np.array([salted.sum()]))  # a sum does not know the order of what is summed
+        total = mix(self._salted(values).sum(keepdims=True))  # a sum does not know in which order they came
         u = int(total.view(np.uint64)[0] >> np.uint64(11)) / 2**53
-        return min(int(self.share * len(salted) + u), len(salted))
+        return min(int(self.share * len(values) + u), len(values))
+
+
+def _content(partials: Sequence[Partial]) -> Int64s:
+    return np.concatenate([partial.content() for partial in partials])
 
 
 def _latest(partial: Partial) -> Int64s:
@@ -90,8 +92,8 @@ def _latest(partial: Partial) -> Int64s:
     return latest
 
 
-def _highest(values: Int64s, content: Int64s, count: int) -> Bools:
-    """The `count` rows of the highest (value, content)."""
+def _highest(values: Int64s, count: int, content: Callable[[], Int64s]) -> Bools:
+    """The `count` rows of the highest (value, content); content costs, so only ties are asked for it."""
     if not count:
         return np.zeros(len(values), np.bool_)
     least = np.partition(values, len(values) - count)[len(values) - count]
@@ -99,6 +101,6 @@ def _highest(values: Int64s, content: Int64s, count: int) -> Bools:
     ties = np.flatnonzero(values == least)
     wanted = count - int(keep.sum())
     if wanted < len(ties):
-        ties = ties[np.argpartition(content[ties], len(ties) - wanted)[len(ties) - wanted :]]
+        ties = ties[np.argpartition(content()[ties], len(ties) - wanted)[len(ties) - wanted :]]
     keep[ties] = True
     return keep
