@@ -8,7 +8,7 @@ import pytest
 
 import weir
 from weir.adapt import graph_of, seen_in
-from weir.plan import cost, join
+from weir.plan import choose, cost, join
 from weir.query import query
 
 SECOND = 1_000_000
@@ -64,6 +64,51 @@ def test_tables_tell_rates_and_selectivities() -> None:
     assert seen.selectivities[frozenset("bc")] == pytest.approx(0.19, rel=0.1)
 
 
+def test_a_condition_over_three_streams_alone_connects_them() -> None:
+    graph = graph_of(asked("a.v + b.v > c.v"), dict.fromkeys("abc", 1.0))
+    assert graph.selectivity("abc") == pytest.approx(1 / 3)
+    assert choose(graph).plan
+
+
+def test_a_sum_over_two_streams_is_a_key_of_neither() -> None:
+    graph = graph_of(asked("a.k + b.k = c.k"), dict.fromkeys("abc", 1.0))
+    assert not graph.classes
+    assert graph.selectivity("ac") == 1.0
+    assert graph.selectivity("abc") == pytest.approx(0.01)
+
+
+def test_bounds_on_times_are_tighter_than_windows() -> None:
+    found = asked("a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 SECOND", "1 hour", "ab")
+    graph = graph_of(found, dict.fromkeys("ab", 10.0), {frozenset("ab"): 0.01})
+    assert graph.window_rows("a") == pytest.approx(10, rel=0.01)
+    # Of three streams, c is near b, which may be far from a.
+    chain = asked(
+        "b.ts BETWEEN a.ts - INTERVAL 5 SECONDS AND a.ts + INTERVAL 1 MINUTE "
+        "AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 1 SECOND AND a.k = c.k",
+        "1 hour",
+    )
+    assert graph_of(chain, dict.fromkeys("abc", 10.0)).selectivity("bc") == pytest.approx(0.1)
+
+
+def test_two_keys_share_what_is_given_for_their_streams() -> None:
+    found = asked("a.k = b.k AND a.v = b.v", names="ab")
+    assert graph_of(found, dict.fromkeys("ab", 1.0), {frozenset("ab"): 0.25}).selectivity(
+        "ab"
+    ) == pytest.approx(0.25)
+    tables = {"a": table(2000, 50, 1), "b": table(2000, 50, 2)}
+    doubled = {name: one.set_column(2, "v", one["k"].cast(pa.float64())) for name, one in tables.items()}
+    seen = seen_in(found, doubled)
+    assert seen is not None
+    assert seen.selectivities[frozenset("ab")] == pytest.approx(1 / 50**2, rel=0.1)
+
+
+def test_pairs_of_one_class_keep_what_is_given_for_them() -> None:
+    given = {frozenset("ab"): 0.5, frozenset("bc"): 0.001}
+    graph = graph_of(asked("a.k = b.k AND b.k = c.k"), dict.fromkeys("abc", 1.0), given)
+    assert graph.selectivity("ab") == pytest.approx(0.5)
+    assert graph.selectivity("bc") == pytest.approx(0.001)
+
+
 def test_too_little_tells_nothing() -> None:
     found = asked("a.k = b.k", names="ab")
     assert seen_in(found, {"a": table(10, 5, 1), "b": table(0, 5, 2)}) is None
@@ -88,7 +133,7 @@ def test_a_budget_makes_tables_be_measured_and_a_plan_chosen() -> None:
     )
     assert generous.planned.choice is not None
     assert generous.planned.choice.qualified
-    assert "why: it fits both limits" in generous.explanation()
+    assert "why: it fits the limits" in generous.explanation()
 
 
 def test_a_budget_that_nothing_fits_is_told_and_the_query_still_runs(
@@ -123,6 +168,8 @@ def test_rates_by_hand_choose_the_plan(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"rates": 10**400}, "must be above zero rows a second"),
+        ({"rates": 1, "selectivities": {5: 0.5}}, "maps pairs of streams"),
         ({"rates": 0}, "must be above zero rows a second; got 0"),
         ({"rates": {"a": 1}}, "no rate is given for stream 'b'"),
         ({"rates": {"a": 1, "b": 1, "x": 1}}, "'x'"),

@@ -23,8 +23,11 @@ unit_costs = st.one_of(
 
 
 @st.composite
-def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, corrected: bool = True) -> JoinGraph:
-    """A connected graph: a random tree and some more edges; sometimes they are not independent."""
+def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, cut: bool = True) -> JoinGraph:
+    """A connected graph: a random tree and some more edges, which sometimes are not independent.
+
+    With `cut`, states are sometimes cut into basic windows, by the time of their first stream.
+    """
     names = tuple("abcdefghij"[: draw(st.integers(least, most))])
     edges = {
         frozenset({names[draw(st.integers(0, i - 1))], names[i]}): draw(shares) for i in range(1, len(names))
@@ -33,7 +36,7 @@ def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, corrected: bool = Tru
         for other in names[:i]:
             if draw(st.booleans()):
                 edges.setdefault(frozenset({one, other}), draw(shares))
-    if corrected and draw(st.booleans()):
+    if draw(st.booleans()):
         edges[frozenset(names[:3])] = draw(shares)
     classes = {frozenset(names[-3:]): draw(shares)} if draw(st.booleans()) else {}
     return JoinGraph(
@@ -44,6 +47,7 @@ def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, corrected: bool = Tru
         classes=classes,
         narrowing={edge: share for edge, share in edges.items() if len(edge) == 2 and draw(st.booleans())},
         costs=draw(unit_costs),
+        basic={name: draw(st.floats(0.1, 1)) for name in names} if cut and draw(st.booleans()) else {},
     )
 
 

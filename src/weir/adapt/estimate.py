@@ -9,6 +9,7 @@ from functools import cache
 import pyarrow as pa
 
 from weir.errors import QueryError
+from weir.expr import streams_of
 from weir.kernel import stored_schema
 from weir.kernel.layout import layouts
 from weir.plan import join
@@ -21,7 +22,6 @@ from weir.query import (
     Equality,
     Query,
     RowWindow,
-    TimeWindow,
 )
 from weir.stats import Costs, JoinGraph, Streams
 
@@ -29,6 +29,8 @@ from weir.stats import Costs, JoinGraph, Streams
 _GUESSES: Mapping[type, float] = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}
 _GUESS = 0.25
 _SHORTEST = 1e-3
+_LEAST_SHARE = 1e-9
+_NEAR_ONE = 1 - 1e-9
 # What a value of no fixed size is taken for.
 _LONG_VALUE = 16.0
 
@@ -95,46 +97,61 @@ def guess(conjunct: Conjunct) -> float:
 
 def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]:
     """Seconds by which the kernel cuts each stream's state, and joined states that the stream leads."""
+    held = layouts(query, join(*query.names))
     found = {}
     for name in query.names:
-        layout = layouts(query, join(*query.names))[name]
-        in_time = layout.cut_by == layout.lead
-        found[name] = layout.cut_every / 1e6 if in_time else layout.cut_every / rates[name]
+        in_time = held[name].cut_by == held[name].lead
+        found[name] = held[name].cut_every / 1e6 if in_time else held[name].cut_every / rates[name]
     return found
+
+
+def key_streams(attribute_class: AttributeClass) -> Streams:
+    """The streams with a key of their own in a class; a sum over two streams is a key of neither."""
+    single = [streams for m in attribute_class.members if len(streams := streams_of(m)) == 1]
+    return frozenset().union(*single)
+
+
+def is_key(conjunct: Conjunct, classes: tuple[AttributeClass, ...]) -> bool:
+    """True for an equality of two keys, which its class stands for."""
+    if not isinstance(conjunct, Equality):
+        return False
+    sides = {conjunct.left, conjunct.right}
+    return all(len(streams_of(side)) == 1 for side in sides) and any(sides <= set(c.members) for c in classes)
 
 
 def _classes(query: Query, given: dict[Streams, float]) -> dict[Streams, float]:
-    """Every shared attribute; what was given for two of its streams goes to it.
+    """Every shared attribute, as selective as the least selective pair given for it.
 
-    Where two streams have more conditions than the shared attribute, that one's share is taken from other
-    pairs if there are any, and the rest of what was given stays with the pair.
+    What pairs are more selective than that stays with the pair; where several classes or other conditions
+    connect a pair, what was given is divided among them.
     """
-    more = {c.streams for c in query.predicate.conjuncts if not _is_shared(c, query.predicate.classes)}
+    members = [streams for c in query.predicate.classes if len(streams := key_streams(c)) > 1]
     found: dict[Streams, float] = {}
-    for c in query.predicate.classes:
-        pairs = [pair for pair in given if pair <= c.streams and len(pair) == 2]
-        known = {pair: given.pop(pair) for pair in pairs}
-        alone = [share for pair, share in known.items() if pair not in more]
-        share = _mean(alone or [known[pair] / _guesses(query, pair) for pair in known])
-        for pair in more & known.keys():
-            given[pair] = min(1.0, known[pair] / share) if share else 0.0
-        found[c.streams] = found.get(c.streams, 1.0) * share
+    for streams in members:
+        pairs = [pair for pair in given if pair <= streams]
+        alone = [pair for pair in pairs if not _others(query, pair)] or pairs
+        implied = [_implied(query, members, pair, given[pair]) for pair in alone]
+        found[streams] = found.get(streams, 1.0) * max(implied, default=_GUESSES[Equality])
+    for pair in [pair for pair in given if len(pair) == 2]:
+        taken = math.prod(share for streams, share in found.items() if pair <= streams)
+        given[pair] = min(1.0, given[pair] / taken) if taken else 0.0
+        if given[pair] > _NEAR_ONE and taken < 1 and not _others(query, pair):
+            del given[pair]
     return found
 
 
-def _mean(shares: Sequence[float]) -> float:
-    if not shares:
-        return _GUESSES[Equality]
-    return 0.0 if 0.0 in shares else min(1.0, math.exp(sum(map(math.log, shares)) / len(shares)))
+def _implied(query: Query, classes: Sequence[Streams], pair: Streams, given: float) -> float:
+    """The share that a pair's selectivity leaves for each of its classes."""
+    among = sum(pair <= streams for streams in classes)
+    own = given / math.prod(guess(c) for c in _others(query, pair))
+    return math.pow(min(1.0, own), 1 / among)
 
 
-def _guesses(query: Query, pair: Streams) -> float:
-    """What the conditions of a pair beside shared attributes are taken to leave."""
-    return math.prod(
-        guess(c)
-        for c in query.predicate.conjuncts
-        if c.streams == pair and not _is_shared(c, query.predicate.classes)
-    )
+def _others(query: Query, pair: Streams) -> list[Conjunct]:
+    """The conditions between two streams that no class stands for."""
+    return [
+        c for c in query.predicate.conjuncts if c.streams == pair and not is_key(c, query.predicate.classes)
+    ]
 
 
 def _edges(
@@ -144,19 +161,32 @@ def _edges(
     edges: dict[Streams, float] = {}
     wide: dict[Streams, float] = {}
     for conjunct in query.predicate.conjuncts:
-        if _is_shared(conjunct, query.predicate.classes) or conjunct.streams in given:
+        if is_key(conjunct, query.predicate.classes) or conjunct.streams in given:
             continue
         into = edges if len(conjunct.streams) == 2 else wide
         into[conjunct.streams] = into.get(conjunct.streams, 1.0) * guess(conjunct)
     edges.update(given)
+    for pair, share in _timely(query).items():
+        edges[pair] = edges.get(pair, 1.0) * share
+    edges |= _bridges(query, [*edges, *classes])
     for streams, share in wide.items():
         edges[streams] = share * _within(streams, edges, classes)
+    return edges
+
+
+def _timely(query: Query) -> dict[Streams, float]:
+    """What bounds on two times leave of the pairs inside their windows; 1 where windows alone bound them."""
+    upper, names = query.bounds.upper, query.names
+    shares = {}
     for bound in query.predicate.bounds:
-        # A bound on two times connects them; what it leaves is in the windows.
-        pair = frozenset({bound.earlier, bound.later})
-        if not any(pair <= members for members in classes):
-            edges.setdefault(pair, 1.0)
-    return {**_bridges(query, [*edges, *classes]), **edges}
+        i, j = names.index(bound.earlier), names.index(bound.later)
+        forth, back = upper[i][j], upper[j][i]
+        windows = [window for k in (i, j) if not isinstance(window := _window(query, k), RowWindow)]
+        share = 1.0
+        if forth is not None and back is not None and len(windows) == 2:
+            share = min(1.0, max((forth + back) / 1e6 / sum(windows), _LEAST_SHARE))
+        shares[frozenset({bound.earlier, bound.later})] = share
+    return shares
 
 
 def _bridges(query: Query, connected: Sequence[Streams]) -> dict[Streams, float]:
@@ -178,20 +208,13 @@ def _within(streams: Streams, edges: Mapping[Streams, float], classes: Mapping[S
     return math.prod(pairs) * math.prod(share ** (count - 1) for share, count in shared if count > 1)
 
 
-def _is_shared(conjunct: Conjunct, classes: tuple[AttributeClass, ...]) -> bool:
-    return isinstance(conjunct, Equality) and any(
-        {conjunct.left, conjunct.right} <= set(c.members) for c in classes
-    )
-
-
 def _window(query: Query, i: int) -> float | RowWindow:
-    window = query.windows[i]
+    window, kept = query.windows[i], query.bounds.retention(i)
     if isinstance(window, RowWindow):
         return window
-    longest = window.microseconds if isinstance(window, TimeWindow) else query.bounds.retention(i)
-    if longest is None:
+    if kept is None:
         raise QueryError(f"stream '{query.names[i]}' has no window")
-    return max(longest / 1e6, _SHORTEST)
+    return max(kept / 1e6, _SHORTEST)
 
 
 def _width(kind: pa.DataType) -> float:

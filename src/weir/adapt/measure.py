@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt.estimate import guess
+from weir.adapt.estimate import guess, is_key
 from weir.expr import Column, Expr, evaluate, holds, streams_of
-from weir.query import AttributeClass, Conjunct, Equality, Query
+from weir.query import AttributeClass, Conjunct, Query
 from weir.stats import Streams
 
 _SAMPLE = 20_000
 _SEED = 20_250_801
-_MICROSECONDS = 1e6
+_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,11 @@ def seen_in(query: Query, tables: Mapping[str, pa.Table]) -> Seen | None:
         return None
     shares: dict[Streams, float] = {}
     for c in query.predicate.classes:
-        shares.update(_key_shares(c, kept))
+        for pair, share in _key_shares(c, kept).items():
+            shares[pair] = shares.get(pair, 1.0) * share
     rng = np.random.default_rng(_SEED)
     for conjunct in query.predicate.conjuncts:
-        if len(conjunct.streams) == 2 and not _is_key(conjunct, query.predicate.classes):
+        if len(conjunct.streams) == 2 and not is_key(conjunct, query.predicate.classes):
             share = _sampled(conjunct, kept, rng)
             shares[conjunct.streams] = shares.get(conjunct.streams, 1.0) * share
     return Seen({name: table.num_rows / span for name, table in kept.items()}, shares)
@@ -51,6 +52,7 @@ def seen_in(query: Query, tables: Mapping[str, pa.Table]) -> Seen | None:
 def _filtered(query: Query, name: str, table: pa.Table) -> pa.Table:
     table = table.select(query.stream(name).schema.names).combine_chunks()
     keep = np.ones(table.num_rows, dtype=bool)
+    keep &= table.column(query.stream(name).time).is_valid().to_numpy()
     for one in query.predicate.filters:
         if one.stream == name:
             keep &= holds(one.expr, _fetch({name: table}), table.num_rows)
@@ -59,13 +61,12 @@ def _filtered(query: Query, name: str, table: pa.Table) -> pa.Table:
 
 def _span(query: Query, tables: Mapping[str, pa.Table]) -> float:
     """Seconds from the first row of all to the last."""
-    ends = [pc.min_max(tables[s.name].column(s.time).cast(pa.timestamp("us", s.schema.field(s.time).type.tz)))
-            for s in query.streams]  # fmt: skip
-    known = [end for end in ends if end["min"].is_valid]
-    if not known:
-        return 0.0
-    first, last = min(end["min"].value for end in known), max(end["max"].value for end in known)
-    return float(last - first) / _MICROSECONDS
+    ends = []
+    for stream in query.streams:
+        times = tables[stream.name].column(stream.time)
+        unit = _UNITS[times.type.unit]
+        ends += [end.value / unit for end in pc.min_max(times).values() if end.is_valid]
+    return max(ends) - min(ends) if ends else 0.0
 
 
 def _key_shares(c: AttributeClass, tables: Mapping[str, pa.Table]) -> dict[Streams, float]:
@@ -103,12 +104,6 @@ def _sampled(conjunct: Conjunct, tables: Mapping[str, pa.Table], rng: np.random.
     }
     share = float(holds(conjunct.expr, _fetch(drawn), _SAMPLE).mean())
     return share or min(guess(conjunct), 1 / _SAMPLE)
-
-
-def _is_key(conjunct: Conjunct, classes: tuple[AttributeClass, ...]) -> bool:
-    return isinstance(conjunct, Equality) and any(
-        {conjunct.left, conjunct.right} <= set(c.members) for c in classes
-    )
 
 
 def _fetch(tables: Mapping[str, pa.Table]) -> Callable[[Column], pa.Array]:

@@ -65,14 +65,13 @@ class Planned:
 
     @property
     def warning(self) -> str | None:
-        """What a user has to know: that nothing fits the budget."""
-        if self.choice is None or self.choice.qualified:
+        """What a user has to know: that the plan does not fit the budget."""
+        if self.cost is None or self.limits.allow(self.cost.cpu, self.cost.memory):
             return None
-        return (
-            f"no plan fits the budget: the least over it, {self.plan}, takes {self.choice.excess:.2f} times "
-            f"what is allowed ({_usage(self.choice.taken.cpu, self.choice.taken.memory)}, allowed "
-            f"{_usage(self.choice.limits.cpu, self.choice.limits.memory)})"
-        )
+        excess = self.limits.excess(self.cost.cpu, self.cost.memory)
+        which = "no plan fits the budget: the least over it," if self.choice else "the plan asked for,"
+        taken, allowed = (_usage(one.cpu, one.memory) for one in (self.cost, self.limits))
+        return f"{which} {self.plan}, takes {excess:.3g} times what is allowed ({taken}, allowed {allowed})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +92,18 @@ class Wish:
         seen = stated(query, self.rates, self.selectivities)
         if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
             seen = _measured(query, tables or {})
-        found = _planned(self.plan, query, seen, _costs(query), cores)
+        found = _planned(self.plan, query, seen, limits_of(query.budget, cores))
         if found.warning is not None:
             _LOG.warning(found.warning)
         # Tables are joined whole; only streams whose rates are known before they run are shed from the start.
-        return found if self.rates is None else _shed(found, query, limits_of(query.budget, cores))
+        return found if self.rates is None else _shed(found, query)
 
 
-def _shed(found: Planned, query: Query, limits: Limits) -> Planned:
+def _shed(found: Planned, query: Query) -> Planned:
     """The same plan with what it has to skip for the CPU it is allowed."""
-    if found.graph is None or found.cost is None or found.cost.cpu <= limits.cpu:
+    if found.graph is None or found.cost is None or found.cost.cpu <= found.limits.cpu:
         return found
-    return replace(found, limits=limits, shedding=shedding(query, found.graph, found.plan, limits))
+    return replace(found, shedding=shedding(query, found.graph, found.plan, found.limits))
 
 
 def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
@@ -117,20 +116,21 @@ def _costs(query: Query) -> Costs:
     return TYPICAL if query.budget is None or query.budget.cpu is None else calibrated()
 
 
-def _planned(wanted: JTree | str, query: Query, seen: Seen | None, costs: Costs, cores: int) -> Planned:
+def _planned(wanted: JTree | str, query: Query, seen: Seen | None, limits: Limits) -> Planned:
     """The plan to run; `auto` without rates is the mjoin, as nothing speaks for another one."""
     by_hand = check(wanted, query) if isinstance(wanted, Join | Leaf) else None
     if seen is None:
         plan = by_hand or (linear(query) if wanted == "bjtree" else mjoin(query))
         return Planned(plan, automatic=wanted == "auto")
-    graph = graph_of(query, seen.rates, seen.selectivities, costs)
+    graph = graph_of(query, seen.rates, seen.selectivities, _costs(query))
     if by_hand is not None:
-        return Planned(by_hand, graph=graph, cost=None if is_composed(by_hand) else cost(graph, by_hand))
-    choice = choose(graph, limits_of(query.budget, cores))
+        taken = None if is_composed(by_hand) else cost(graph, by_hand)
+        return Planned(by_hand, graph=graph, cost=taken, limits=limits)
+    choice = choose(graph, limits)
     if wanted == "auto":
-        return Planned(choice.plan, True, graph, cost(graph, choice.plan), choice)
+        return Planned(choice.plan, True, graph, cost(graph, choice.plan), choice, limits)
     plan = choice.mjoin.plan if wanted == "mjoin" else choice.bjtree.plan
-    return Planned(plan, graph=graph, cost=cost(graph, plan))
+    return Planned(plan, graph=graph, cost=cost(graph, plan), limits=limits)
 
 
 def limits_of(budget: Budget | None, cores: int) -> Limits:
@@ -144,11 +144,15 @@ def limits_of(budget: Budget | None, cores: int) -> Limits:
 def explained(found: Planned) -> str:
     """The tree with what each node takes, the totals against the budget, and why it is this one."""
     if found.cost is None:
-        return f"plan\n{render(found.plan)}\n(no rates are known, so nothing is costed; give rates=)"
+        why = "no rates are known, so nothing is costed; give rates="
+        if found.graph is not None:
+            why = "a plan whose joins have windows of their own is not costed"
+        return f"plan\n{render(found.plan)}\n({why})"
     lines = ["plan", render(found.plan, found.cost), f"total {_usage(found.cost.cpu, found.cost.memory)}"]
+    if found.limits != NO_LIMITS:
+        lines[-1] += f"; allowed {_usage(found.limits.cpu, found.limits.memory)}"
     choice = found.choice
     if choice is not None:
-        lines[-1] += f"; allowed {_usage(choice.limits.cpu, choice.limits.memory)}"
         lines.append(f"why: {_why(choice)}")
         for name, plan in (("mjoin", choice.mjoin), ("bjtree", choice.bjtree)):
             fits = "fits" if choice.limits.allow(plan.cpu, plan.memory) else "does not fit"
@@ -169,8 +173,10 @@ def charted(found: Planned) -> str:
 
 def _why(choice: Choice) -> str:
     if not choice.qualified:
-        return f"no plan fits, this one is least over ({choice.excess:.2f} times); found by {choice.found_by}"
-    return f"it fits both limits; found by {choice.found_by}"
+        return f"no plan fits, this one is least over ({choice.excess:.3g} times); found by {choice.found_by}"
+    if choice.limits == NO_LIMITS:
+        return f"nothing is limited, and it takes the least CPU; found by {choice.found_by}"
+    return f"it fits the limits; found by {choice.found_by}"
 
 
 def _usage(cpu: float, memory: float) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from weir.adapt.measure import Seen
 from weir.errors import QueryError
 from weir.query import Query
 from weir.stats import Streams
+
+# Beyond these, products of twenty windows would not be numbers any more.
+_LEAST_RATE, _MOST_RATE = 1e-9, 1e12
 
 
 def stated(query: Query, rates: Any, selectivities: Any) -> Seen | None:
@@ -27,9 +30,19 @@ def stated(query: Query, rates: Any, selectivities: Any) -> Seen | None:
 
 
 def _rate(name: str, rate: Any) -> float:
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
+    number = _number(rate)
+    if number is None or not _LEAST_RATE <= number <= _MOST_RATE:
         raise QueryError(f"the rate of stream '{name}' must be above zero rows a second; got {rate!r}")
-    return float(rate)
+    return number
+
+
+def _number(given: Any) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, Real):
+        return None
+    try:
+        return float(given)
+    except OverflowError:
+        return None
 
 
 def _shares(query: Query, selectivities: Any) -> dict[Streams, float]:
@@ -37,15 +50,20 @@ def _shares(query: Query, selectivities: Any) -> dict[Streams, float]:
         raise QueryError(f"selectivities= maps pairs of streams to shares, like {_EXAMPLE}")
     shares: dict[Streams, float] = {}
     for pair, share in (selectivities or {}).items():
-        if isinstance(pair, str) or len(pair) != 2:
+        if not isinstance(pair, tuple | list | frozenset) or len(pair) != 2 or not all(map(_is_text, pair)):
             raise QueryError(f"selectivities= maps pairs of streams to shares, like {_EXAMPLE}; got {pair!r}")
         streams = frozenset(query.stream(name).name for name in pair)
         if len(streams) != 2:
             raise QueryError(f"a selectivity is between two different streams; got {pair!r}")
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        number = _number(share)
+        if number is None or not 0 < number <= 1:
             raise QueryError(f"the selectivity of {pair!r} must be above 0 and at most 1; got {share!r}")
-        shares[streams] = float(share)
+        shares[streams] = number
     return shares
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str)
 
 
 _EXAMPLE = "{('orders', 'payments'): 0.001}"

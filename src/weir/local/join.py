@@ -73,7 +73,7 @@ class LocalJoin:
             raise unknown("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
             raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
-        print(charted(self.planned) if mode == "mermaid" else self.explanation())
+        print(charted(self.planned) if str(mode).lower() == "mermaid" else self.explanation())
 
     def explanation(self) -> str:
         """What `explain` prints."""

@@ -9,12 +9,17 @@ from weir.plan.sketch import Sketch, joined, leaf, leaves
 from weir.plan.space import Mask, Orders, Space, bits
 
 EXACT_STREAMS = 12
+# Where all streams share a key every set of them is connected, and a dozen have too many.
+_MOST_SETS = 1100
 _BINARY = ((1,), (0,))
 
 
 def bushy(space: Space) -> Sketch:
     """The binary tree with the least CPU, of any shape, without products of unconnected streams."""
-    return _exact(space) if len(space.names) <= EXACT_STREAMS else _greedy(space)
+    if len(space.names) > EXACT_STREAMS:
+        return _greedy(space)
+    connected = sum(space.is_connected(mask) for mask in range(1, space.everything + 1))
+    return _exact(space) if connected <= _MOST_SETS else _greedy(space)
 
 
 def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:

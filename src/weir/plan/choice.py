@@ -19,9 +19,11 @@ from weir.stats import JoinGraph
 
 Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
 _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
-# Up to here the exact search takes milliseconds.
-EXACT_STREAMS = 6
-SEARCHED_STREAMS = 10
+# The exact search takes milliseconds up to six streams, and for more where few sets of them are connected;
+# when the hill-climbers fail, it may take a second.
+_ALWAYS_EXACT = 6
+EXACT_STREAMS, _EXACT_SETS = 8, 64
+SEARCHED_STREAMS, _SEARCHED_SETS = 10, 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,15 @@ class Choice:
 
 
 def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom") -> Choice:
-    """The plan to run: by the policy among all qualified ones for few streams, by two layers for many."""
+    """The plan to run: by the policy among all qualified ones for few streams, by two layers for many.
+
+    By two layers the first plan that fits is taken, and the policy only chooses between mjoin and bjtree.
+    """
     check_plannable(graph)
     if policy not in _POLICIES:
         raise unknown("policy", policy, _POLICIES)
     space = Space(graph)
-    if len(graph.streams) > EXACT_STREAMS:
+    if not _is_small(space, EXACT_STREAMS, _EXACT_SETS):
         return _Layers(space, limits, paper=False).run()
     mjoin, bjtree = joined(space, leaves(space.everything)), bushy(space)
     fitting = frontier(space, limits)
@@ -69,6 +74,14 @@ def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most 
         return _choice(space, limits, by_policy(fitting, limits, policy), "exhaustive search", mjoin, bjtree)
     least = min(frontier(space), key=lambda plan: limits.excess(plan.cpu, plan.memory))
     return _choice(space, limits, least, "exhaustive search", mjoin, bjtree)
+
+
+def _is_small(space: Space, streams: int, sets: int) -> bool:
+    """True if all plans can be searched: the work grows with the connected sets, not with the streams."""
+    if len(space.names) > streams:
+        return False
+    connected = sum(space.is_connected(mask) for mask in range(1, space.everything + 1))
+    return len(space.names) <= _ALWAYS_EXACT or connected <= sets
 
 
 def two_layer(graph: JoinGraph, limits: Limits, paper: bool = False) -> Choice:
@@ -131,7 +144,7 @@ class _Layers:
         both = [self._mjoin, self._bjtree]
         if self._paper:
             return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
-        if len(self._space.names) <= SEARCHED_STREAMS:
+        if _is_small(self._space, SEARCHED_STREAMS, _SEARCHED_SETS):
             both = frontier(self._space, self._limits) or both
         return local_search(self._space, self._limits, both)
 

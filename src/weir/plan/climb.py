@@ -87,7 +87,7 @@ def local_search(space: Space, limits: Limits, plans: list[Sketch]) -> Sketch:
         near = [fewer for _, fewer in without_one(space, plan)]
         near += with_one_more(space, plan)
         near += [longer for fewer in near[: len(plan.states)] for longer in with_one_more(space, fewer)]
-        best = min(near, key=excess)
+        best = min(near, key=excess, default=plan)
         if excess(best) >= excess(plan):
             break
         plan = best
@@ -144,8 +144,8 @@ def floor(space: Space) -> Limits:
     """What no plan can do without: the streams' own states, one probe a row, and the results themselves."""
     costs = space.graph.costs
     singles: list[Mask] = [1 << i for i in range(len(space.names))]
-    # States of several streams that hold few rows may be cut into fewer slices than those of one.
-    visited = 1.0 if space.graph.basic else space.graph.slices
+    # A state that holds few rows may have no slice to visit.
+    visited = 0.0 if space.graph.basic else space.graph.slices
     probes = costs.probe * visited * sum(space.rate(mask) for mask in singles)
     results = (costs.match + space.out(space.everything)) * space.rate(space.everything)
     hops = costs.fixed / space.graph.batch * sum(space.slicing(mask).fresh for mask in singles)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weir.plan.cost import NodeCost, PlanCost
 from weir.plan.tree import Join, JTree, Leaf
 
+_LEAST = 0.5
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -99,6 +100,8 @@ def show_bytes(count: float) -> str:
     >>> show_bytes(1234), show_bytes(20 << 20), show_bytes(7)
     ('1.21 KiB', '20 MiB', '7 bytes')
     """
+    if count < 1:
+        return "0 bytes" if count < _LEAST else "1 byte"
     for unit in _UNITS:
         if count < 1000 or unit == _UNITS[-1]:
             break

@@ -61,4 +61,10 @@ def tree(space: Space, sketch: Sketch) -> JTree:
     """The same with names."""
     if not sketch.inputs:
         return Leaf(space.streams(sketch.mask)[0])
-    return Join(tuple(tree(space, child) for child in sketch.inputs), sketch.orders)
+    # In the order of their first streams: a state is cut by the time of the first one, as it was costed.
+    place = sorted(range(len(sketch.inputs)), key=lambda i: sketch.inputs[i].mask & -sketch.inputs[i].mask)
+    moved = {old: new for new, old in enumerate(place)}
+    return Join(
+        tuple(tree(space, sketch.inputs[i]) for i in place),
+        tuple(tuple(moved[k] for k in sketch.orders[i]) for i in place),
+    )

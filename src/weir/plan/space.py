@@ -8,6 +8,7 @@ the input that drives: it does not matter for a step who drives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ from weir.stats import JoinGraph
 Mask = int
 # Beyond, one array over all sets of streams would be larger than what it saves.
 _MOST_TABULATED = 14
+# Combinations of all windows' rows must still be a number.
+_MOST_DIGITS = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,6 @@ class Space:
     def out(self, whole: Mask) -> float:
         """Seconds to put out one row of a set: only results are."""
         return self.graph.costs.out * self._columns(whole) if whole == self.everything else 0.0
-
-    def comparisons(self, bound: Mask, partner: Mask) -> float:
-        """The pairs looked at when all alive combinations of `bound` are extended by `partner`."""
-        return self.rows(bound) * self.rows(partner) * self._narrowed(bound, partner)
 
     def fixed(self, inputs: Sequence[Mask]) -> float:
         """Seconds each second for the hops of one join, however few rows come.
@@ -294,6 +293,8 @@ def check_plannable(graph: JoinGraph) -> None:
         if not share:
             named = " and ".join(f"'{name}'" for name in sorted(edge))
             raise QueryError(f"the selectivity of {named} is zero; a plan needs one above zero, at most 1")
+    if sum(math.log10(max(graph.window_rows(name), 1.0)) for name in graph.streams) > _MOST_DIGITS:
+        raise QueryError("the windows of this join graph hold too many rows for any plan; shorten them")
     space = Space(graph)
     if not space.is_connected(space.everything):
         first = space.reached(1, space.everything)

@@ -8,6 +8,7 @@ SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sqlglot import Token, TokenType
@@ -85,10 +86,17 @@ def _columns(reader: Reader) -> tuple[str, list[str]]:
 
 def _rate(reader: Reader) -> float:
     line, text = reader.line, reader.value()
+    rate = _number(text, line, "rows a second")
+    if not 0 < rate < math.inf:
+        raise QueryError(f"line {line}: a RATE is above zero rows a second; got {text}")
+    return rate
+
+
+def _number(text: str, line: int, what: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise QueryError(f"line {line}: '{text}' is no number of rows a second") from None
+        raise QueryError(f"line {line}: '{text}' is no number of {what}") from None
 
 
 def _budget(reader: Reader) -> Budget | None:
@@ -100,8 +108,11 @@ def _budget(reader: Reader) -> Budget | None:
     if strange is not None:
         raise QueryError(f"line {line}: {unknown('limit', strange, ('cpu', 'memory'), where=' in BUDGET')}")
     try:
-        return Budget(float(named["cpu"]) if "cpu" in named else None, named.get("memory"))
-    except (QueryError, ValueError) as error:
+        cpu = _number(named["cpu"], line, "cores") if "cpu" in named else None
+        return Budget(cpu, named.get("memory"))
+    except QueryError as error:
+        if str(error).startswith("line "):
+            raise
         raise QueryError(f"line {line}: {error}") from None
 
 

@@ -96,9 +96,12 @@ def _join(script: Script, frames: dict[str, Any], partitions: int | None) -> Spa
 
 
 def _rates(script: Script) -> dict[str, float] | None:
-    """What the CREATE statements say, if all do: a plan is weighed by all rates or by none."""
+    """What the CREATE statements say: a plan is weighed by all rates or by none."""
     rates = {alias: source.rate for source, alias in script.tables if source.rate is not None}
-    return rates if len(rates) == len(script.tables) else None
+    for source, _ in script.tables:
+        if rates and source.rate is None:
+            raise QueryError(f"stream '{source.name}' has no RATE, but another one has; give all or none")
+    return rates or None
 
 
 def _trigger(into: Into, once: bool) -> dict[str, Any]:

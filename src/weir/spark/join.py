@@ -113,8 +113,9 @@ class SparkJoin:
 
         With a mode of Spark's, the plan of the streams' union follows.
         """
-        print(charted(self.planned) if mode == "mermaid" else self.explanation())
-        if mode and mode != "mermaid":
+        chart = str(mode).lower() == "mermaid"
+        print(charted(self.planned) if chart else self.explanation())
+        if mode and not chart:
             union, _ = tagged_union(self.query, self.frames, self.partitions)
             union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.errors import QueryError
 from weir.kernel import Decision
-from weir.plan import Join, JTree, Leaf
+from weir.plan import Join, JTree, Leaf, is_composed
 from weir.query import Query, RowWindow, TimeWindow, describe
 from weir.shed import Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
@@ -154,6 +154,7 @@ def job_of(query: Query, plan: Join, partitions: int) -> dict[str, Any]:
         "query": describe(replace(query, budget=None)),
         "plan": str(plan),
         "tree": _tree_to_json(plan),
+        **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         "partitions": partitions,
     }
 

@@ -12,8 +12,9 @@ from weir.errors import QueryError
 class Costs:
     """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
 
-    `fixed` is paid once a batch, `out` per value of a result at the root, `insert` and `delete` per row of a
-    state. Beside these, which papers count, our kernel pays for what follows them here.
+    `fixed` is paid per hop for every slice that a batch brings (one, if a graph has no basic windows), `out`
+    per value of a result at the root, `insert` and `delete` per row of a state. Beside these, which papers
+    count, our kernel pays for what follows them here.
     """
 
     fixed: float = 0.0

@@ -84,7 +84,7 @@ class JoinGraph:
     def of(
         rates: Mapping[str, float],
         window: float | RowWindow | Mapping[str, float | RowWindow],
-        selectivities: Mapping[tuple[str, ...], float],
+        selectivities: Mapping[tuple[str, str], float] | Mapping[tuple[str, ...], float],
         costs: Costs | None = None,
     ) -> JoinGraph:
         """A graph from plain numbers: one window for all or one for each, edges as pairs of names."""
