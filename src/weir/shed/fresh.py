@@ -9,7 +9,7 @@ states, the *staleness susceptible* ones, need a share of the budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,6 +52,7 @@ def refresh_rates(
     that refreshing them costs the least.
     """
     rates = dict.fromkeys(net.states, 0.0)
+    cheapest = _cheapest(net)
     for stream, seconds in fresh.items():
         path = _path(net, stream)
         window = graph.window_seconds(stream)
@@ -69,29 +70,30 @@ def refresh_rates(
                 f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
                 f"the states {', '.join(states)} at once; allow a little more"
             )
-        weights = _weights(net, states, split)
+        costs = [cheapest[state] * net.sizes[state] for state in states]
+        weights = [1 / len(states)] * len(states) if split == "even" else _weights(costs)
         for state, weight in zip(states, weights, strict=True):
             rates[state] = max(rates[state], net.sizes[state] / (slack * weight))
     return rates
 
 
-def _weights(net: Network, states: list[str], split: Split) -> list[float]:
-    """The share of a path's slack that each of its states gets.
+def _weights(costs: Sequence[float]) -> list[float]:
+    """The share of a path's slack that each of its states gets, for what one refill of each costs.
 
-    Least cost: with residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which
-    is least for d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one row more in S_j.
+    With residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which is least for
+    d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one row more in S_j.
     """
-    if split == "even":
-        return [1 / len(states)] * len(states)
-    roots = [math.sqrt(_cheapest(net, state) * net.sizes[state]) for state in states]
-    whole = sum(roots)
-    return [root / whole if whole else 1 / len(states) for root in roots]
+    whole = sum(map(math.sqrt, costs))
+    return [math.sqrt(cost) / whole if whole else 1 / len(costs) for cost in costs]
 
 
-def _cheapest(net: Network, state: str) -> float:
-    """What one row more in a state costs along the best path."""
-    costs = [1 / entered for path in net.paths if (entered := path.inserted(1.0).get(state, 0.0)) > 0]
-    return min(costs, default=0.0)
+def _cheapest(net: Network) -> dict[str, float]:
+    """What one row more in each state costs along the best path; nothing where no path brings any."""
+    found = dict.fromkeys(net.states, math.inf)
+    for path in net.paths:
+        for state, entered in path.inserted(1.0).items():
+            found[state] = min(found[state], 1 / entered if entered > 0 else math.inf)
+    return {state: 0.0 if math.isinf(cost) else cost for state, cost in found.items()}
 
 
 def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
@@ -102,17 +104,18 @@ def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
     """
     wanted = {state: rate for state, rate in refresh.items() if rate > 0}
     room = {path.stream: path.rate * path.cost for path in net.paths}
+    brings = {path.stream: path.inserted(1.0) for path in net.paths}
     probes = dict.fromkeys(room, 0.0)
     while wanted:
         offers = [
-            (sum(entered for state, entered in path.inserted(1.0).items() if state in wanted), path)
+            (sum(rows for state, rows in brings[path.stream].items() if state in wanted), path)
             for path in net.paths
             if room[path.stream] > 0
         ]
         gain, path = max(offers, key=lambda offer: offer[0], default=(0.0, None))
         if path is None or gain <= 0:
             raise _infeasible(wanted)
-        entered = {state: rows for state, rows in path.inserted(1.0).items() if state in wanted and rows > 0}
+        entered = {s: rows for s, rows in brings[path.stream].items() if s in wanted and rows > 0}
         taken = min(room[path.stream], *(wanted[state] / rows for state, rows in entered.items()))
         probes[path.stream] += taken
         room[path.stream] -= taken

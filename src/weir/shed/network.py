@@ -6,7 +6,7 @@ may probe with, or not. Input paths (000, section 4.1) are the ways through this
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
@@ -119,8 +119,9 @@ def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds
     links: list[Link] = []
     ends: dict[str, tuple[int, ...]] = {}
     for node in tree.inner():
+        # The links of a join go to the end of the list, those of one driver beside each other.
         ends[str(node)] = tuple(_add(graph, space, node, node is tree, held, ends, links))
-    return Network(tuple(links), tuple(_path(graph, tree, stream, links) for stream in tree.streams), held)
+    return Network(tuple(links), tuple(_paths(graph, tree, links)), held)
 
 
 def _seconds(space: Space, bound: Streams, partner: Streams, stored: bool) -> float:
@@ -178,23 +179,23 @@ def _add(
     links: list[Link],
 ) -> Iterator[int]:
     """Add the links of one join; the numbers of those that its partials leave by."""
-    for child, order in zip(node.inputs, node.orders, strict=True):
-        bound = frozenset(child.streams)
+    me, names = str(node), [str(child) for child in node.inputs]
+    streams = [frozenset(child.streams) for child in node.inputs]
+    for driver, order in enumerate(node.orders):
+        child, bound = node.inputs[driver], streams[driver]
         rate = graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
-        sources = () if isinstance(child, Leaf) else ends[str(child)]
+        sources = () if isinstance(child, Leaf) else ends[names[driver]]
         for place, i in enumerate(order):
-            partner = node.inputs[i]
-            last = place == len(order) - 1
-            others = frozenset(partner.streams)
+            last, others = place == len(order) - 1, streams[i]
             selectivity = graph.selectivity(bound, others)
             links.append(
                 Link(
-                    hop=Hop(str(child), str(node), str(partner)),
-                    productivity=selectivity * sizes[str(partner)],
+                    hop=Hop(names[driver], me, names[i]),
+                    productivity=selectivity * sizes[names[i]],
                     selectivity=selectivity,
                     rate=rate,
                     sources=sources,
-                    feeds=str(node) if last and not root else None,
+                    feeds=me if last and not root else None,
                     is_last=last and root,
                     cost=1.0 if space is None else _seconds(space, bound, others, last and not root),
                 )
@@ -204,19 +205,21 @@ def _add(
         yield len(links) - 1
 
 
-def _path(graph: JoinGraph, tree: Join, stream: str, links: list[Link]) -> Path:
-    """Up from a leaf: at every join above it, the links that its side drives."""
-    found: list[int] = []
+def _paths(graph: JoinGraph, tree: Join, links: Sequence[Link]) -> Iterator[Path]:
+    """Up from every leaf: at each join above it, the links that its side drives."""
+    found: dict[str, list[int]] = {stream: [] for stream in tree.streams}
+    place = 0
     for node in tree.inner():
-        for child in node.inputs:
-            if stream in child.streams:
-                wanted = (str(child), str(node))
-                found += [i for i, link in enumerate(links) if (link.hop.driver, link.hop.node) == wanted]
-    return Path(
-        stream=stream,
-        rate=graph.rates[stream],
-        links=tuple(found),
-        productivities=tuple(links[i].productivity for i in found),
-        feeds=tuple(links[i].feeds for i in found),
-        costs=tuple(links[i].cost for i in found),
-    )
+        for child, order in zip(node.inputs, node.orders, strict=True):
+            for stream in child.streams:
+                found[stream] += range(place, place + len(order))
+            place += len(order)
+    for stream, numbers in found.items():
+        yield Path(
+            stream=stream,
+            rate=graph.rates[stream],
+            links=tuple(numbers),
+            productivities=tuple(links[i].productivity for i in numbers),
+            feeds=tuple(links[i].feeds for i in numbers),
+            costs=tuple(links[i].cost for i in numbers),
+        )
