@@ -106,7 +106,7 @@ def show_bytes(count: float) -> str:
         if count < 1000 or unit == _UNITS[-1]:
             break
         count /= 1024
-    return f"{count:.3g} {unit}"
+    return "1 byte" if (count, unit) == (1, "bytes") else f"{count:.3g} {unit}"
 
 
 def show_count(count: float) -> str:

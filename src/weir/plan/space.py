@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.errors import QueryError
+from weir.errors import QueryError, unknown
 from weir.plan.slicing import Slicing, slicing
 from weir.stats import JoinGraph
 
@@ -60,7 +60,10 @@ class Space:
 
     def mask(self, streams: Iterable[str]) -> Mask:
         """The set of these streams."""
-        return sum(self._bit[name] for name in streams)
+        try:
+            return sum(self._bit[name] for name in streams)
+        except KeyError as error:
+            raise unknown("stream", error.args[0], self.names, where=" in the join graph") from None
 
     def streams(self, mask: Mask) -> tuple[str, ...]:
         """The streams of a set, in the graph's order."""

@@ -84,6 +84,9 @@ JTree = Leaf | Join
 
 def join(*inputs: JTree | str, orders: Sequence[Sequence[int]] | None = None) -> Join:
     """A join of trees and stream names; without `orders`, every driver probes left to right."""
+    for node in inputs:
+        if not isinstance(node, str | Leaf | Join):
+            raise QueryError(f"a plan is made of stream names and other plans; got {node!r}")
     nodes = tuple(Leaf(node) if isinstance(node, str) else node for node in inputs)
     everyone = range(len(nodes))
     given = [[i for i in everyone if i != driver] for driver in everyone] if orders is None else orders
