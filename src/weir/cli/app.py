@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from weir.cli import bench, demo, lab
+from weir.cli import jaqpot as jaqpot_lab
 from weir.cli import run as jobs
 from weir.errors import QueryError
 
@@ -155,3 +156,16 @@ def _lab_qualified(
 ) -> None:
     """Which join tree fits both CPU and memory, and how fast it is found."""
     lab.qualified(quick, out, Console())
+
+
+@experiments.command("jaqpot")
+def _lab_jaqpot(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out/jaqpot"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Readings of the Intel lab: Parquet, or its data.txt. Made up without it."),
+    ] = None,
+) -> None:
+    """Who gets scarce probes: the most results, and none of them stale."""
+    jaqpot_lab.jaqpot(quick, out, data, Console())

@@ -1,0 +1,79 @@
+"""`weir lab jaqpot`: the experiments of 000, beside what the paper says."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from weir.cli.lab import check_folder
+from weir.errors import QueryError
+
+if TYPE_CHECKING:
+    from weir.lab.jaqpot.experiment import Report
+
+
+def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
+    """Repeat the experiments of 000 into a folder."""
+    check_folder(out)
+    if find_spec("matplotlib") is None:
+        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
+    # Not at the top: an experiment may import what no other command should pay for.
+    from weir.lab.jaqpot.experiment import FULL, QUICK, run
+
+    with console.status("") as status:
+        report = run(QUICK if quick else FULL, out, data, lambda doing: status.update(doing))
+    show(report, console)
+    console.print(f"CSV files and pictures: {out}", highlight=False)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print what was found, beside what the paper says."""
+    from weir.lab.jaqpot.settings import CORNER
+
+    console.print(f"Table 3's corner: {CORNER}.", highlight=False)
+    console.print(f"Sensors: {report.source}.", highlight=False)
+    console.print(
+        f"Figure 6: a minute is {report.size.minute:g} virtual seconds, the budget 30 % of what the first "
+        "selectivities take. Where a budget cannot hold the freshness asked for, JAQPOT and LP keep the "
+        "tightest that it can. For windows of rows the fixed and the steady program are one (LP).",
+        highlight=False,
+    )
+    console.print(_throughput(report))
+    console.print(_aims(report))
+
+
+def _throughput(report: Report) -> Table:
+    from weir.lab.jaqpot.divide import POLICIES_COMPARED
+
+    table = Table(
+        title="Figure 7: measured share of the saturation throughput, all (fresh), mean over settings",
+        title_justify="left",
+    )
+    table.add_column("plan")
+    table.add_column("resources", justify="right")
+    for policy in POLICIES_COMPARED:
+        table.add_column(policy, justify="right")
+    for shape in dict.fromkeys(point.shape for point in report.points):
+        for resources in report.size.resources:
+            there = [p for p in report.points if (p.shape, p.resources) == (shape, resources)]
+            cells = []
+            for policy in POLICIES_COMPARED:
+                mine = [p for p in there if p.policy == policy]
+                cells.append(f"{mean(p.share for p in mine):.0%} ({mean(p.fresh_share for p in mine):.0%})")
+            table.add_row(shape, f"{resources:.0%}", *cells)
+    return table
+
+
+def _aims(report: Report) -> Table:
+    table = Table(title="The paper's headlines and ours", title_justify="left")
+    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
+        table.add_column(heading)
+    for aim in report.aims:
+        told = "" if aim.reached else aim.why
+        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", told)
+    return table

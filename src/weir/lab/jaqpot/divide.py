@@ -1,0 +1,95 @@
+"""Who gets the probes: all policies that are compared, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from weir.errors import QueryError
+from weir.plan import Join
+from weir.shed import (
+    POLICIES,
+    Allowance,
+    Network,
+    allowance,
+    flow,
+    greedy_cover,
+    grepp,
+    jaqpot,
+    network,
+    optimal,
+    refresh_rates,
+    steady,
+    tightest,
+)
+from weir.stats import JoinGraph
+
+RIVALS = ("EqualHJ", "GlobalHJPR", "EBestHJP", "SBestHJP")
+GREPP, JAQPOT, LP, STEADY = "GrePP", "JAQPOT", "LP", "LP, steady"
+# States of row windows keep their size whatever feeds them, so there the two programs are one.
+POLICIES_COMPARED = (*RIVALS, GREPP, JAQPOT, LP)
+_LOOSER = 1.05
+
+Grants = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The share that each hop may probe with, and what that is foretold to bring.
+
+    `loosened` is 1, or by how much freshness had to be loosened because the budget cannot hold it.
+    """
+
+    allowance: Allowance
+    results: float
+    probes: float
+    loosened: float = 1.0
+
+
+def divide(
+    policy: str, graph: JoinGraph, tree: Join, budget: float, fresh: Mapping[str, float] | None = None
+) -> Division:
+    """What a policy makes of a budget; only JAQPOT and the program know freshness (in seconds)."""
+    net = network(graph, tree)
+    if policy == STEADY:
+        settled, grants = steady(graph, tree, budget)
+        return _division(settled, grants)
+    if policy in POLICIES:
+        return _division(net, POLICIES[policy](net, budget))
+    if policy == LP:
+        return _fresh(lambda rates: optimal(net, budget, rates), graph, net, budget, fresh)
+    return _fresh(lambda rates: jaqpot(net, budget, rates), graph, net, budget, fresh)
+
+
+def cover_share(graph: JoinGraph, net: Network, budget: float, fresh: Mapping[str, float]) -> float | None:
+    """The share of a budget that JAQPOT spends on freshness; None if there is not enough."""
+    try:
+        cost = greedy_cover(net, refresh_rates(graph, net, fresh)).cost
+    except QueryError:
+        return None
+    return cost / budget if cost <= budget else None
+
+
+def _fresh(
+    policy: Callable[[Mapping[str, float]], Grants],
+    graph: JoinGraph,
+    net: Network,
+    budget: float,
+    fresh: Mapping[str, float] | None,
+) -> Division:
+    if fresh is None:
+        return _division(net, policy({}))
+    factor = 1.0
+    while factor < 1e6:
+        looser = {name: seconds * factor for name, seconds in fresh.items()}
+        try:
+            return _division(net, policy(refresh_rates(graph, net, looser)), factor)
+        except QueryError:
+            # The greedy cover may take a little more than the least one, by which `tightest` goes.
+            factor = max(factor * _LOOSER, tightest(graph, net, fresh, budget) if factor == 1 else 0.0)
+    return _division(net, grepp(net, budget), factor)
+
+
+def _division(net: Network, grants: Grants, loosened: float = 1.0) -> Division:
+    found = flow(net, grants)
+    return Division(allowance(net, grants), found.results, found.spent, loosened)

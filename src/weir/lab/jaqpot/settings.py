@@ -1,0 +1,153 @@
+"""Streams and plans of 000's experiments, drawn from the lower corner of its table 3.
+
+With σ ≥ 0.01 and windows of 200 rows and more, a probe finds at least two rows, and what joins bring forth
+grows from level to level; at the upper end, 10¹¹ results came each second. Settings are drawn with even
+logarithms from the ranges below, and kept if an engine that skips nothing would store few enough rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from weir.plan import Join, JTree, Leaf, join
+from weir.query import RowWindow, TimeWindow
+from weir.shed import Flow, Network, flow, network
+from weir.stats import JoinGraph
+
+Shape = Literal["linear", "bushy"]
+SHAPES: tuple[Shape, ...] = ("linear", "bushy")
+STREAMS = "ABCD"
+RATES = (300.0, 450.0)
+WINDOWS = (200, 300)
+SELECTIVITIES = (0.01, 0.1)
+FACTORS = (1.5, 3.0, 5.0)
+# Batches in the shortest window.
+BATCHES = 8
+# At saturation, rows a second into all intermediate states, and results a second.
+_MOST_STORED, _MOST_RESULTS = 7_000, 150_000
+
+CORNER = (
+    f"rates {RATES[0]:g}–{RATES[1]:g} rows/s (of 300–1 200), windows of all states {WINDOWS[0]}–{WINDOWS[1]} "
+    f"rows (of 200–5 000), selectivities {SELECTIVITIES[0]}–{SELECTIVITIES[1]} (all of it), "
+    f"freshness 1.5x–5x; "
+    f"kept if at saturation at most {_MOST_STORED:,} rows/s enter intermediate states and {_MOST_RESULTS:,} "
+    "results/s leave"
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Streams, a plan with a window for each of its states, and freshness in multiples of windows."""
+
+    shape: Shape
+    number: int
+    graph: JoinGraph
+    tree: Join
+    factor: float
+
+    @cached_property
+    def net(self) -> Network:
+        """The plan's hops."""
+        return network(self.graph, self.tree)
+
+    @cached_property
+    def full(self) -> Flow:
+        """What flows when nothing is skipped; its probes are the saturation resources."""
+        return flow(self.net, [math.inf] * len(self.net.links))
+
+    def fresh_seconds(self, factor: float) -> dict[str, float]:
+        """The freshness of every stream."""
+        return {name: factor * self.graph.window_seconds(name) for name in self.graph.streams}
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest window of a stream."""
+        return max(map(self.graph.window_seconds, self.graph.streams))
+
+    @property
+    def every(self) -> float:
+        """Seconds between batches: small beside the shortest window.
+
+        Of two rows of one batch only the one that comes later in the driver order can find the other; if that
+        one is skipped, the model's tuple at a time would have found what a batch does not.
+        """
+        return min(map(self.graph.window_seconds, self.graph.streams)) / BATCHES
+
+
+def settings(shape: Shape, count: int, seed: int = 5) -> list[Setting]:
+    """The first settings that can be run, numbered."""
+    found: list[Setting] = []
+    for setting in drawn(shape, seed):
+        if len(found) == count:
+            break
+        if sum(setting.full.inserts.values()) <= _MOST_STORED and setting.full.results <= _MOST_RESULTS:
+            found.append(
+                Setting(
+                    shape,
+                    len(found),
+                    setting.graph,
+                    setting.tree,
+                    FACTORS[len(found) % len(FACTORS)],
+                )
+            )
+    return found
+
+
+def drawn(shape: Shape, seed: int) -> Iterator[Setting]:
+    """Settings without end, whether they can be run or not."""
+    rng = np.random.default_rng([seed, SHAPES.index(shape)])
+    number = 0
+    while True:
+        rates = {name: _between(rng, *RATES) for name in STREAMS}
+        windows = {name: RowWindow(round(_between(rng, *WINDOWS))) for name in STREAMS}
+        selectivities = tuple(_between(rng, *SELECTIVITIES) for _ in range(3))
+        inner = [round(_between(rng, *WINDOWS)) for _ in range(2)]
+        graph = JoinGraph.of(rates, windows, edges(shape, selectivities))
+        yield Setting(shape, number, graph, tree(shape, inner), FACTORS[number % len(FACTORS)])
+        number += 1
+
+
+def edges(shape: Shape, selectivities: tuple[float, ...]) -> Mapping[tuple[str, ...], float]:
+    """The chain A–B–C–D, so that the joins of a plan have these selectivities, the root's last."""
+    one, two, root = selectivities
+    if shape == "linear":
+        return {("A", "B"): one, ("B", "C"): two, ("C", "D"): root}
+    return {("A", "B"): one, ("C", "D"): two, ("B", "C"): root}
+
+
+def tree(shape: Shape, windows: list[int]) -> Join:
+    """The plans of 000, figures 5.b and 5.c, with windows over the two joins below the root."""
+    one = windowed(join("A", "B"), windows[0])
+    if shape == "linear":
+        return join(windowed(join(one, "C"), windows[1]), "D")
+    return join(one, windowed(join("C", "D"), windows[1]))
+
+
+def timed(setting: Setting) -> Setting:
+    """The same streams with windows of time, as long as theirs; over joins, as long as the longest."""
+    graph, window = setting.graph, TimeWindow(round(1e6 * setting.longest))
+    lasting = {name: graph.window_seconds(name) for name in graph.streams}
+
+    def lengthened(node: JTree) -> JTree:
+        if isinstance(node, Leaf):
+            return node
+        return Join(tuple(map(lengthened, node.inputs)), node.orders, window)
+
+    inputs = tuple(map(lengthened, setting.tree.inputs))
+    return replace(setting, graph=replace(graph, windows=lasting), tree=Join(inputs, setting.tree.orders))
+
+
+def windowed(node: JTree, rows: int) -> Join:
+    """The same join with a window of its own over what it puts out."""
+    assert not isinstance(node, Leaf)
+    return Join(node.inputs, node.orders, RowWindow(rows))
+
+
+def _between(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(math.log(low), math.log(high))))
