@@ -137,7 +137,7 @@ def _sensed(marks: Sequence[Mark], budget: float) -> Aim:
         f"figure 8: {budget:g} probes/s against the best rival",
         f"{_SENSORS[budget]:g}x",
         f"JAQPOT {_times(ends[JAQPOT], ends[best])}, LP {_times(ends[LP], ends[best])} of {best}",
-        max(ends[JAQPOT], ends[LP]) >= _SENSORS[budget] * ends[best],
+        max(ends[JAQPOT], ends[LP], 1) > max(1, _SENSORS[budget] * ends[best]),
         "groups differ and readings agree in a few values only, so a state made by few probes matches all "
         f"or nothing, which no mean selectivity tells; JAQPOT made {used:.0%} of the probes it was given; "
         f"freshness loosened {loosened:.1f}x (median)",

@@ -88,17 +88,18 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.4), layout="constrained")
     plans = ("linear", "bushy", "sensors")
     policies = (*RIVALS, GREPP, JAQPOT)
+    factors = sorted({one.factor for one in stale})
     for panel, plan in zip(axes, plans, strict=False):
         for i, policy in enumerate(policies):
-            shares = [mean_stale(stale, plan, policy, factor) for factor in FACTORS]
-            places = [x + (i - 2.5) * 0.13 for x in range(len(FACTORS))]
+            shares = [mean_stale(stale, plan, policy, factor) for factor in factors]
+            places = [x + (i - 2.5) * 0.13 for x in range(len(factors))]
             panel.bar(places, [share or 0.0 for share in shares], 0.12, color=_LOOKS[policy][0], label=policy)
             for x, share in zip(places, shares, strict=True):
                 if share is None and policy == JAQPOT:
                     panel.text(x, 0.01, "infeasible", rotation=90, ha="center", va="bottom", fontsize=7)
         panel.set_title(f"{plan}, 300 probes/s")
         panel.set_ylim(0, 1)
-        _factors(panel, "of all results are stale")
+        _factors(panel, "of all results are stale", factors)
     axes[0].legend(frameon=False, fontsize=9)
     for i, shape in enumerate(SHAPES):
         places = [x + (i - 0.5) * 0.3 for x in range(len(FACTORS))]
@@ -108,16 +109,16 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
         axes[3].plot(places, nones, "x", color="#222222", label="infeasible" if not i else None)
     axes[3].set_title("JAQPOT's cover, budgets of 10–100 %")
     axes[3].legend(frameon=False, fontsize=9)
-    _factors(axes[3], "of the budget")
+    _factors(axes[3], "of the budget", FACTORS)
     figure.suptitle(
         "000, figure 9: stale results without the cover (JAQPOT: with it, held back), and its price"
     )
     _save(figure, file)
 
 
-def _factors(panel: Axes, what: str) -> None:
+def _factors(panel: Axes, what: str, factors: Sequence[float]) -> None:
     _label(panel, what, "freshness in windows")
-    panel.set_xticks(range(len(FACTORS)), [f"{factor:g}x" for factor in FACTORS])
+    panel.set_xticks(range(len(factors)), [f"{factor:g}x" for factor in factors])
     panel.yaxis.set_major_formatter(PercentFormatter(1))
 
 

@@ -133,7 +133,7 @@ def sensors(
 ) -> Iterator[Mark]:
     """Every policy at every budget, from several places in the file; divided anew ten times on the way."""
     for start in range(starts):
-        stage = _staged(found, FACTOR, start / starts)
+        stage = _staged(found, FACTOR, (start + 0.5) / starts)
         for budget in budgets:
             for policy in POLICIES_COMPARED:
                 tell(f"figure 8, start {start}: {policy} at {budget:g}")
@@ -146,7 +146,7 @@ def stale_sensors(
     """Figure 9.c: the stale share with 300 probes a second."""
     for start in range(starts):
         for factor in factors:
-            stage = _staged(found, factor, start / starts)
+            stage = _staged(found, factor, (start + 0.5) / starts)
             for policy in (*RIVALS, GREPP, JAQPOT):
                 tell(f"figure 9, sensors, start {start}: {policy} at {factor}x")
                 graph = found.graph(round(stage.batch * _EVERY * RATE))
