@@ -120,7 +120,7 @@ def run(size: Size, out: Path, data: Path | None, tell: Callable[[str], None]) -
         minutes=minutes,
         analyses=timings,
         marks=marks,
-        aims=aims(points, stale, covers, minutes, timings, marks),
+        aims=aims(points, timed, stale, covers, minutes, timings, marks),
     )
     _write(report, out)
     _draw(report, out)

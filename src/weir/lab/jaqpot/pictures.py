@@ -100,7 +100,7 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
         panel.set_title(f"{plan}, 300 probes/s")
         panel.set_ylim(0, 1)
         _factors(panel, "of all results are stale", factors)
-    axes[0].legend(frameon=False, fontsize=9)
+    axes[2].legend(frameon=True, fontsize=9, loc="upper right")
     for i, shape in enumerate(SHAPES):
         places = [x + (i - 0.5) * 0.3 for x in range(len(FACTORS))]
         shares = [mean_spent(covers, shape, factor) for factor in FACTORS]
