@@ -100,6 +100,15 @@ def test_readings_from_a_file(tmp_path: Path) -> None:
         readings(file)
 
 
+def test_readings_as_they_were_published(tmp_path: Path) -> None:
+    """Lines end early where the sensor failed, and hot ones come from dying batteries; both are left out."""
+    file = tmp_path / "data.txt"
+    good = [f"2004-03-0{1 + i % 9} 03:38:15.7 {i} {1 + i % 54} 19.9 37.1 45.1 2.7" for i in range(20_000)]
+    bad = ["2004-03-31 03:38:15.7 2 1", "2004-03-31 03:38:15.7 2 1 122.153 -3.9 11.0 2.0"]
+    file.write_text("\n".join([*bad, *good]) + "\n")
+    assert len(readings(file).group) == len(good)
+
+
 def point(shape: Shape, policy: str, share: float) -> Point:
     return Point(shape, 0, 1.5, policy, 0.6, share, share, 100 * share, 0.0, 60.0, 100 * share, 60.0, 1.0)
 

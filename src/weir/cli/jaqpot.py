@@ -34,13 +34,15 @@ def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
 def show(report: Report, console: Console) -> None:
     """Print what was found, beside what the paper says."""
     from weir.lab.jaqpot.settings import CORNER
+    from weir.lab.jaqpot.shift import RATE, ROWS
 
     console.print(f"Table 3's corner: {CORNER}.", highlight=False)
     console.print(f"Sensors: {report.source}.", highlight=False)
     console.print(
-        f"Figure 6: a minute is {report.size.minute:g} virtual seconds, the budget 30 % of what the first "
-        "selectivities take. Where a budget cannot hold the freshness asked for, JAQPOT and LP keep the "
-        "tightest that it can. For windows of rows the fixed and the steady program are one (LP).",
+        f"Figure 6: a minute is {report.size.minute:g} virtual seconds and a window {ROWS / RATE:.2g}, so "
+        "that a shift takes a while to reach all states; the budget is 30 % of what the first selectivities "
+        "take. Where a budget cannot hold the freshness asked for, JAQPOT and LP keep the tightest that it "
+        "can. For windows of rows the fixed and the steady program are one (LP).",
         highlight=False,
     )
     console.print(_throughput(report))
