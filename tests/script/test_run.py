@@ -93,7 +93,7 @@ def test_explains_without_touching_the_sources(job: Path, tmp_path: Path) -> Non
     assert f"sink\n  parquet path='{tmp_path}/out/stocks'" in text
     assert "every 1 second" in text
     assert "n: time ts, window 10 seconds, kept 10 seconds, late 5 seconds" in text
-    assert "plan, over 3 partitions by symbol" in text
+    assert "over 3 partitions by symbol" in text
     assert not (tmp_path / "out").exists()
 
 
