@@ -131,7 +131,7 @@ def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callabl
     large = [one for one in outcomes if one.streams > SEARCHED_STREAMS]
     aims = [
         _found(
-            f"N <= {SEARCHED_STREAMS}, where it ends with the exhaustive search itself",
+            f"N <= {SEARCHED_STREAMS}, where it may end with the exhaustive search itself",
             *judged(small, OURS, True),
         ),
         _found(f"N > {SEARCHED_STREAMS}, told by the exhaustive search", *judged(large, OURS, True)),
