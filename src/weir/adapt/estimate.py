@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def graph_of(
     given = dict(selectivities or {})
     classes = _classes(query, given)
     edges = _edges(query, given, classes)
-    return JoinGraph(
+    graph = JoinGraph(
         streams=query.names,
         rates=rates,
         windows={name: _window(query, i) for i, name in enumerate(query.names)},
@@ -66,6 +67,8 @@ def graph_of(
         lag=max(stream.late for stream in query.streams) / 1e6,
         columns=_columns(query),
     )
+    wide = {streams: share * graph.selectivity(streams) for streams, share in _wide(query).items()}
+    return replace(graph, selectivities={**edges, **wide})
 
 
 def row_bytes(query: Query) -> Callable[[Streams], float]:
@@ -157,21 +160,22 @@ def _others(query: Query, pair: Streams) -> list[Conjunct]:
 def _edges(
     query: Query, given: dict[Streams, float], classes: Mapping[Streams, float]
 ) -> dict[Streams, float]:
-    """Every other condition between two streams, and those over more as a set of their own."""
-    edges: dict[Streams, float] = {}
-    wide: dict[Streams, float] = {}
-    for conjunct in query.predicate.conjuncts:
-        if is_key(conjunct, query.predicate.classes) or conjunct.streams in given:
-            continue
-        into = edges if len(conjunct.streams) == 2 else wide
-        into[conjunct.streams] = into.get(conjunct.streams, 1.0) * guess(conjunct)
+    """Every other condition between two streams."""
+    pairs = {c.streams for c in query.predicate.conjuncts if len(c.streams) == 2} - given.keys()
+    edges = {pair: math.prod(map(guess, found)) for pair in pairs if (found := _others(query, pair))}
     edges.update(given)
     for pair, share in _timely(query).items():
         edges[pair] = edges.get(pair, 1.0) * share
-    edges |= _bridges(query, [*edges, *classes])
-    for streams, share in wide.items():
-        edges[streams] = share * _within(streams, edges, classes)
-    return edges
+    return edges | _bridges(query, [*edges, *classes])
+
+
+def _wide(query: Query) -> dict[Streams, float]:
+    """What conditions over three streams and more leave of what their edges and classes do."""
+    shares: dict[Streams, float] = {}
+    for conjunct in query.predicate.conjuncts:
+        if len(conjunct.streams) > 2:
+            shares[conjunct.streams] = shares.get(conjunct.streams, 1.0) * guess(conjunct)
+    return shares
 
 
 def _timely(query: Query) -> dict[Streams, float]:
@@ -200,12 +204,6 @@ def _bridges(query: Query, connected: Sequence[Streams]) -> dict[Streams, float]
         while grown := {s for near in connected if near & reached for s in near} - reached:
             reached |= grown
     return bridges
-
-
-def _within(streams: Streams, edges: Mapping[Streams, float], classes: Mapping[Streams, float]) -> float:
-    shared = ((share, len(members & streams)) for members, share in classes.items())
-    pairs = (share for pair, share in edges.items() if len(pair) == 2 and pair <= streams)
-    return math.prod(pairs) * math.prod(share ** (count - 1) for share, count in shared if count > 1)
 
 
 def _window(query: Query, i: int) -> float | RowWindow:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from weir.cli.lab import check_folder
-from weir.errors import QueryError
+from weir.cli.lab import check_ready
 
 if TYPE_CHECKING:
     from weir.lab.jaqpot.experiment import Report
@@ -19,9 +17,7 @@ if TYPE_CHECKING:
 
 def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
     """Repeat the experiments of 000 into a folder."""
-    check_folder(out)
-    if find_spec("matplotlib") is None:
-        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
+    check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.jaqpot.experiment import FULL, QUICK, run
 

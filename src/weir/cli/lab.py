@@ -34,9 +34,7 @@ _PAPER_RUNS = {
 
 def qualified(quick: bool, out: Path, console: Console) -> None:
     """Repeat the experiments of 001 into a folder."""
-    check_folder(out)
-    if find_spec("matplotlib") is None:
-        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
+    check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.qualified.experiment import FULL, QUICK, run
 
@@ -59,8 +57,10 @@ def show(report: Report, console: Console) -> None:
     console.print(_missed(report), highlight=False)
 
 
-def check_folder(out: Path) -> None:
-    """Refuse a folder that cannot be, before minutes are spent on what should go into it."""
+def check_ready(out: Path) -> None:
+    """Refuse what an experiment would fail at after minutes: no way to draw, or no folder to write to."""
+    if find_spec("matplotlib") is None:
+        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
     if out.exists() and not out.is_dir():
         raise QueryError(f"cannot write into '{out}': it is not a folder")
     try:

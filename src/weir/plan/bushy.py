@@ -18,8 +18,7 @@ def bushy(space: Space) -> Sketch:
     """The binary tree with the least CPU, of any shape, without products of unconnected streams."""
     if len(space.names) > EXACT_STREAMS:
         return _greedy(space)
-    connected = sum(space.is_connected(mask) for mask in range(1, space.everything + 1))
-    return _exact(space) if connected <= _MOST_SETS else _greedy(space)
+    return _exact(space) if space.connected_sets <= _MOST_SETS else _greedy(space)
 
 
 def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:

@@ -78,10 +78,8 @@ def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most 
 
 def _is_small(space: Space, streams: int, sets: int) -> bool:
     """True if all plans can be searched: the work grows with the connected sets, not with the streams."""
-    if len(space.names) > streams:
-        return False
-    connected = sum(space.is_connected(mask) for mask in range(1, space.everything + 1))
-    return len(space.names) <= _ALWAYS_EXACT or connected <= sets
+    count = len(space.names)
+    return count <= _ALWAYS_EXACT or (count <= streams and space.connected_sets <= sets)
 
 
 def two_layer(graph: JoinGraph, limits: Limits, paper: bool = False) -> Choice:

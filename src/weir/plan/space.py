@@ -80,6 +80,11 @@ class Space:
         """True if edges within the set connect all of it."""
         return self.reached(mask & -mask, mask) == mask
 
+    @cached_property
+    def connected_sets(self) -> int:
+        """How many sets of streams are connected, by which searches grow; for graphs of few streams."""
+        return sum(self.is_connected(mask) for mask in range(1, self.everything + 1))
+
     def reached(self, start: Mask, within: Mask) -> Mask:
         """What edges within a set connect with its part `start`, that part included."""
         while grown := self.neighbours(start) & within:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import mean
 
-from weir.lab.jaqpot.divide import GREPP, JAQPOT, RIVALS, cover_share, divide
-from weir.lab.jaqpot.play import staged
+from weir.lab.jaqpot.divide import GREPP, JAQPOT, RIVALS, Division, cover_share, divide
+from weir.lab.jaqpot.play import Played, staged
 from weir.lab.jaqpot.settings import FACTORS, SHAPES, Setting, Shape, drawn
 
 # 000, section 5.3: probes a second.
@@ -28,6 +28,22 @@ class Staleness:
     results: float
     stale: float
     loosened: float
+
+    @staticmethod
+    def of(
+        plan: str, setting: int, policy: str, factor: float, played: Played, division: Division
+    ) -> Staleness:
+        """What was seen while a policy's division was played."""
+        return Staleness(
+            plan=plan,
+            setting=setting,
+            policy=policy,
+            factor=factor,
+            share=played.stale_share,
+            results=played.fresh_rate,
+            stale=played.stale / played.seconds,
+            loosened=division.loosened,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +70,7 @@ def staleness(setting: Setting, factors: Sequence[float], tell: Callable[[str], 
             division = divide(policy, setting.graph, setting.tree, BUDGET, fresh)
             _, settled = full.play(factor * setting.longest, division.allowance)
             played, _ = settled.play(setting.longest / 2, division.allowance)
-            yield Staleness(
-                plan=setting.shape,
-                setting=setting.number,
-                policy=policy,
-                factor=factor,
-                share=played.stale_share,
-                results=played.fresh_rate,
-                stale=played.stale / played.seconds,
-                loosened=division.loosened,
-            )
+            yield Staleness.of(setting.shape, setting.number, policy, factor, played, division)
 
 
 def spent(count: int, seed: int = 9) -> list[Spent]:

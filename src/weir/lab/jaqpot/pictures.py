@@ -12,7 +12,6 @@ matplotlib.use("Agg")  # before pyplot, which would look for a screen
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from weir.lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, RIVALS, STEADY
@@ -21,6 +20,7 @@ from weir.lab.jaqpot.sensors import Mark
 from weir.lab.jaqpot.settings import FACTORS, SHAPES
 from weir.lab.jaqpot.shift import Minute
 from weir.lab.jaqpot.throughput import POLICIES_TIMED, Point
+from weir.lab.picture import label, save
 
 _LOOKS = {
     "EqualHJ": ("#8c8c8c", "s", ":"),
@@ -46,7 +46,7 @@ def draw_throughput(points: Sequence[Point], file: Path) -> None:
     axes[0][0].legend(frameon=False, fontsize=9, loc="upper left")
     count = len({(point.shape, point.setting) for point in points})
     figure.suptitle(f"000, figure 7: measured output of {count} settings, bars from the least to the most")
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_timed(points: Sequence[Point], file: Path) -> None:
@@ -55,7 +55,7 @@ def draw_timed(points: Sequence[Point], file: Path) -> None:
     _curves(panel, points, POLICIES_TIMED, fresh=False)
     panel.legend(frameon=False)
     panel.set_title("linear plan with windows of time: a starved state is small")
-    _save(figure, file)
+    save(figure, file)
 
 
 def _curves(panel: Axes, points: Sequence[Point], policies: Sequence[str], fresh: bool) -> None:
@@ -76,7 +76,7 @@ def _curves(panel: Axes, points: Sequence[Point], policies: Sequence[str], fresh
             markersize=6, elinewidth=0.8, capsize=2, alpha=0.9,
         )  # fmt: skip
     panel.plot([0, 1], [0, 1], color="#cccccc", linewidth=1, zorder=0)
-    _label(panel, "of saturation throughput", "of saturation resources")
+    label(panel, "of saturation throughput", "of saturation resources")
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(PercentFormatter(1))
     panel.set_xlim(0, 1.03)
@@ -113,11 +113,11 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
     figure.suptitle(
         "000, figure 9: stale results without the cover (JAQPOT: with it, held back), and its price"
     )
-    _save(figure, file)
+    save(figure, file)
 
 
 def _factors(panel: Axes, what: str, factors: Sequence[float]) -> None:
-    _label(panel, what, "freshness in windows")
+    label(panel, what, "freshness in windows")
     panel.set_xticks(range(len(factors)), [f"{factor:g}x" for factor in factors])
     panel.yaxis.set_major_formatter(PercentFormatter(1))
 
@@ -136,13 +136,13 @@ def draw_shifts(minutes: Sequence[Minute], file: Path) -> None:
         for minute in (3, 7):
             panel.axvline(minute, color="#888888", linestyle="--", linewidth=1)
         panel.set_title(shape)
-        _label(panel, "results so far", "minute (scaled down)")
+        label(panel, "results so far", "minute (scaled down)")
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0].legend(frameon=False)
     figure.suptitle(
         "000, figure 6: selectivities shift at 3 and 7 minutes; 30 % of saturation, freshness 1.5x"
     )
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_sensors(marks: Sequence[Mark], source: str, file: Path) -> None:
@@ -160,11 +160,11 @@ def draw_sensors(marks: Sequence[Mark], source: str, file: Path) -> None:
             low, high = [min(here) for here in found], [max(here) for here in found]
             _grown(panel, policy, [0, *over], [0, *means], [0, *low], [0, *high])
         panel.set_title(f"{budget:g} probes/s")
-        _label(panel, "results so far", "virtual time [s]")
+        label(panel, "results so far", "virtual time [s]")
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0].legend(frameon=False)
     figure.suptitle(f"000, figure 8: five sensor groups ({source}), mean of several starts")
-    _save(figure, file)
+    save(figure, file)
 
 
 def _grown(
@@ -178,15 +178,3 @@ def _grown(
     colour, _, line = _LOOKS[policy]
     panel.plot(over, means, color=colour, linestyle=line, label=policy, linewidth=2)
     panel.fill_between(over, low, high, color=colour, alpha=0.12, linewidth=0)
-
-
-def _label(panel: Axes, what: str, over: str) -> None:
-    panel.set_xlabel(over)
-    panel.set_ylabel(what)
-    panel.grid(alpha=0.3)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Figure, file: Path) -> None:
-    figure.savefig(file, dpi=110)
-    plt.close(figure)

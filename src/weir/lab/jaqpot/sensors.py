@@ -153,16 +153,7 @@ def stale_sensors(
                 division = _divide(policy, graph, BUDGET, factor)
                 _, settled = stage.play(factor * ROWS / min(graph.rates.values()), division.allowance)
                 played, _ = settled.play(1.0, division.allowance)
-                yield Staleness(
-                    plan="sensors",
-                    setting=start,
-                    policy=policy,
-                    factor=factor,
-                    share=played.stale_share,
-                    results=played.fresh_rate,
-                    stale=played.stale / played.seconds,
-                    loosened=division.loosened,
-                )
+                yield Staleness.of("sensors", start, policy, factor, played, division)
 
 
 def _marks(

@@ -11,9 +11,9 @@ matplotlib.use("Agg")  # before pyplot, which would look for a screen
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from weir.lab.picture import label, save
 from weir.lab.qualified.compare import (
     ALGORITHMS,
     EXHAUSTIVE,
@@ -62,14 +62,14 @@ def draw_scene(scene: Scene, runs: Sequence[Run], file: Path) -> None:
             )
             if run.last.stopped:
                 panel.plot(times[-1], values[-1], "X", color=_COLOURS[kind], markersize=11, clip_on=False)
-        _label(panel, title)
+        label(panel, title, "virtual time [s]")
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         # Where nothing waits, the line is to lie at the bottom and not in the middle.
         panel.set_ylim(0, max(10.0, panel.get_ylim()[1]))
     _draw_limit(axes[1], scene.limits.memory)
     axes[0].legend(frameon=False, loc="upper left")
     figure.suptitle(f"{scene.name} (001, figure {scene.figure}): {machine(scene.limits)}\n{scene.note}")
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_comparison(design: Design, found: Sequence[Score], file: Path) -> None:
@@ -94,7 +94,7 @@ def draw_comparison(design: Design, found: Sequence[Score], file: Path) -> None:
         ("median time [ms]", "qualified percentage [%]", "settings with a qualified plan [%]"),
         strict=True,
     ):
-        _label(panel, title, "streams N")
+        label(panel, title, "streams N")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlim(2.4, 20.6)
     # There no exhaustive search says what exists, so a plan that all miss is not counted.
@@ -104,7 +104,7 @@ def draw_comparison(design: Design, found: Sequence[Score], file: Path) -> None:
     axes[2].set_ylim(0, 100)
     axes[1].legend(frameon=False, fontsize=9, loc="lower left")
     figure.suptitle(f"001, figure 13: {_DESIGNS[design]}")
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_plans(design: Design, outcomes: Sequence[Outcome], sizes: Sequence[int], file: Path) -> None:
@@ -116,7 +116,7 @@ def draw_plans(design: Design, outcomes: Sequence[Outcome], sizes: Sequence[int]
         mine = [one for one in outcomes if (one.design, one.streams) == (design, streams)]
         for name in (SELECTION, REMOVAL):
             _scatter(panel, name, [one.taken for one in mine if one.algorithm == name and one.taken])
-        _label(panel, "CPU [s/s]", "memory [rows]")
+        label(panel, "CPU [s/s]", "memory [rows]")
         panel.set_title(f"N = {streams}")
         if panel.collections:
             panel.set_yscale("log")
@@ -127,7 +127,7 @@ def draw_plans(design: Design, outcomes: Sequence[Outcome], sizes: Sequence[int]
         else:
             panel.text(0.5, 0.5, "no plan lies between", ha="center", transform=panel.transAxes)
     figure.suptitle(f"001, figure 14: qualified plans found ({_DESIGNS[design]})")
-    _save(figure, file)
+    save(figure, file)
 
 
 def _draw_limit(panel: Axes, memory: float) -> None:
@@ -150,15 +150,3 @@ def machine(limits: Limits) -> str:
     """A machine in words."""
     memory = "" if limits.memory == float("inf") else f", memory {limits.memory:,.0f} rows"
     return f"CPU {limits.cpu:.3g} s/s{memory}"
-
-
-def _label(panel: Axes, what: str, over: str = "virtual time [s]") -> None:
-    panel.set_xlabel(over)
-    panel.set_ylabel(what)
-    panel.grid(alpha=0.3)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Figure, file: Path) -> None:
-    figure.savefig(file, dpi=110)
-    plt.close(figure)
