@@ -164,7 +164,7 @@ def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callabl
 def _found(where: str, hit: int, there: int) -> Aim:
     share = f" ({100 * hit / there:.1f} %)" if there else ""
     what = f"two-layer, ours, finds a plan where one exists: {where}"
-    return Aim(what, "100 %", f"{hit} of {there} settings{share}", hit == there)
+    return Aim(what, "100 %", f"{hit} of {there} settings{share}", there > 0 and hit == there)
 
 
 def _write(report: Report, outcomes: list[Outcome], out: Path) -> None:
