@@ -135,7 +135,7 @@ def _bench_soak(
 
 @benchmarks.command("crash")
 def _bench_crash(
-    kills: Annotated[int | None, typer.Option(help="How often to kill; 200 unless said.")] = None,
+    kills: Annotated[int | None, typer.Option(min=1, help="How often to kill; 200 unless said.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few kills only.")] = False,
     seed: Annotated[int | None, typer.Option(help="Repeat a run.")] = None,
 ) -> None:
