@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from weir.errors import QueryError, unknown
-from weir.query import MOST_STREAMS, RowWindow
+from weir.query import RowWindow
 from weir.stats.costs import Costs
 
 Streams = frozenset[str]
 _NOTHING: Mapping[Streams, float] = MappingProxyType({})
 _UNCUT: Mapping[str, float] = MappingProxyType({})
+# Sets of streams are the bits of a machine word to the optimisers; queries have far fewer.
+_MOST_STREAMS = 63
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class JoinGraph:
     columns: Callable[[Streams], float] | None = None
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.streams) <= MOST_STREAMS:
-            raise QueryError(f"a join graph has 2 to {MOST_STREAMS} streams; got {len(self.streams)}")
+        if not 2 <= len(self.streams) <= _MOST_STREAMS:
+            raise QueryError(f"a join graph has 2 to {_MOST_STREAMS} streams; got {len(self.streams)}")
         for name in self.streams:
             if name not in self.rates or name not in self.windows:
                 raise QueryError(f"stream '{name}' of the join graph needs a rate and a window")
