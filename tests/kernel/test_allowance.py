@@ -195,14 +195,24 @@ def test_the_newest_outputs_of_a_join_probe_whoever_completed_them() -> None:
     assert sorted(query.process(c=rows([20], [1]))["k"].to_pylist()) == [1, 2, 3, 4]
 
 
-def test_the_newest_partials_go_on_at_a_later_hop() -> None:
+@pytest.mark.parametrize("choose", ["newest", "hash"])
+def test_at_a_later_hop_each_partial_is_judged_by_itself(choose: Any) -> None:
+    """In flight is one run of candidates; how long the runs are does not change who goes on."""
     plan = join("a", "b", "c")
     hop = Hop("c", "(a b c)", "b")
-    fed = [{"a": rows([5, 8], [1, 1]), "b": rows([1], [1]), "c": rows([6, 7, 2], [1, 1, 1])}]
-    found = run(plan, fed, Allowance({hop: 0.5}), order=("a", "b", "c"))
-    # With a at 8 every partial of c is as new as that.
-    assert {a for a, _, _ in found.whole} == {1}
-    assert found.told[0][hop] == (3, 3, 3)
+    fed = [{"a": rows(range(40), [1] * 40), "b": rows([1], [1]), "c": rows(range(50), [1] * 50)}]
+    how: dict[str, Any] = {"within": TimeWindow(1000), "order": ("a", "b", "c")}
+    allowed = Allowance({hop: 0.3}, choose)
+    found = run(plan, fed, allowed, **how)
+    probes, skipped, _ = found.told[0][hop]
+    assert probes + skipped == 2000 and found.whole.total() == probes
+    assert abs(probes - 600) < 4 * np.sqrt(2000 * 0.3 * 0.7)
+    for candidates in (1, 7, 130):
+        assert run(plan, fed, allowed, candidates=candidates, **how) == found
+    # Who is there beside them does not matter either.
+    alone = [{**fed[0], "c": fed[0]["c"][:20]}]
+    few = run(plan, alone, allowed, **how).whole
+    assert few == Results({ids: n for ids, n in found.whole.items() if ids[2] < 20})
 
 
 @pytest.mark.parametrize("choose", ["newest", "hash"])
@@ -236,7 +246,8 @@ def test_a_hash_chooses_among_all_rows_and_anew_at_each_batch_and_hop() -> None:
     assert len(ids[1] & ids[2]) == pytest.approx(250, abs=60)
     both = run(plan, [start, one], Allowance({to_a: 0.5, to_c: 0.5}, "hash"), **how)
     assert both.told[1][to_a][:2] == (500, 500)
-    assert both.told[1][to_c][:2] == (250, 250)
+    assert sum(both.told[1][to_c][:2]) == 500
+    assert both.told[1][to_c][0] == pytest.approx(250, abs=60)
     assert {b for _, b, _ in both.results[1]} < ids[1]
 
 

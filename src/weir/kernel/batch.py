@@ -96,8 +96,9 @@ def _run(
             and all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path)
         ]
         gate = Gate.of(decision.allowance, path[0].hop, batch)
-        first = gate.admit(map(Partial.of, slices), work.hops[path[0].hop]) if slices else ()
-        new += [(one.rank, rows, path) for one, rows in zip(slices, first, strict=True)]
+        rows = [Partial.of(one) for one in slices]
+        first = gate.enter(rows, work.hops[path[0].hop]) if rows else rows
+        new += [(one.rank, entered, path) for one, entered in zip(slices, first, strict=True)]
     # Slices of one rank belong to one input.
     for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
         starts = list(found)
@@ -111,7 +112,7 @@ def _run(
             )
             for hop in path
         ]
-        for longer in _follow((rows for _, rows, _ in starts), steps, is_admitted=True):
+        for longer in _follow((rows for _, rows, _ in starts), steps, is_in=True):
             yield rank, longer
 
 
@@ -124,14 +125,15 @@ class _Step:
     count: HopWork
 
 
-def _follow(partials: Iterable[Partial], steps: list[_Step], is_admitted: bool = False) -> Iterator[Partial]:
-    """Depth first, so that what is in flight is at most one run of candidates per open gate."""
+def _follow(partials: Iterable[Partial], steps: list[_Step], is_in: bool = False) -> Iterator[Partial]:
+    """Depth first, so that what is in flight is at most one run of candidates per hop."""
     if not steps:
         yield from partials
         return
     first, *rest = steps
-    for rows in partials if is_admitted else first.gate.admit(partials, first.count):
-        yield from _follow(first.run.run(rows, first.count), rest)
+    for rows in partials:
+        onward = rows if is_in else first.gate.go_on(rows, first.count)
+        yield from _follow(first.run.run(onward, first.count), rest)
 
 
 def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:

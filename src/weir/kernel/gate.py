@@ -1,15 +1,18 @@
 """Which of the partials that reach a hop may probe there.
 
 What is correct: the choice is a function of what the partials hold, of the batch and of the hop, and of
-nothing else. How rows were cut into slices and runs, and in which order they came, does not matter; so all
-that reach a hop with a share between 0 and 1 are looked at together, as row numbers, before the first one
-probes. Rows that hold the same are interchangeable.
+nothing else. How rows were cut into slices and runs, and in which order they came, does not matter.
+
+At the first hop of a path the driver's rows are in memory anyway: all are looked at together and a counted
+share is let in. Partials further on are not, and there may be very many: each is judged by itself, by a
+threshold on its hash, so that what is in flight stays bounded. Rows that hold the same are interchangeable at
+the first hop, and share one fate further on.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -17,12 +20,10 @@ import numpy as np
 
 from weir.kernel.hop import HopWork
 from weir.kernel.keys import Bools, Int64s, combine, mix
-from weir.kernel.partial import Partial, Picks
+from weir.kernel.partial import Partial
 from weir.shed import Allowance
 from weir.shed.allowance import Choose
 from weir.stats import Hop
-
-_NONE: Picks = np.empty(0, np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +42,39 @@ class Gate:
             return Gate(hop, batch)
         return Gate(hop, batch, allowance.share(hop), allowance.choose)
 
-    def admit(self, partials: Iterable[Partial], work: HopWork) -> Iterator[Partial]:
-        """What may probe of each partial, one for one and in their order; what may not is counted."""
+    def enter(self, partials: Sequence[Partial], work: HopWork) -> Sequence[Partial]:
+        """What may probe of each slice at the first hop of a path, one for one; the rest is counted."""
         if self.share >= 1:
-            yield from partials
-        elif self.share == 0:
-            for partial in partials:
-                work.skipped += partial.rows
-                yield partial.pick(_NONE)
-        else:
-            reached = list(partials)
-            started = perf_counter()
-            chosen = self._chosen(reached)
-            work.skipped += sum(partial.rows for partial in reached) - sum(map(len, chosen))
-            work.seconds += perf_counter() - started
-            for partial, picks in zip(reached, chosen, strict=True):
-                yield partial.pick(picks)
-
-    def _chosen(self, partials: Sequence[Partial]) -> list[Picks]:
-        """The row numbers in each partial that are let through."""
+            return partials
+        started = perf_counter()
         lengths = [partial.rows for partial in partials]
-        if not sum(lengths):
-            return [_NONE for _ in partials]
+        keep = np.split(self._chosen(partials), np.cumsum(lengths)[:-1])
+        entered = [partial.pick(np.flatnonzero(part)) for partial, part in zip(partials, keep, strict=True)]
+        work.skipped += sum(lengths) - sum(partial.rows for partial in entered)
+        work.seconds += perf_counter() - started
+        return entered
+
+    def go_on(self, partial: Partial, work: HopWork) -> Partial:
+        """What may probe of one chunk of partials at a later hop; the rest is counted."""
+        if self.share >= 1:
+            return partial
+        started = perf_counter()
+        keep = below(self._salted(partial.content()), self.share) if self.share else _none(partial.rows)
+        onward = partial.pick(np.flatnonzero(keep))
+        work.skipped += partial.rows - onward.rows
+        work.seconds += perf_counter() - started
+        return onward
+
+    def _chosen(self, partials: Sequence[Partial]) -> Bools:
+        """Which of all their rows, one after the other, are let in."""
+        rows = sum(partial.rows for partial in partials)
+        if not rows or not self.share:
+            return _none(rows)
         if self.choose == "hash":
             values = ~self._salted(_content(partials))
         else:
             values = np.concatenate([_latest(partial) for partial in partials])
-        keep = _highest(values, self._count(values), lambda: _content(partials))
-        return [np.flatnonzero(part) for part in np.split(keep, np.cumsum(lengths)[:-1])]
+        return _highest(values, self._count(values), lambda: _content(partials))
 
     def _salted(self, values: Int64s) -> Int64s:
         named = "\n".join((str(self.batch), self.hop.driver, self.hop.node, self.hop.partner))
@@ -80,6 +86,18 @@ class Gate:
         total = mix(self._salted(values).sum(keepdims=True))  # a sum does not know in which order they came
         u = int(total.view(np.uint64)[0] >> np.uint64(11)) / 2**53
         return min(int(self.share * len(values) + u), len(values))
+
+
+def below(hashes: Int64s, share: float) -> Bools:
+    """Which hashes, as fractions of 2^64, are below a share."""
+    if share >= 1:
+        return np.ones(len(hashes), np.bool_)
+    under: Bools = hashes.view(np.uint64) < np.uint64(int(share * 2**64))
+    return under
+
+
+def _none(rows: int) -> Bools:
+    return np.zeros(rows, np.bool_)
 
 
 def _content(partials: Sequence[Partial]) -> Int64s:
@@ -95,7 +113,7 @@ def _latest(partial: Partial) -> Int64s:
 def _highest(values: Int64s, count: int, content: Callable[[], Int64s]) -> Bools:
     """The `count` rows of the highest (value, content); content costs, so only ties are asked for it."""
     if not count:
-        return np.zeros(len(values), np.bool_)
+        return _none(len(values))
     least = np.partition(values, len(values) - count)[len(values) - count]
     keep: Bools = values > least
     ties = np.flatnonzero(values == least)
