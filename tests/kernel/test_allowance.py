@@ -75,10 +75,11 @@ def compiled(plan: Join, within: Any) -> Program:
 
 @dataclass(frozen=True)
 class Ran:
-    """Each batch's results, and per hop how many rows probed, were skipped, and matched."""
+    """Per batch: results; per hop who probed, was skipped and matched; which of these were sampled."""
 
     results: list[Results]
     told: list[dict[Hop, tuple[int, int, int]]]
+    sampled: list[dict[Hop, tuple[int, int]]]
 
     @property
     def whole(self) -> Results:
@@ -95,12 +96,13 @@ def run(
 ) -> Ran:
     program, state = compiled(plan, within), State()
     decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
-    ran = Ran([], [])
+    ran = Ran([], [], [])
     for number, tables in enumerate(fed):
         work = Work()
         built = build(program, decision, state, tables, number, work)
         ran.results.append(bag(list(probe(program, decision, built.state, number, work))))
         ran.told.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
+        ran.sampled.append({h: (s.sampled, s.sampled_matches) for h, s in work.per_hop().items()})
         state = commit(program, built.state)
     return ran
 
@@ -109,7 +111,8 @@ def run(
 def allowances(draw: st.DrawFn, plan: Join) -> Allowance:
     shares = st.one_of(st.sampled_from((0.0, 1.0)), st.floats(0, 1))
     probes = {hop: draw(shares) for hop in hops(plan) if draw(st.booleans())}
-    return Allowance(probes, draw(st.sampled_from(("newest", "hash"))))
+    sample = draw(st.one_of(st.just(0.0), st.floats(0, 1)))
+    return Allowance(probes, draw(st.sampled_from(("newest", "hash"))), sample)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -122,10 +125,11 @@ def test_some_of_the_exact_results_and_the_same_ones_again(data: st.DataObject) 
     allowance = data.draw(allowances(plan))
     exact = run(plan, fed, None, within, order)
     found = run(plan, fed, allowance, within, order)
-    assert found.whole <= exact.whole
+    assert run(plan, fed, replace(allowance, sample=0.0), within, order).whole <= found.whole <= exact.whole
+    assert run(plan, fed, replace(allowance, sample=1.0), within, order).whole == exact.whole
     turned = [{name: table[::-1] for name, table in reversed(tables.items())} for tables in fed]
     assert run(plan, turned, allowance, within, order, candidates=40) == found
-    open_gates = replace(allowance, probes=dict.fromkeys(hops(plan), 1.0))
+    open_gates = replace(allowance, probes=dict.fromkeys(hops(plan), 1.0), sample=0.0)
     assert run(plan, fed, open_gates, within, order) == exact
 
 
@@ -249,6 +253,44 @@ def test_a_hash_chooses_among_all_rows_and_anew_at_each_batch_and_hop() -> None:
     assert sum(both.told[1][to_c][:2]) == 500
     assert both.told[1][to_c][0] == pytest.approx(250, abs=60)
     assert {b for _, b, _ in both.results[1]} < ids[1]
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_sampled_row_finds_all_that_its_states_hold(plan: Join) -> None:
+    """All other rows are kept out where the root begins, so each of its results is a sampled row's."""
+    closed = {hop: 0.0 for hop in hops(plan) if hop.node == str(plan)}
+    fed = batches(8, per_batch=40, keys=8)
+    exact = run(plan, fed, Allowance(sample=0.3))
+    found = run(plan, fed, Allowance(closed, sample=0.3))
+    assert exact.whole == run(plan, fed).whole
+    # Whether its gates are open or not, the same rows are sampled, and find the same.
+    assert found.sampled == exact.sampled
+    for told, sampled in zip(found.told, found.sampled, strict=True):
+        for hop in closed.keys() & told.keys():
+            probes, _, matches = told[hop]
+            assert sampled[hop] == (probes, matches)
+    assert 0 < found.whole.total() < exact.whole.total()
+
+
+def test_the_sample_is_a_share_of_the_rows_that_enter() -> None:
+    plan = join("a", "b", "c")
+    to_a, to_c = Hop("b", "(a b c)", "a"), Hop("b", "(a b c)", "c")
+    fed = [{"a": rows([0], [1]), "c": rows([0], [1])}, {"b": rows(range(1, 5001), [1] * 5000)}]
+    how: dict[str, Any] = {"within": TimeWindow(9999)}
+    found = run(plan, fed, Allowance({to_a: 0.5, to_c: 0.0}, sample=0.04), **how)
+    sampled = found.sampled[1][to_a][0]
+    assert abs(sampled - 200) < 4 * np.sqrt(200)
+    # On top of the share: half of the sampled rows are among the newest anyway.
+    assert found.told[1][to_a][0] == pytest.approx(2600, abs=40)
+    assert found.told[1][to_c] == (sampled, found.told[1][to_a][0] - sampled, sampled)
+    assert found.sampled[1][to_c] == (sampled, sampled)
+    assert run(plan, fed, Allowance({to_a: 0.5}), **how).sampled[1][to_a] == (0, 0)
+
+
+@pytest.mark.parametrize("sample", [-0.1, 1.5, float("nan")])
+def test_a_sample_is_a_share(sample: float) -> None:
+    with pytest.raises(weir.QueryError, match="the sample of an allowance must be a share from 0 to 1; got"):
+        Allowance(sample=sample)
 
 
 def test_what_is_skipped_is_told() -> None:

@@ -22,7 +22,7 @@ def drawn(case: Case) -> Allowance:
     rng = Random(repr((case.on, case.names, case.driver_order)))
     plan = asked(case).planned.plan
     probes = {hop: rng.choice(SHARES) for hop in hops(plan) if rng.random() < 0.5}
-    return Allowance(probes, rng.choice(("newest", "hash")))
+    return Allowance(probes, rng.choice(("newest", "hash")), rng.choice((0.0, 0.0, 0.1, 0.5)))
 
 
 def check(case: Case) -> Results:

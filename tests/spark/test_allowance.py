@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     plan = join("a", "b")
-    allowance = weir.Allowance(dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash")
+    allowance = weir.Allowance(dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash", sample=0.2)
     batches = generate(2, 3, 40, 5, seed=31)
     asked = {**PAIR, "plan": plan, "partitions": 1}
     feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
@@ -28,12 +29,14 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     local = weir.join(**feed.tables(), **PAIR, plan=plan, allowance=allowance).start()
     wanted = [bag(local.process({n: t[i] for n, t in feed.batches.items()})) for i in range(2)]
     shed = [one["weir"]["numRowsShed"] for one in local.recentProgress]
+    sampled = [_sampled(one["weir"]) for one in local.recentProgress]
 
     query = run(
         weir.join(**feed.frames(spark), **asked, allowance=allowance), tmp_path / "ckpt", tmp_path / "out"
     )
     told = [one["weir"] for one in query.recentProgress]
     assert [one["numRowsShed"] for one in told] == shed and all(shed)
+    assert [_sampled(one) for one in told] == sampled and all(found[1] for found in sampled)
     assert all(sum(h["skipped"] for h in one["hops"].values()) == one["numRowsShed"] for one in told)
     assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
     ledger = Ledger(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
@@ -48,3 +51,8 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     local.allow(None)
     wanted.append(bag(local.process({name: found[2] for name, found in batches.items()})))
     assert all(wanted) and read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
+
+
+def _sampled(section: dict[str, Any]) -> tuple[int, int]:
+    hops = section["hops"].values()
+    return sum(hop["sampled"] for hop in hops), sum(hop["sampledMatches"] for hop in hops)

@@ -39,6 +39,7 @@ from weir.kernel.line import Queue, latest_place, queue
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
 from weir.kernel.program import HopPlan, NodePlan, Program
+from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import cut
 from weir.kernel.state import State
@@ -95,22 +96,24 @@ def _run(
             if one.batch == batch
             and all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path)
         ]
-        gate = Gate.of(decision.allowance, path[0].hop, batch)
+        hop = path[0].hop
+        gate = Gate.of(decision.allowance, hop, batch, Sample.of(decision.allowance, hop, batch))
         rows = [Partial.of(one) for one in slices]
-        first = gate.enter(rows, work.hops[path[0].hop]) if rows else rows
+        first = gate.enter(rows, work.hops[hop]) if rows else rows
         new += [(one.rank, entered, path) for one, entered in zip(slices, first, strict=True)]
     # Slices of one rank belong to one input.
     for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
         starts = list(found)
         path = starts[0][2]
-        run = partial(HopRun, queues=queues, batch=batch, rank=rank, most=decision.candidates)
+        sample = Sample.of(decision.allowance, path[0].hop, batch)
+        run = partial(HopRun, queues=queues, batch=batch, rank=rank, most=decision.candidates, sample=sample)
         steps = [
             _Step(
-                Gate.of(decision.allowance, hop.hop, batch),
-                run(hop, shelves[hop.partner.node]),
-                work.hops[hop.hop],
+                Gate.of(decision.allowance, one.hop, batch, sample),
+                run(one, shelves[one.partner.node]),
+                work.hops[one.hop],
             )
-            for hop in path
+            for one in path
         ]
         for longer in _follow((rows for _, rows, _ in starts), steps, is_in=True):
             yield rank, longer

@@ -6,12 +6,11 @@ nothing else. How rows were cut into slices and runs, and in which order they ca
 At the first hop of a path the driver's rows are in memory anyway: all are looked at together and a counted
 share is let in. Partials further on are not, and there may be very many: each is judged by itself, by a
 threshold on its hash, so that what is in flight stays bounded. Rows that hold the same are interchangeable at
-the first hop, and share one fate further on.
+the first hop, and share one fate further on. Sampled rows pass besides, and change nothing for the others.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -19,8 +18,10 @@ from time import perf_counter
 import numpy as np
 
 from weir.kernel.hop import HopWork
-from weir.kernel.keys import Bools, Int64s, combine, mix
+from weir.kernel.keys import Bools, Int64s, mix
+from weir.kernel.lot import below, lots
 from weir.kernel.partial import Partial
+from weir.kernel.sample import Sample
 from weir.shed import Allowance
 from weir.shed.allowance import Choose
 from weir.stats import Hop
@@ -34,13 +35,14 @@ class Gate:
     batch: int
     share: float = 1.0
     choose: Choose = "newest"
+    sample: Sample | None = None
 
     @staticmethod
-    def of(allowance: Allowance | None, hop: Hop, batch: int) -> Gate:
-        """The gate of a hop; without an allowance it stands open."""
+    def of(allowance: Allowance | None, hop: Hop, batch: int, sample: Sample | None = None) -> Gate:
+        """The gate of a hop; without an allowance it stands open, and to sampled rows it always does."""
         if allowance is None:
             return Gate(hop, batch)
-        return Gate(hop, batch, allowance.share(hop), allowance.choose)
+        return Gate(hop, batch, allowance.share(hop), allowance.choose, sample)
 
     def enter(self, partials: Sequence[Partial], work: HopWork) -> Sequence[Partial]:
         """What may probe of each slice at the first hop of a path, one for one; the rest is counted."""
@@ -48,8 +50,8 @@ class Gate:
             return partials
         started = perf_counter()
         lengths = [partial.rows for partial in partials]
-        keep = np.split(self._chosen(partials), np.cumsum(lengths)[:-1])
-        entered = [partial.pick(np.flatnonzero(part)) for partial, part in zip(partials, keep, strict=True)]
+        chosen = np.split(self._chosen(partials), np.cumsum(lengths)[:-1])
+        entered = [self._pick(partial, keep) for partial, keep in zip(partials, chosen, strict=True)]
         work.skipped += sum(lengths) - sum(partial.rows for partial in entered)
         work.seconds += perf_counter() - started
         return entered
@@ -60,10 +62,14 @@ class Gate:
             return partial
         started = perf_counter()
         keep = below(self._salted(partial.content()), self.share) if self.share else _none(partial.rows)
-        onward = partial.pick(np.flatnonzero(keep))
+        onward = self._pick(partial, keep)
         work.skipped += partial.rows - onward.rows
         work.seconds += perf_counter() - started
         return onward
+
+    def _pick(self, partial: Partial, keep: Bools) -> Partial:
+        keep = keep if self.sample is None else keep | self.sample.marks(partial)
+        return partial.pick(np.flatnonzero(keep))
 
     def _chosen(self, partials: Sequence[Partial]) -> Bools:
         """Which of all their rows, one after the other, are let in."""
@@ -77,23 +83,13 @@ class Gate:
         return _highest(values, self._count(values), lambda: _content(partials))
 
     def _salted(self, values: Int64s) -> Int64s:
-        named = "\n".join((str(self.batch), self.hop.driver, self.hop.node, self.hop.partner))
-        salt = int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest(), "big", signed=True)
-        return combine([np.array([salt]), values])
+        return lots(values, self.batch, self.hop.driver, self.hop.node, self.hop.partner)
 
     def _count(self, values: Int64s) -> int:
         """`floor(share * n + u)`: with u spread evenly over [0, 1), the expected share is right for any n."""
         total = mix(self._salted(values).sum(keepdims=True))  # a sum does not know in which order they came
         u = int(total.view(np.uint64)[0] >> np.uint64(11)) / 2**53
         return min(int(self.share * len(values) + u), len(values))
-
-
-def below(hashes: Int64s, share: float) -> Bools:
-    """Which hashes, as fractions of 2^64, are below a share."""
-    if share >= 1:
-        return np.ones(len(hashes), np.bool_)
-    under: Bools = hashes.view(np.uint64) < np.uint64(int(share * 2**64))
-    return under
 
 
 def _none(rows: int) -> Bools:

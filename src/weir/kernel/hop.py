@@ -22,6 +22,7 @@ from weir.kernel.line import NEVER, Queue, latest_place
 from weir.kernel.partial import Partial, Picks, Rows
 from weir.kernel.program import HopPlan
 from weir.kernel.reached import Reached
+from weir.kernel.sample import Sample
 from weir.kernel.search import Candidates, Search
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import Slice
@@ -43,12 +44,21 @@ class HopWork:
     matches: int = 0
     seconds: float = 0.0
     skipped: int = 0
+    sampled: int = 0
+    sampled_matches: int = 0
     by_slice: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def get(self) -> HopStats:
         """What was counted."""
         return HopStats(
-            self.probes, self.comparisons, self.matches, self.seconds, dict(self.by_slice), self.skipped
+            self.probes,
+            self.comparisons,
+            self.matches,
+            self.seconds,
+            dict(self.by_slice),
+            self.skipped,
+            self.sampled,
+            self.sampled_matches,
         )
 
 
@@ -63,18 +73,24 @@ class HopRun:
         batch: int,
         rank: int,
         most: int | None = None,
+        sample: Sample | None = None,
     ) -> None:
         self._plan = plan
         self._shelf = shelf
         self._queues = queues
         self._seen = (batch, rank)
         self._most = most
+        self._sample = sample
 
     def run(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
         """The longer partials, a bounded number at a time."""
         started = perf_counter()
         work.probes += partial.rows
+        if self._sample is not None:
+            work.sampled += self._sample.count(partial)
         for found in self._matches(partial, work) if partial.rows else ():
+            if self._sample is not None:
+                work.sampled_matches += self._sample.count(found)
             work.seconds += perf_counter() - started
             yield found
             started = perf_counter()

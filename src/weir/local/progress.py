@@ -41,6 +41,8 @@ def progress(stats: BatchStats) -> dict[str, Any]:
                     "comparisons": found.comparisons,
                     "matches": found.matches,
                     "seconds": found.seconds,
+                    "sampled": found.sampled,
+                    "sampledMatches": found.sampled_matches,
                     "matchesBySlice": {
                         f"window {window}, batch {batch}": count
                         for (window, batch), count in found.matches_by_slice.items()

@@ -17,7 +17,9 @@ Choose = Literal["newest", "hash"]
 class Allowance:
     """The share of the rows reaching each hop that may probe there; a hop that is not named probes with all.
 
-    Which rows: the `newest` by event time, or those with the lowest `hash` of their content.
+    Which rows: the `newest` by event time, or those with the lowest `hash` of their content. On top of these
+    a share of the rows that enter each join, the `sample`, passes every hop there; what it finds tells how
+    much is missed.
 
     >>> Allowance({Hop("a", "(a b)", "b"): 0.25}).share(Hop("a", "(a b)", "b"))
     0.25
@@ -25,11 +27,14 @@ class Allowance:
 
     probes: Mapping[Hop, float] = field(default_factory=dict)
     choose: Choose = "newest"
+    sample: float = 0.0
 
     def __post_init__(self) -> None:
         for hop, share in self.probes.items():
             if not 0 <= share <= 1:
                 raise QueryError(f"the allowance of {hop} must be a share from 0 to 1; got {share}")
+        if not 0 <= self.sample <= 1:
+            raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {self.sample}")
         if self.choose not in get_args(Choose):
             raise QueryError(f"an allowance chooses the 'newest' rows or by 'hash'; got {self.choose!r}")
 

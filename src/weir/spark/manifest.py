@@ -199,12 +199,13 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
 
 def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:
     probes = [[hop.driver, hop.node, hop.partner, share] for hop, share in allowance.probes.items()]
-    return {"probes": probes, "choose": allowance.choose}
+    return {"probes": probes, "choose": allowance.choose, "sample": allowance.sample}
 
 
 def _allowance_from_json(found: Mapping[str, Any]) -> Allowance:
     probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
-    return Allowance(probes, found["choose"])
+    # Decisions written before there was a sample have none.
+    return Allowance(probes, found["choose"], found.get("sample", 0.0))
 
 
 def _tree_to_json(tree: JTree) -> Any:

@@ -52,6 +52,8 @@ class Counts:
                 "comparisons": stats.comparisons,
                 "matches": stats.matches,
                 "seconds": stats.seconds,
+                "sampled": stats.sampled,
+                "sampledMatches": stats.sampled_matches,
             }
             for hop, stats in work.per_hop().items()
         }

@@ -24,7 +24,8 @@ class HopStats:
 
     `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
     names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped`
-    are the rows that reached the hop and did not probe.
+    are the rows that reached the hop and did not probe. `sampled` are the probes by rows that an allowance
+    samples, and `sampled_matches` what they found; both are parts of `probes` and `matches`.
     """
 
     probes: int = 0
@@ -33,6 +34,8 @@ class HopStats:
     seconds: float = 0.0
     matches_by_slice: Mapping[tuple[int, int], int] = field(default_factory=dict)
     skipped: int = 0
+    sampled: int = 0
+    sampled_matches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
