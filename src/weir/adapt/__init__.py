@@ -3,5 +3,6 @@
 from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
 from weir.adapt.planner import Planned, Wish, charted, explained
+from weir.adapt.recall import Recall
 
-__all__ = ["Planned", "Seen", "Wish", "charted", "explained", "graph_of", "seen_in"]
+__all__ = ["Planned", "Recall", "Seen", "Wish", "charted", "explained", "graph_of", "seen_in"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.errors import QueryError
 from weir.plan import Join, Limits, cost
@@ -15,6 +15,8 @@ from weir.stats import JoinGraph
 _LOG = logging.getLogger("weir")
 # Where what cannot be skipped takes the whole budget, a little is done all the same.
 _LEAST = 0.01
+# Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
+_SAMPLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shed
         _LOG.warning("%s (%s be kept by refreshing; old results are dropped)", error, loosest)
         settled, grants = steady(graph, plan, budget, in_seconds=True)
     recall = flow(settled, grants).results / full.results if full.results else 1.0
-    return Shedding(allowance(settled, grants), recall)
+    return Shedding(replace(allowance(settled, grants), sample=_SAMPLE), recall)
 
 
 def _fresh_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:

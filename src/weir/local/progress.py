@@ -16,6 +16,7 @@ def progress(stats: BatchStats) -> dict[str, Any]:
             "numOutputRows": stats.results,
             "numRowsStale": stats.stale,
             "numRowsShed": stats.shed,
+            "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
             "seconds": stats.seconds,
             "streams": {

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.adapt import Recall
 from weir.errors import QueryError, unknown
 from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe, result_schema
 from weir.local.arguments import OnNullTime, check_allowance
@@ -45,6 +46,7 @@ class LocalQuery:
         self._state = State()
         self._batch = 0
         self._stats: list[BatchStats] = []
+        self._recall = Recall()
         self.allow(allowance)
 
     def __repr__(self) -> str:
@@ -74,6 +76,9 @@ class LocalQuery:
         built = build(self._program, decision, self._state, rows, self._batch, work)
         yield from probe(self._program, decision, built.state, self._batch, work)
         self._state = commit(self._program, built.state)
+        per_hop = work.per_hop()
+        sample = 0.0 if self._allowance is None else self._allowance.sample
+        self._recall = self._recall.after(self._program.plan, per_hop, sample)
         self._remember(
             BatchStats(
                 batch=self._batch,
@@ -82,10 +87,11 @@ class LocalQuery:
                 null_time=built.null_time,
                 results=work.results,
                 stale=work.stale,
-                per_hop=work.per_hop(),
+                per_hop=per_hop,
                 state=self._state.sizes(),
                 watermark=self._state.watermark,
                 seconds=perf_counter() - started,
+                estimated_recall=self._recall.estimate(self._program.plan),
             )
         )
         self._batch += 1

@@ -49,7 +49,10 @@ class StateSize:
 
 @dataclass(frozen=True, slots=True)
 class BatchStats:
-    """What came in, what was dropped, what each hop did, and what is kept."""
+    """What came in, what was dropped, what each hop did, and what is kept.
+
+    `estimated_recall` is emitted / exact over the last batches; None if it is not known.
+    """
 
     batch: int
     rows_in: Mapping[str, int]
@@ -61,6 +64,7 @@ class BatchStats:
     state: Mapping[str, StateSize]
     watermark: int | None
     seconds: float
+    estimated_recall: float | None = None
 
     @property
     def shed(self) -> int:

@@ -1,0 +1,122 @@
+"""How much of the exact join is put out, judged by the sampled rows, which passed every gate of their join.
+
+A sampled row finds all that the states of its node hold for it. These states, and the rows that enter, are
+themselves a part of the exact ones where they are the output of a join below; so joins are judged inputs
+first. With r for recall, s for the sample, and r = 1 for streams:
+
+    exact_d(N) = (matches of sampled rows of d at the last hop in N) / s / (r(d) * product of r(partner))
+    r(N)       = (matches put out by N) / (sum of exact_d(N) over the drivers d)
+
+That takes what is missing below to be missing evenly, not just where it would have matched most or least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weir.plan import Join, JTree
+from weir.query import RowWindow
+from weir.stats import Hop, HopStats
+
+# How a batch weighs beside the next one: few sampled rows match in one, so the last ones count together.
+_AGEING = 0.9
+# After so many batches what was skipped weighs under one in a hundred.
+_MEMORY = 44
+
+
+@dataclass(frozen=True, slots=True)
+class PathSums:
+    """What one driver did in one join: matches put out, those of all its rows, sampled ones, rows skipped."""
+
+    matches: float = 0.0
+    exact: float = 0.0
+    sampled: float = 0.0
+    skipped: float = 0.0
+
+    def then(self, batch: PathSums) -> PathSums:
+        """With one batch more, and all before it weighing less."""
+        return PathSums(
+            _AGEING * self.matches + batch.matches,
+            _AGEING * self.exact + batch.exact,
+            _AGEING * self.sampled + batch.sampled,
+            _AGEING * self.skipped + batch.skipped,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What the last batches tell: sums per (join, driver), and for how many batches nothing was skipped."""
+
+    paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
+    quiet: int = _MEMORY
+
+    def after(self, plan: Join, per_hop: Mapping[Hop, HopStats], sample: float) -> Recall:
+        """With one batch more; one that skips without a sample makes what was known before worthless."""
+        batch = {where: _sums(path, per_hop, sample) for where, path in _paths(plan).items()}
+        skipped = any(sums.skipped for sums in batch.values())
+        if skipped and not sample:
+            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0)
+        paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
+        return Recall(paths, 0 if skipped else self.quiet + 1)
+
+    def estimate(self, plan: Join) -> float | None:
+        """Emitted / exact, freshness aside; None while nothing sampled has matched."""
+        if self.quiet >= _MEMORY:
+            return 1.0
+        found: dict[str, float] = {}
+        for node in plan.inner():
+            recall = self._of(node, found)
+            if recall is None:
+                return None
+            found[str(node)] = recall
+        return found[str(plan)]
+
+    def _of(self, node: Join, below: Mapping[str, float]) -> float | None:
+        """The recall of one join, given that of the joins below it."""
+        paths = [self.paths.get((str(node), str(driver)), PathSums()) for driver in node.inputs]
+        if any(path.skipped for path in paths) and not any(path.sampled for path in paths):
+            return None
+        exact = 0.0
+        for driver, path in zip(node.inputs, paths, strict=True):
+            partners = (below.get(str(one), 1.0) for one in node.inputs if one != driver and _shrinks(one))
+            exact += path.exact / (below.get(str(driver), 1.0) * math.prod(partners))
+        matches = sum(path.matches for path in paths)
+        return min(1.0, matches / exact) if matches and exact else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        paths = [
+            [node, driver, sums.matches, sums.exact, sums.sampled, sums.skipped]
+            for (node, driver), sums in self.paths.items()
+        ]
+        return {"quiet": self.quiet, "paths": paths}
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Recall:
+        """The recall of `to_json`."""
+        paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
+        return Recall(paths, found["quiet"])
+
+
+def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
+    return {
+        (str(node), str(driver)): tuple(Hop(str(driver), str(node), str(node.inputs[i])) for i in order)
+        for node in plan.inner()
+        for driver, order in zip(node.inputs, node.orders, strict=True)
+    }
+
+
+def _sums(path: tuple[Hop, ...], per_hop: Mapping[Hop, HopStats], sample: float) -> PathSums:
+    """One batch of a path; where it skipped nothing, all its rows are as good as sampled."""
+    skipped = sum(per_hop[hop].skipped for hop in path if hop in per_hop)
+    last = per_hop.get(path[-1], HopStats())
+    exact = last.sampled_matches / sample if skipped and sample else last.matches
+    return PathSums(last.matches, exact, last.sampled_matches, skipped)
+
+
+def _shrinks(partner: JTree) -> bool:
+    """A window of the last n rows stays full when fewer come, so there it is as if none were missing."""
+    return not (isinstance(partner, Join) and isinstance(partner.window, RowWindow))
