@@ -8,7 +8,7 @@ import weir
 from weir.adapt import graph_of
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.shedding import shedding
-from weir.plan import Limits, cost, join
+from weir.plan import Limits, cost, hops, join
 from weir.query import query
 
 SECOND = 1_000_000
@@ -42,6 +42,7 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     )
     assert found.planned.shedding is not None
     assert "shed: about" in found.explanation()
+    assert "\n     a sample of 1% passes every hop" in found.explanation()
     exact = weir.join(
         streams=dict.fromkeys("abc", SCHEMA),
         on=ON,
@@ -66,6 +67,27 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     assert len(kept) == len(set(kept))
     assert set(kept) < whole
     assert few.lastProgress["weir"]["numRowsShed"] > 0
+    decision = few.lastProgress["weir"]["decision"]
+    assert decision["allowance"]["sample"] == 0.01 and min(decision["allowance"]["probes"].values()) < 1
+    assert decision["reason"] == "the plan takes more CPU than allowed, so some probes are skipped"
+    assert all_of_them.lastProgress["weir"]["decision"]["allowance"] is None
+
+
+def test_an_allowance_given_by_hand_is_explained() -> None:
+    plan = join("a", "b", "c")
+    first, *_ = hops(plan)
+    found = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA),
+        on=ON,
+        within="10 seconds",
+        plan=plan,
+        allowance=weir.Allowance({first: 0.25}, sample=0.005),
+    )
+    assert found.explanation().endswith(
+        "shed, as the allowance says: of the rows that reach\n"
+        "     a ⋉ b in (a b c): 25% probe\n"
+        "     a sample of 0.5% passes every hop"
+    )
 
 
 def test_tables_are_joined_whole(caplog: pytest.LogCaptureFixture) -> None:

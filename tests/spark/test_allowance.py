@@ -38,6 +38,19 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert [one["numRowsShed"] for one in told] == shed and all(shed)
     assert [_sampled(one) for one in told] == sampled and all(found[1] for found in sampled)
     assert all(sum(h["skipped"] for h in one["hops"].values()) == one["numRowsShed"] for one in told)
+    recall = [one["weir"]["estimatedRecall"] for one in local.recentProgress]
+    assert [one["estimatedRecall"] for one in told] == recall and 0 < recall[1] < 1
+    assert told[1]["decision"] == {
+        "plan": "(a b)",
+        "driverOrder": ["a", "b"],
+        "allowance": {
+            "probes": {"a ⋉ b in (a b)": 0.3, "b ⋉ a in (a b)": 0.6},
+            "choose": "hash",
+            "sample": 0.2,
+        },
+        "reason": "as asked",
+    }
+    assert told[1]["decision"] == local.recentProgress[1]["weir"]["decision"]
     assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
     ledger = Ledger(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
     known = ledger.decision(1)
@@ -50,6 +63,10 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert [one["weir"]["numRowsShed"] for one in query.recentProgress] == [shed[1], 0]
     local.allow(None)
     wanted.append(bag(local.process({name: found[2] for name, found in batches.items()})))
+    # What was known of the recall is kept in the checkpoint.
+    recall = [one["weir"]["estimatedRecall"] for one in local.recentProgress]
+    assert [one["weir"]["estimatedRecall"] for one in query.recentProgress] == recall[1:]
+    assert recall[1] < recall[2] < 1
     assert all(wanted) and read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
 
 

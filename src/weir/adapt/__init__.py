@@ -4,5 +4,18 @@ from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
 from weir.adapt.planner import Planned, Wish, charted, explained
 from weir.adapt.recall import Recall
+from weir.adapt.shedding import SHED
+from weir.adapt.shown import shown
 
-__all__ = ["Planned", "Recall", "Seen", "Wish", "charted", "explained", "graph_of", "seen_in"]
+__all__ = [
+    "SHED",
+    "Planned",
+    "Recall",
+    "Seen",
+    "Wish",
+    "charted",
+    "explained",
+    "graph_of",
+    "seen_in",
+    "shown",
+]

@@ -14,6 +14,7 @@ from weir.adapt.calibrate import TYPICAL, calibrated
 from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
 from weir.adapt.shedding import Shedding, shedding
+from weir.adapt.shown import share_lines
 from weir.adapt.stated import stated
 from weir.errors import QueryError
 from weir.plan import (
@@ -40,7 +41,6 @@ from weir.shed import Allowance
 from weir.stats import Costs, JoinGraph
 
 _LOG = logging.getLogger("weir")
-_ALL = 0.9999
 _NAMES = ("auto", "mjoin", "bjtree")
 
 
@@ -141,13 +141,17 @@ def limits_of(budget: Budget | None, cores: int) -> Limits:
     return Limits(cpu, math.inf if budget.bytes is None else float(budget.bytes))
 
 
-def explained(found: Planned) -> str:
-    """The tree with what each node takes, the totals against the budget, and why it is this one."""
+def explained(found: Planned, allowance: Allowance | None = None) -> str:
+    """The tree with what each node takes, the totals, why it is this one, and what is skipped.
+
+    An `allowance` given by hand stands in place of the one that follows from the budget.
+    """
+    skipped = _skipped(found, allowance)
     if found.cost is None:
         why = "no rates are known, so nothing is costed; give rates="
         if found.graph is not None:
             why = "a plan whose joins have windows of their own is not costed"
-        return f"plan\n{render(found.plan)}\n({why})"
+        return "\n".join(["plan", render(found.plan), f"({why})", *skipped])
     lines = ["plan", render(found.plan, found.cost), f"total {_usage(found.cost.cpu, found.cost.memory)}"]
     if found.limits != NO_LIMITS:
         lines[-1] += f"; allowed {_usage(found.limits.cpu, found.limits.memory)}"
@@ -157,13 +161,19 @@ def explained(found: Planned) -> str:
         for name, plan in (("mjoin", choice.mjoin), ("bjtree", choice.bjtree)):
             fits = "fits" if choice.limits.allow(plan.cpu, plan.memory) else "does not fit"
             lines.append(f"     the {name} {plan.plan} would take {_usage(plan.cpu, plan.memory)}: {fits}")
-    if found.shedding is not None:
-        lines.append(
-            f"shed: about {found.shedding.recall:.0%} of the results are kept; of the rows that reach"
-        )
-        skipped = {h: s for h, s in found.shedding.allowance.probes.items() if s < _ALL}
-        lines += [f"     {hop}: {share:.0%} probe" for hop, share in skipped.items()]
-    return "\n".join(lines)
+    return "\n".join([*lines, *skipped])
+
+
+def _skipped(found: Planned, allowance: Allowance | None) -> list[str]:
+    if allowance is not None:
+        title = "shed, as the allowance says: of the rows that reach"
+    elif found.shedding is not None:
+        allowance = found.shedding.allowance
+        title = f"shed: about {found.shedding.recall:.0%} of the results are kept; of the rows that reach"
+    else:
+        return []
+    lines = share_lines(allowance)
+    return [title, *(f"     {line}" for line in lines)] if lines else []
 
 
 def charted(found: Planned) -> str:

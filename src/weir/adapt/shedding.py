@@ -12,6 +12,8 @@ from weir.query import Query, RowWindow
 from weir.shed import Allowance, allowance, flow, network, refresh_rates, steady, tightest
 from weir.stats import JoinGraph
 
+# The reason of a decision that skips.
+SHED = "the plan takes more CPU than allowed, so some probes are skipped"
 _LOG = logging.getLogger("weir")
 # Where what cannot be skipped takes the whole budget, a little is done all the same.
 _LEAST = 0.01

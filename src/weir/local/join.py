@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt import Planned, charted, explained
+from weir.adapt import SHED, Planned, charted, explained
 from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
@@ -61,8 +61,11 @@ class LocalJoin:
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
         plan = self.planned.plan
-        allowance = self._allowance or self.planned.allowance(self.query, plan)
-        return LocalQuery(self.query, plan, self._driver_order, self._on_null_time, allowance)
+        query = LocalQuery(self.query, plan, self._driver_order, self._on_null_time, self._allowance)
+        shed = self.planned.allowance(self.query, plan)
+        if self._allowance is None and shed is not None:
+            query.allow(shed, SHED)
+        return query
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.
@@ -77,4 +80,4 @@ class LocalJoin:
 
     def explanation(self) -> str:
         """What `explain` prints."""
-        return f"{describe(self.query)}\n\n{explained(self.planned)}"
+        return f"{describe(self.query)}\n\n{explained(self.planned, self._allowance)}"

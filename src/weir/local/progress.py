@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weir.adapt import shown
+from weir.kernel import Decision
 from weir.stats import BatchStats
 
 
-def progress(stats: BatchStats) -> dict[str, Any]:
+def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
     """One entry of `recentProgress`; names are Spark's where Spark has one."""
     return {
         "batchId": stats.batch,
@@ -18,6 +20,7 @@ def progress(stats: BatchStats) -> dict[str, Any]:
             "numRowsShed": stats.shed,
             "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
+            "decision": shown(decision),
             "seconds": stats.seconds,
             "streams": {
                 name: {

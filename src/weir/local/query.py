@@ -45,7 +45,7 @@ class LocalQuery:
         self._on_null_time = on_null_time
         self._state = State()
         self._batch = 0
-        self._stats: list[BatchStats] = []
+        self._done: list[tuple[BatchStats, Decision]] = []
         self._recall = Recall()
         self.allow(allowance)
 
@@ -55,12 +55,12 @@ class LocalQuery:
             f"<LocalQuery of {', '.join(self.query.names)}: {self._batch} batches done, {kept} rows in state>"
         )
 
-    def allow(self, allowance: Allowance | None) -> None:
-        """From the next batch on, how much each hop may do; None is everything."""
+    def allow(self, allowance: Allowance | None, reason: str = "as asked") -> None:
+        """From the next batch on, how much each hop may do, and why; None is everything."""
         check_allowance(allowance)
         if allowance is not None:
             allowance.check(self._program.plan)
-        self._allowance = allowance
+        self._allowance, self._reason = allowance, reason
 
     def process(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> pa.Table:
         """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes."""
@@ -71,14 +71,14 @@ class LocalQuery:
         started = perf_counter()
         rows = self._conform(batch)
         clock = self._clock(rows)
-        decision = Decision(self._program.plan, self._driver_order, clock, allowance=self._allowance)
+        plan, allowance = self._program.plan, self._allowance
+        decision = Decision(plan, self._driver_order, clock, allowance=allowance, reason=self._reason)
         work = Work()
         built = build(self._program, decision, self._state, rows, self._batch, work)
         yield from probe(self._program, decision, built.state, self._batch, work)
         self._state = commit(self._program, built.state)
         per_hop = work.per_hop()
-        sample = 0.0 if self._allowance is None else self._allowance.sample
-        self._recall = self._recall.after(self._program.plan, per_hop, sample)
+        self._recall = self._recall.after(plan, per_hop, 0.0 if allowance is None else allowance.sample)
         self._remember(
             BatchStats(
                 batch=self._batch,
@@ -91,8 +91,9 @@ class LocalQuery:
                 state=self._state.sizes(),
                 watermark=self._state.watermark,
                 seconds=perf_counter() - started,
-                estimated_recall=self._recall.estimate(self._program.plan),
-            )
+                estimated_recall=self._recall.estimate(plan),
+            ),
+            decision,
         )
         self._batch += 1
 
@@ -104,17 +105,17 @@ class LocalQuery:
     @property
     def stats(self) -> BatchStats | None:
         """What the last batch did; None before the first."""
-        return self._stats[-1] if self._stats else None
+        return self._done[-1][0] if self._done else None
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The last batch in Spark's words; None before the first."""
-        return progress(self._stats[-1]) if self._stats else None
+        return progress(*self._done[-1]) if self._done else None
 
     @property
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
         """The last hundred batches in Spark's words."""
-        return [progress(stats) for stats in self._stats]
+        return [progress(stats, decision) for stats, decision in self._done]
 
     def _merged(self, batch: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
         if batch is not None and not isinstance(batch, Mapping):
@@ -159,8 +160,8 @@ class LocalQuery:
         seen = [*self._state.newest.values(), *(time.value for time in times if time.is_valid)]
         return max(seen, default=None)
 
-    def _remember(self, stats: BatchStats) -> None:
-        self._stats = [*self._stats[-_KEPT_PROGRESS + 1 :], stats]
+    def _remember(self, stats: BatchStats, decision: Decision) -> None:
+        self._done = [*self._done[-_KEPT_PROGRESS + 1 :], (stats, decision)]
 
 
 def _twice(name: str) -> QueryError:

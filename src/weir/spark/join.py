@@ -127,7 +127,7 @@ class SparkJoin:
             if spread is not None and self.partitions > 1
             else "one partition"
         )
-        return f"{describe(self.query)}\n\nover {where}\n\n{explained(self.planned)}"
+        return f"{describe(self.query)}\n\nover {where}\n\n{explained(self.planned, self.settings.allowance)}"
 
     def __getattr__(self, name: str) -> Any:
         refuse_stateful(name)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from weir.adapt import Recall
 from weir.errors import QueryError
 from weir.kernel import Decision
 from weir.plan import Join, JTree, Leaf, is_composed
@@ -29,6 +30,7 @@ class Manifest:
     watermark: int | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[int, Part] = field(default_factory=dict)
+    recall: Recall = field(default_factory=Recall)
 
     @property
     def files(self) -> frozenset[str]:
@@ -42,13 +44,16 @@ class Manifest:
             "watermark": self.watermark,
             "newest": dict(self.newest),
             "parts": {str(number): part.to_json() for number, part in self.parts.items()},
+            "recall": self.recall.to_json(),
         }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Manifest:
         """The manifest of `to_json`."""
         parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
-        return Manifest(found["batch"], found["watermark"], found["newest"], parts)
+        # Manifests written before there was an estimate have none.
+        recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
+        return Manifest(found["batch"], found["watermark"], found["newest"], parts, recall)
 
 
 class Ledger:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weir.adapt import shown
 from weir.kernel import Decision
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
@@ -14,7 +15,7 @@ from weir.spark.report import Counts, Report
 
 @dataclass(frozen=True)
 class Progress:
-    """One batch; `numOutputRows` and the hops are None if the sink did not read all results."""
+    """One batch; what was put out, skipped and done is None if the sink did not read all results."""
 
     batch: int
     section: Mapping[str, Any]
@@ -35,10 +36,11 @@ class Progress:
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
             "numRowsShed": None if counts is None else counts.shed,
+            "estimatedRecall": None if counts is None else after.recall.estimate(decision.plan),
             "watermark": after.watermark,
             "newest": dict(after.newest),
             "plan": str(decision.plan),
-            "decision": {"driverOrder": list(decision.driver_order), "reason": decision.reason},
+            "decision": shown(decision),
             "streams": _streams(reports),
             "state": {
                 node: {

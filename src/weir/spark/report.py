@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weir.kernel import Ingested, Work
+from weir.plan import Join, hops
 from weir.spark.slices import SliceEntry
+from weir.stats import Hop, HopStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Counts:
     @staticmethod
     def of(work: Work) -> Counts:
         """The counts of a batch's work."""
-        hops = {
+        per_hop = {
             str(hop): {
                 "probes": stats.probes,
                 "skipped": stats.skipped,
@@ -57,20 +59,36 @@ class Counts:
             }
             for hop, stats in work.per_hop().items()
         }
-        return Counts(work.results, work.stale, hops)
+        return Counts(work.results, work.stale, per_hop)
 
     @property
     def shed(self) -> int:
         """How many rows did not probe where they had come to."""
         return sum(int(found["skipped"]) for found in self.hops.values())
 
+    def per_hop(self, plan: Join) -> dict[Hop, HopStats]:
+        """What each hop of a plan did."""
+        return {
+            hop: HopStats(
+                probes=int(found["probes"]),
+                comparisons=int(found["comparisons"]),
+                matches=int(found["matches"]),
+                seconds=found["seconds"],
+                skipped=int(found["skipped"]),
+                sampled=int(found["sampled"]),
+                sampled_matches=int(found["sampledMatches"]),
+            )
+            for hop in hops(plan)
+            if (found := self.hops.get(str(hop))) is not None
+        }
+
     def __add__(self, other: Counts) -> Counts:
-        hops = {name: dict(found) for name, found in self.hops.items()}
+        summed = {name: dict(found) for name, found in self.hops.items()}
         for name, found in other.hops.items():
-            mine = hops.setdefault(name, dict.fromkeys(found, 0))
+            mine = summed.setdefault(name, dict.fromkeys(found, 0))
             for what, value in found.items():
                 mine[what] = mine.get(what, 0) + value
-        return Counts(self.results + other.results, self.stale + other.stale, hops)
+        return Counts(self.results + other.results, self.stale + other.stale, summed)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from weir.adapt import Recall
 from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
@@ -93,7 +94,7 @@ class MicroBatches:
         counts = self._emit(frame.sparkSession, assignment, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
-        after = self._after(before, batch, decision, reports)
+        after = self._after(before, batch, decision, reports, counts)
         self._ledger.write_manifest(after)
         self._kept[batch] = after.files
         reached("committed", batch)
@@ -118,7 +119,7 @@ class MicroBatches:
             clock=clock,
             idle=self._idle(before, clock),
             allowance=self._job.settings.allowance,
-            reason="as asked",
+            reason=self._job.settings.reason,
         )
         self._ledger.write_decision(batch, decision, 1)
         return decision, 1
@@ -187,7 +188,14 @@ class MicroBatches:
             return None
         return reduce(Counts.__add__, [*read, *(report.counts for report in reports)], Counts())
 
-    def _after(self, before: Manifest, batch: int, decision: Decision, reports: list[Report]) -> Manifest:
+    def _after(
+        self,
+        before: Manifest,
+        batch: int,
+        decision: Decision,
+        reports: list[Report],
+        counts: Counts | None,
+    ) -> Manifest:
         newest = dict(before.newest)
         for report in reports:
             for name, time in report.newest.items():
@@ -195,7 +203,7 @@ class MicroBatches:
         watermark = watermark_after(self._job.program, before.watermark, newest, decision.idle)
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
-        return Manifest(batch, watermark, newest, alive)
+        return Manifest(batch, watermark, newest, alive, _recall(before.recall, decision, counts))
 
     def _collect_garbage(self, before: Manifest, batch: int) -> None:
         """Forget what no manifest of the last few batches names; called when a later batch has begun."""
@@ -239,6 +247,14 @@ _SESSION: Mapping[str, Any] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
 }
+
+
+def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall:
+    """What is known of the recall after a batch; one that was not read to its end tells nothing."""
+    if counts is None:
+        return before
+    sample = 0.0 if decision.allowance is None else decision.allowance.sample
+    return before.after(decision.plan, counts.per_hop(decision.plan), sample)
 
 
 def _living(part: Part, watermark: int | None) -> Part:

@@ -15,13 +15,14 @@ class Settings:
 
     `on_null_time`: rows without an event time are dropped and counted, or fail the batch.
     `batches_to_retain`: of how many batches the manifests and their slices are kept.
-    `allowance`: the share of the rows reaching each hop that may probe there; None: all.
+    `allowance`: the share of the rows reaching each hop that may probe there; None: all. `reason`: why so.
     """
 
     idle: int | None = None
     on_null_time: Literal["drop", "fail"] = "drop"
     batches_to_retain: int = 2
     allowance: Allowance | None = None
+    reason: str = "as asked"
 
     def __post_init__(self) -> None:
         if self.on_null_time not in ("drop", "fail"):

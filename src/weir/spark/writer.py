@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from weir.adapt import SHED
 from weir.errors import QueryError
 from weir.kernel import compile_plan
 from weir.spark.check import check_workers
@@ -107,10 +108,12 @@ class JoinWriter:
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
         ledger.check_job(job_of(join.query, plan, join.partitions))
         program = compile_plan(join.query, plan)
-        allowance = join.settings.allowance or join.planned.allowance(join.query, plan)
-        if allowance is not None:  # one given by hand is for the plan asked for, which need not be this one
-            allowance.check(plan)
-        settings = replace(join.settings, allowance=allowance)
+        settings = join.settings
+        shed = join.planned.allowance(join.query, plan)
+        if settings.allowance is not None:  # it is for the plan asked for, which need not be this one
+            settings.allowance.check(plan)
+        elif shed is not None:
+            settings = replace(settings, allowance=shed, reason=SHED)
         job = Job(program, slots, join.driver_order, join.partitions, checkpoint, settings)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
