@@ -41,6 +41,8 @@ def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shed
     if budget < _LEAST * full.spent:
         _LOG.warning("what cannot be skipped alone takes the CPU allowed, so almost every probe is skipped")
         budget = _LEAST * full.spent
+    # The sample comes on top of the shares, so these have to leave room for it.
+    budget = max(budget - _SAMPLE * full.spent, _LEAST * full.spent)
     fresh = _fresh_seconds(query, graph)
     try:
         settled, grants = steady(graph, plan, budget, refresh_rates(graph, net, fresh), in_seconds=True)
