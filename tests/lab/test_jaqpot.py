@@ -1,7 +1,8 @@
-"""The pieces of `weir lab jaqpot`; the whole takes a minute and is left to the command."""
+"""The pieces of `weir lab jaqpot`, and a tiny run of the whole."""
 
 from __future__ import annotations
 
+from csv import DictReader
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -11,20 +12,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from weir import QueryError
+from weir.cli.app import app
 from weir.cli.jaqpot import show
+from weir.lab.jaqpot import experiment
 from weir.lab.jaqpot.aims import aims
 from weir.lab.jaqpot.analysis import analyses
 from weir.lab.jaqpot.divide import JAQPOT, LP, POLICIES_COMPARED, STEADY, divide
-from weir.lab.jaqpot.experiment import QUICK, Report
+from weir.lab.jaqpot.experiment import QUICK, Report, Size
 from weir.lab.jaqpot.freshness import Staleness, infeasible, spent
+from weir.lab.jaqpot.loop import Loop
 from weir.lab.jaqpot.pictures import draw_freshness, draw_sensors, draw_shifts, draw_throughput, draw_timed
-from weir.lab.jaqpot.play import staged
-from weir.lab.jaqpot.sensors import GROUPS, RATE, Mark, readings
+from weir.lab.jaqpot.play import filled
+from weir.lab.jaqpot.sensors import GROUPS, RATE, Mark, readings, sensors
 from weir.lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, edges, tree
 from weir.lab.jaqpot.shift import Minute
-from weir.lab.jaqpot.throughput import POLICIES_TIMED, Point
+from weir.lab.jaqpot.spread import spreads
+from weir.lab.jaqpot.throughput import POLICIES_TIMED, Point, foretold
 from weir.query import RowWindow
 from weir.stats import JoinGraph
 
@@ -68,7 +74,7 @@ def test_freshness_that_cannot_be_held_is_loosened() -> None:
 def test_the_engine_keeps_to_a_budget_and_a_stage_can_be_begun_again() -> None:
     setting = lowest("bushy")
     division = divide(LP, setting.graph, setting.tree, 600)
-    _, full = staged(setting, 5.0, 1).play(0.8)
+    full = filled(setting, 5.0, 1)
     one, _ = full.play(0.8, division.allowance)
     again, _ = full.play(0.8, division.allowance)
     assert one == again
@@ -110,7 +116,7 @@ def test_readings_as_they_were_published(tmp_path: Path) -> None:
 
 
 def point(shape: Shape, policy: str, share: float) -> Point:
-    return Point(shape, 0, 1.5, policy, 0.6, share, share, 100 * share, 0.0, 60.0, 100 * share, 60.0, 1.0)
+    return Point(shape, 0, 1.5, policy, 0.6, share, 100 * share, 0.0, 60.0, 100 * share, 60.0, 1.0)
 
 
 def test_what_is_told_and_drawn(tmp_path: Path) -> None:
@@ -120,19 +126,28 @@ def test_what_is_told_and_drawn(tmp_path: Path) -> None:
     timed = [point("linear", policy, 0.5 + 0.2 * (policy == STEADY)) for policy in POLICIES_TIMED]
     stale = [Staleness("linear", 0, policy, 1.5, 0.0, 9.0, 0.0, 1.0) for policy in POLICIES_COMPARED[:-1]]
     minutes = [Minute(shape, 0, p, 10, round(100 * s), 9, 1.0) for shape in SHAPES for p, s in ahead.items()]
-    marks = [Mark("made up", 0, 300.0, p, 4.0, round(100 * s), 9, 9, 1.0) for p, s in ahead.items()]
-    covers, timings = spent(2), analyses(5, 2)
-    told = aims(points, timed, stale, covers, minutes, timings, marks)
+    made = {policy: 1_200 if policy != JAQPOT else 1_500 for policy in POLICIES_COMPARED}
+    marks = [
+        Mark("made up", 0, 300.0, p, 4.0, round(100 * s), 9, made[p], made[p] / 1_200, 1.0, 1.0)
+        for p, s in ahead.items()
+    ]
+    covers, timings, model = spent(2), analyses(5, 2), foretold(2, (0.6,))
+    told = aims(points, model, timed, stale, covers, minutes, timings, marks)
     by = {aim.what: aim for aim in told}
     bushy = by["figure 7, bushy: times the best rival's results, mean over the resources"]
-    assert bushy.reached and "LP 2.00x" in bushy.found
+    assert bushy.reached and "LP 2.00x (2.00–2.00)" in bushy.found
+    sensed = by["figure 8: 300 probes/s, results at equal probes, against the best rival"]
+    assert not sensed.reached and "off by more than 10%: JAQPOT" in sensed.found
     linear = by["figure 7, linear: share of the saturation throughput at 60 % of its resources"]
-    assert not linear.reached and "foretells" in linear.why
+    assert not linear.reached and "the model's own optimum" in linear.why
     assert (
         "1.40x"
         in by["windows of time, linear: the program for steady states against that for fixed ones"].found
     )
-    report = Report(QUICK, "made up", points, timed, stale, covers, minutes, timings, marks, told)
+    among = spreads(points, minutes, marks, stale)
+    report = Report(
+        QUICK, "made up", points, model, timed, stale, covers, minutes, timings, marks, among, told
+    )
     printed = StringIO()
     show(report, Console(file=printed, width=200))
     assert "rates 300" in printed.getvalue() and "no" in printed.getvalue()
@@ -142,3 +157,71 @@ def test_what_is_told_and_drawn(tmp_path: Path) -> None:
     draw_shifts(minutes, tmp_path / "6.png")
     draw_sensors(marks, "made up", tmp_path / "8.png")
     assert len(list(tmp_path.glob("*.png"))) == 5
+
+
+def test_the_loop_makes_up_for_what_a_forecast_gets_wrong() -> None:
+    """Who makes three probes for each one he is told of ends up with what was allowed."""
+    loop = Loop()
+    for _ in range(30):
+        loop = loop.after(allowed=100, made=3 * 100 * loop.scale)
+    assert loop.spent == pytest.approx(1, abs=0.1)
+    assert loop.scale == pytest.approx(1 / 3, rel=0.1)
+
+
+def test_the_loop_saves_what_a_burst_took_and_forgets_a_silence() -> None:
+    burst = Loop().after(100, 1_000)
+    assert burst.scale < 0.5
+    assert burst.after(100, 100 * burst.scale).scale <= burst.scale
+    silent = Loop()
+    for _ in range(9):
+        silent = silent.after(100, 0)
+    assert silent.scale == 4
+
+
+def test_sensors_under_the_loop_spend_what_they_are_allowed() -> None:
+    found = sensors(readings(None), 1, 4.0, (300.0,), lambda _: None)
+    marks = list(islice(found, 4))
+    assert [(mark.policy, mark.seconds) for mark in marks] == [("EqualHJ", at) for at in (1, 2, 3, 4)]
+    assert marks[-1].spent == marks[-1].probes / (300 * 4) == pytest.approx(1, abs=0.15)
+    assert marks[-1].results > 0
+
+
+TINY = Size(
+    settings=1,
+    resources=(0.6,),
+    timed=(),
+    windows=0.05,
+    factors=(),
+    stale=0,
+    covers=2,
+    seeds=1,
+    minute=0.02,
+    starts=1,
+    sensor_seconds=1.0,
+    budgets=(300.0,),
+    plans=1,
+)
+
+
+def test_the_command_writes_its_files_and_tells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment, "QUICK", TINY)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["lab", "jaqpot", "--quick", "--out", str(out)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert {file.stem for file in out.glob("*.png")} == {
+        "figure6", "figure7", "figure7_time_windows", "figure8", "figure9",
+    }  # fmt: skip
+    rows = {file.stem: list(DictReader(StringIO(file.read_text()))) for file in out.glob("*.csv")}
+    assert {(row["shape"], row["policy"]) for row in rows["figure7"]} == {
+        (shape, policy) for shape in SHAPES for policy in POLICIES_COMPARED
+    }
+    assert {row["minute"] for row in rows["figure6"]} == {str(minute) for minute in range(1, 11)}
+    for spread in rows["quartiles"]:
+        assert float(spread["lower"]) <= float(spread["median"]) <= float(spread["upper"])
+    shares = {(r["shape"], r["policy"]): float(r["share"]) for r in rows["figure7"]}
+    told = {row["what"]: row for row in rows["aims"]}
+    linear = told["figure 7, linear: share of the saturation throughput at 60 % of its resources"]
+    assert f"JAQPOT {shares['linear', JAQPOT]:.0%}" in linear["found"]
+    assert sum("analysis" in what for what in told) == 4
+    assert "The paper's headlines and ours" in done.stdout
+    assert done.stdout.count("│ yes") + done.stdout.count("│ no ") >= len(told)

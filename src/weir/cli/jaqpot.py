@@ -32,11 +32,11 @@ def show(report: Report, console: Console) -> None:
     from weir.lab.jaqpot.settings import CORNER
     from weir.lab.jaqpot.shift import RATE, ROWS
 
-    console.print(f"Table 3's corner: {CORNER}.", highlight=False)
+    console.print(f"Table 3: {CORNER}.", highlight=False)
     console.print(f"Sensors: {report.source}.", highlight=False)
     console.print(
-        f"Figure 6: a minute is {report.size.minute:g} virtual seconds and a window {ROWS / RATE:.2g}, so "
-        "that a shift takes a while to reach all states; the budget is 30 % of what the first selectivities "
+        f"Figure 6: a minute is {report.size.minute:g} virtual seconds and a window {ROWS / RATE:.2g}; "
+        "the budget is 30 % of what the first selectivities "
         "take. Where a budget cannot hold the freshness asked for, JAQPOT and LP keep the tightest that it "
         "can. For windows of rows the fixed and the steady program are one (LP).",
         highlight=False,
@@ -47,9 +47,10 @@ def show(report: Report, console: Console) -> None:
 
 def _throughput(report: Report) -> Table:
     from weir.lab.jaqpot.divide import POLICIES_COMPARED
+    from weir.lab.jaqpot.spread import quartiles
 
     table = Table(
-        title="Figure 7: measured share of the saturation throughput, all (fresh), mean over settings",
+        title="Figure 7: measured share of the saturation throughput, mean (quartiles) over settings",
         title_justify="left",
     )
     table.add_column("plan")
@@ -61,8 +62,9 @@ def _throughput(report: Report) -> Table:
             there = [p for p in report.points if (p.shape, p.resources) == (shape, resources)]
             cells = []
             for policy in POLICIES_COMPARED:
-                mine = [p for p in there if p.policy == policy]
-                cells.append(f"{mean(p.share for p in mine):.0%} ({mean(p.fresh_share for p in mine):.0%})")
+                shares = [p.share for p in there if p.policy == policy]
+                lower, _, upper = quartiles(shares)
+                cells.append(f"{mean(shares):.0%} ({100 * lower:.0f}–{100 * upper:.0f})")
             table.add_row(shape, f"{resources:.0%}", *cells)
     return table
 

@@ -18,7 +18,7 @@ from weir.query import RowWindow
 from weir.shed import greedy_cover, jaqpot, least_cover, network, refresh_rates
 from weir.stats import JoinGraph
 
-SIZES = (5, 10, 20)
+SIZES = (5, 10, 20, 50)
 T = TypeVar("T")
 
 

@@ -13,22 +13,26 @@ from weir.lab.jaqpot.freshness import Spent, Staleness, spent, staleness
 from weir.lab.jaqpot.sensors import BUDGETS, Mark, readings, sensors, stale_sensors
 from weir.lab.jaqpot.settings import FACTORS, SHAPES, settings
 from weir.lab.jaqpot.shift import Minute, shifts
-from weir.lab.jaqpot.throughput import Point, throughput, timed_throughput
+from weir.lab.jaqpot.spread import Spread, spreads
+from weir.lab.jaqpot.throughput import Foretold, Point, foretold, throughput, timed_throughput
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much is done.
 
-    `settings` per shape, at each share of `resources`, measured for so many `windows`; figure 9 for each of
-    `factors`, and `covers` settings for 9.d; figure 6 with `seeds`, a minute of it lasting `minute` virtual
-    seconds; figure 8 from `starts` places for `sensor_seconds`; `plans` random plans per number of streams.
+    `settings` per shape, at each share of `resources`, measured for so many `windows` (those of time at the
+    shares `timed`); figure 9 for each of `factors` in the first `stale` of them, and `covers` settings for 9.d
+    and for what the model foretells; figure 6 with `seeds`, a minute of it lasting `minute` virtual seconds;
+    figure 8 from `starts` places for `sensor_seconds`; `plans` random plans per number of streams.
     """
 
     settings: int
     resources: tuple[float, ...]
+    timed: tuple[float, ...]
     windows: float
     factors: tuple[float, ...]
+    stale: int
     covers: int
     seeds: int
     minute: float
@@ -40,12 +44,14 @@ class Size:
 
 FULL = Size(
     settings=3,
-    resources=(0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
-    windows=2.0,
+    resources=(0.2, 0.4, 0.6, 1.0),
+    timed=(0.2, 0.6),
+    windows=0.3,
     factors=FACTORS,
+    stale=2,
     covers=100,
-    seeds=2,
-    minute=0.5,
+    seeds=3,
+    minute=0.7,
     starts=3,
     sensor_seconds=10.0,
     budgets=BUDGETS,
@@ -54,8 +60,10 @@ FULL = Size(
 QUICK = Size(
     settings=1,
     resources=(0.6,),
-    windows=0.7,
+    timed=(0.6,),
+    windows=0.25,
     factors=(1.5,),
+    stale=1,
     covers=10,
     seeds=1,
     minute=0.1,
@@ -73,12 +81,14 @@ class Report:
     size: Size
     source: str
     points: list[Point]
+    foretold: list[Foretold]
     timed: list[Point]
     stale: list[Staleness]
     spent: list[Spent]
     minutes: list[Minute]
     analyses: list[Analysis]
     marks: list[Mark]
+    spreads: list[Spread]
     aims: list[Aim]
 
 
@@ -86,20 +96,14 @@ def run(size: Size, out: Path, data: Path | None, tell: Callable[[str], None]) -
     """Do everything and write it into a folder; `data` are sensor readings, `tell` hears what is done."""
     found = readings(data)
     out.mkdir(parents=True, exist_ok=True)
+    played = [setting for shape in SHAPES for setting in settings(shape, size.settings)]
+    few = [setting for setting in played if setting.number < size.stale]
     points = [
-        point
-        for shape in SHAPES
-        for setting in settings(shape, size.settings)
-        for point in throughput(setting, size.resources, size.windows, tell)
+        point for setting in played for point in throughput(setting, size.resources, size.windows, tell)
     ]
-    timed = timed_throughput(settings("linear", 1)[0], size.resources, size.windows, tell)
-    stale = [
-        one
-        for shape in SHAPES
-        for setting in settings(shape, size.settings)
-        for one in staleness(setting, size.factors, tell)
-    ]
-    stale += stale_sensors(found, size.starts, size.factors, tell)
+    timed = timed_throughput(played[0], size.timed, size.windows, tell)
+    stale = [one for setting in few for one in staleness(setting, size.factors, tell)]
+    stale += stale_sensors(found, size.stale, size.factors, tell)
     minutes = [
         minute
         for shape in SHAPES
@@ -109,18 +113,20 @@ def run(size: Size, out: Path, data: Path | None, tell: Callable[[str], None]) -
     marks = list(sensors(found, size.starts, size.sensor_seconds, size.budgets, tell))
     tell("section 5.4")
     timings = [one for streams in SIZES for one in analyses(streams, size.plans)]
-    covers = spent(size.covers)
+    covers, told = spent(size.covers), foretold(size.covers, size.resources)
     report = Report(
         size=size,
         source=found.source,
         points=points,
+        foretold=told,
         timed=timed,
         stale=stale,
         spent=covers,
         minutes=minutes,
         analyses=timings,
         marks=marks,
-        aims=aims(points, timed, stale, covers, minutes, timings, marks),
+        spreads=spreads(points, minutes, marks, stale),
+        aims=aims(points, told, timed, stale, covers, minutes, timings, marks),
     )
     _write(report, out)
     _draw(report, out)
@@ -131,11 +137,13 @@ def _write(report: Report, out: Path) -> None:
     for name, rows in (
         ("figure6", report.minutes),
         ("figure7", report.points),
+        ("figure7_foretold", report.foretold),
         ("figure7_time_windows", report.timed),
         ("figure8", report.marks),
         ("figure9_stale", report.stale),
         ("figure9_spent", report.spent),
         ("section5.4", report.analyses),
+        ("quartiles", report.spreads),
         ("aims", report.aims),
     ):
         write_csv(out / f"{name}.csv", [asdict(row) for row in rows])

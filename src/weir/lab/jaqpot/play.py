@@ -12,7 +12,7 @@ from weir.lab.jaqpot.settings import Setting
 from weir.lab.workload import Workload
 from weir.local import LocalJoin, LocalQuery
 from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance
+from weir.shed import Allowance, allowance
 
 Feed = Callable[[int], Delta]
 
@@ -90,6 +90,14 @@ def staged(setting: Setting, factor: float, seed: int) -> Stage:
     )
     assert isinstance(asked, LocalJoin)
     return Stage(asked.start(), lambda number: work.delta(number, setting.every), setting.every, 0)
+
+
+def filled(setting: Setting, factor: float, seed: int) -> Stage:
+    """The same once all its states are full, and hold what they do when nothing is skipped."""
+    nothing = allowance(setting.net, [0.0] * len(setting.net.links))
+    _, stored = staged(setting, factor, seed).play(1.05 * setting.longest, nothing)
+    _, full = stored.play(1.2 * setting.renewal)
+    return full
 
 
 def _window(window: float | RowWindow) -> RowWindow | TimeWindow:

@@ -25,12 +25,13 @@ from weir.errors import QueryError
 from weir.lab.clock import Delta
 from weir.lab.jaqpot.divide import GREPP, JAQPOT, POLICIES_COMPARED, RIVALS, Division, divide
 from weir.lab.jaqpot.freshness import BUDGET, Staleness
+from weir.lab.jaqpot.loop import Loop
 from weir.lab.jaqpot.play import Stage
 from weir.lab.jaqpot.settings import windowed
 from weir.local import LocalJoin
-from weir.plan import Join, join
+from weir.plan import Join, hops, join
 from weir.query import RowWindow
-from weir.shed import flow, network
+from weir.shed import Allowance
 from weir.stats import JoinGraph
 
 GROUPS = "ABCDE"
@@ -40,6 +41,8 @@ FACTOR = 1.5
 RATE = 1_500.0
 PER_DEGREE = 10
 _EVERY = 0.2
+# Seconds between two analyses.
+_INTERVAL = 1.0
 # Probes a second before a run begins.
 _FILLING = 3_000.0
 _MOTES, _SLOTS = 52, 14_400
@@ -95,7 +98,10 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a policy has put out until a virtual second: all results, and those that were fresh."""
+    """What a policy has put out until a virtual second: all results, those that were fresh, and its probes.
+
+    `spent` is probes made for each one allowed, and `scale` what the loop made of the budget.
+    """
 
     source: str
     start: int
@@ -105,6 +111,8 @@ class Mark:
     results: int
     fresh: int
     probes: int
+    spent: float
+    scale: float
     loosened: float
 
 
@@ -131,7 +139,7 @@ def readings(path: Path | None) -> Readings:
 def sensors(
     found: Readings, starts: int, seconds: float, budgets: tuple[float, ...], tell: Callable[[str], None]
 ) -> Iterator[Mark]:
-    """Every policy at every budget, from several places in the file; divided anew ten times on the way."""
+    """Every policy at every budget, from several places in the file; divided anew each second."""
     for start in range(starts):
         stage = _staged(found, FACTOR, (start + 0.5) / starts)
         for budget in budgets:
@@ -160,23 +168,27 @@ def _marks(
     found: Readings, start: int, stage: Stage, budget: float, policy: str, seconds: float
 ) -> Iterator[Mark]:
     results = fresh = probes = 0
-    for step in range(1, 11):
+    loop = Loop()
+    for step in range(1, round(seconds / _INTERVAL) + 1):
         graph = found.graph(round(stage.batch * _EVERY * RATE))
-        division = _divide(policy, graph, budget, FACTOR)
-        played, stage = stage.play(seconds / 10, division.allowance)
+        division = _divide(policy, graph, loop.scale * budget, FACTOR)
+        played, stage = stage.play(_INTERVAL, division.allowance)
+        loop = loop.after(budget * played.seconds, played.probes)
         results += played.results + played.stale
         fresh += played.results
         probes += played.probes
         yield Mark(
-            found.source,
-            start,
-            budget,
-            policy,
-            step * seconds / 10,
-            results,
-            fresh,
-            probes,
-            division.loosened,
+            source=found.source,
+            start=start,
+            budget=budget,
+            policy=policy,
+            seconds=step * _INTERVAL,
+            results=results,
+            fresh=fresh,
+            probes=probes,
+            spent=loop.spent,
+            scale=loop.scale,
+            loosened=division.loosened,
         )
 
 
@@ -203,17 +215,12 @@ def _staged(found: Readings, factor: float, place: float) -> Stage:
         return found.between(round(number * _EVERY * RATE), round((number + 1) * _EVERY * RATE))
 
     stage = Stage(asked.start(), feed, _EVERY, first)
-    filled = 1.5 * len(GROUPS) * ROWS / RATE
-    graph = found.graph(round((first * _EVERY + filled) * RATE))
-    # Enough to fill every state a few times a window; all there is would be millions a second.
-    _, full = stage.play(filled, _divide("EqualHJ", graph, _FILLING, factor).allowance)
+    window = len(GROUPS) * ROWS / RATE
+    graph = found.graph(round((first * _EVERY + 1.2 * window) * RATE))
+    _, stored = stage.play(1.2 * window, Allowance(dict.fromkeys(hops(TREE), 0.0)))
+    # Enough to fill every state a few times; all there is would be millions a second.
+    _, full = stored.play(window / 3, _divide("EqualHJ", graph, _FILLING, factor).allowance)
     return full
-
-
-def saturation(found: Readings) -> float:
-    """Results a second, as foretold, if nothing were skipped."""
-    net = network(found.graph(20 * ROWS), TREE)
-    return flow(net, [float("inf")] * len(net.links)).results
 
 
 def _read(path: Path) -> pa.Table:

@@ -1,6 +1,6 @@
 """Figure 6 of 000: selectivities shift at 3 and 7 of 10 minutes, and probes are divided anew.
 
-A minute is played as a few windows, as nothing in the plan knows how long a minute is.
+A minute is played as several windows, as nothing in the plan knows how long a minute is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from weir.lab.clock import Delta
 from weir.lab.jaqpot.divide import POLICIES_COMPARED, divide
-from weir.lab.jaqpot.play import Stage, staged
+from weir.lab.jaqpot.play import Stage, filled
 from weir.lab.jaqpot.settings import STREAMS, Setting, Shape, edges, tree
 from weir.lab.workload import Workload
 from weir.query import RowWindow
@@ -42,7 +42,7 @@ def shifts(shape: Shape, seed: int, seconds: float, tell: Callable[[str], None])
     phases = {minute: _setting(shape, selectivities) for minute, selectivities in _SHIFTS.items()}
     first = phases[0]
     budget = RESOURCES * first.full.spent
-    _, full = staged(first, FACTOR, seed).play(1.2 * first.longest)
+    full = filled(first, FACTOR, seed)
     for policy in POLICIES_COMPARED:
         tell(f"figure 6, {shape}, seed {seed}: {policy}")
         stage, division = full, None

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import mean
 
 from weir.lab.jaqpot.divide import GREPP, LP, POLICIES_COMPARED, RIVALS, STEADY, divide
-from weir.lab.jaqpot.play import staged
-from weir.lab.jaqpot.settings import Setting, Shape, timed
+from weir.lab.jaqpot.play import filled
+from weir.lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, timed
 
 # Where a starved state is small.
 POLICIES_TIMED = ("GlobalHJPR", GREPP, LP, STEADY)
+# In longest windows: states of rows are as large as before, those of time must first become as small as they
+# will be.
+_SETTLE, _SETTLE_TIMED = 0.1, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """What a policy made of a share of the saturation resources; rates are a second.
 
-    `share` and `fresh_share` are of all results at saturation: all that were found, and the fresh ones.
+    `share` is of all results at saturation; `stale` ones count, as in the paper.
     """
 
     shape: Shape
@@ -27,7 +31,6 @@ class Point:
     policy: str
     resources: float
     share: float
-    fresh_share: float
     results: float
     stale: float
     probes: float
@@ -39,19 +42,19 @@ class Point:
 def throughput(
     setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
 ) -> list[Point]:
-    """All policies at all budgets, measured for so many of the longest windows after a half to settle.
+    """All policies at all budgets, measured for so many of the longest windows after a tenth to settle.
 
     All begin with full states and join the same rows.
     """
     fresh = setting.fresh_seconds(setting.factor)
-    return _throughput(setting, POLICIES_COMPARED, fresh, resources, windows, tell)
+    return _throughput(setting, POLICIES_COMPARED, fresh, resources, _SETTLE, windows, tell)
 
 
 def timed_throughput(
     setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
 ) -> list[Point]:
     """The same with windows of time, where what a state holds follows from what feeds it; no freshness."""
-    return _throughput(timed(setting), POLICIES_TIMED, None, resources, windows, tell)
+    return _throughput(timed(setting), POLICIES_TIMED, None, resources, _SETTLE_TIMED, windows, tell)
 
 
 def _throughput(
@@ -59,18 +62,22 @@ def _throughput(
     policies: Sequence[str],
     fresh: Mapping[str, float] | None,
     resources: Sequence[float],
+    settle: float,
     windows: float,
     tell: Callable[[str], None],
 ) -> list[Point]:
+    if not resources:
+        return []
     graph, tree = setting.graph, setting.tree
-    _, full = staged(setting, setting.factor, setting.number).play(1.2 * setting.longest)
+    tell(f"figure 7, {setting.shape} {setting.number}: all of it")
+    full = filled(setting, setting.factor, setting.number)
     best, _ = full.play(windows * setting.longest)
     points: list[Point] = []
     for share in resources:
         for policy in policies:
             tell(f"figure 7, {setting.shape} {setting.number}: {policy} at {share:.0%}")
             division = divide(policy, graph, tree, share * setting.full.spent, fresh)
-            _, settled = full.play(setting.longest / 2, division.allowance)
+            _, settled = full.play(settle * setting.longest, division.allowance)
             played, _ = settled.play(windows * setting.longest, division.allowance)
             points.append(
                 Point(
@@ -80,7 +87,6 @@ def _throughput(
                     policy=policy,
                     resources=share,
                     share=played.all_rate / best.all_rate,
-                    fresh_share=played.fresh_rate / best.all_rate,
                     results=played.fresh_rate,
                     stale=played.stale / played.seconds,
                     probes=played.probes / played.seconds,
@@ -92,20 +98,61 @@ def _throughput(
     return points
 
 
-def average(points: Sequence[Point], shape: Shape, policy: str, resources: float, fresh: bool) -> float:
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """The most that the model says can be had of a setting anywhere in table 3, and what its best rival has.
+
+    Both are shares of the saturation throughput; `last_hop` is what the dearest hop takes of its resources.
+    """
+
+    shape: Shape
+    setting: int
+    resources: float
+    best: float
+    rival: float
+    last_hop: float
+
+
+def foretold(count: int, resources: Sequence[float], seed: int = 11) -> list[Foretold]:
+    """Settings from all of table 3, most of which no engine could play; there GrePP is the best."""
+    return [
+        _foretold(setting, share)
+        for shape in SHAPES
+        for setting in islice(drawn(shape, seed), count)
+        for share in resources
+    ]
+
+
+def _foretold(setting: Setting, share: float) -> Foretold:
+    full = setting.full
+
+    def made(policy: str) -> float:
+        return divide(policy, setting.graph, setting.tree, share * full.spent).results / full.results
+
+    return Foretold(
+        shape=setting.shape,
+        setting=setting.number,
+        resources=share,
+        best=made(GREPP),
+        rival=max(map(made, RIVALS)),
+        last_hop=max(full.probes) / full.spent,
+    )
+
+
+def average(points: Sequence[Point], shape: Shape, policy: str, resources: float) -> float:
     """The mean share of the saturation throughput over all settings."""
     return mean(
-        point.fresh_share if fresh else point.share
+        point.share
         for point in points
         if (point.shape, point.policy, point.resources) == (shape, policy, resources)
     )
 
 
-def advantages(points: Sequence[Point], shape: Shape, policy: str, fresh: bool) -> dict[float, float]:
+def advantages(points: Sequence[Point], shape: Shape, policy: str) -> dict[float, float]:
     """For every share of the resources, how many times the best rival's results a policy has."""
     found = {}
     for resources in sorted({point.resources for point in points}):
-        best = max(average(points, shape, rival, resources, fresh) for rival in RIVALS)
-        mine = average(points, shape, policy, resources, fresh)
+        best = max(average(points, shape, rival, resources) for rival in RIVALS)
+        mine = average(points, shape, policy, resources)
         found[resources] = mine / best if best else float("inf")
     return found
