@@ -22,7 +22,7 @@ class Size:
     """How much is done.
 
     `settings` per shape, at each share of `resources`, measured for so many `windows` (those of time at the
-    shares `timed`); figure 9 for each of `factors` in the first `stale` of them, and `covers` settings for 9.d
+    shares `timed`); figure 9 for each of `factors` in the first `stale` of them, `covers` settings for 9.d
     and for what the model foretells; figure 6 with `seeds`, a minute of it lasting `minute` virtual seconds;
     figure 8 from `starts` places for `sensor_seconds`; `plans` random plans per number of streams.
     """
@@ -45,15 +45,15 @@ class Size:
 FULL = Size(
     settings=3,
     resources=(0.2, 0.4, 0.6, 1.0),
-    timed=(0.2, 0.6),
-    windows=0.3,
+    timed=(0.4,),
+    windows=0.2,
     factors=FACTORS,
     stale=2,
     covers=100,
     seeds=3,
     minute=0.7,
     starts=3,
-    sensor_seconds=10.0,
+    sensor_seconds=8.0,
     budgets=BUDGETS,
     plans=60,
 )

@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
+from weir.lab.jaqpot.aims import PAPER_GAIN, PAPER_SENSORS
 from weir.lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, RIVALS, STEADY
 from weir.lab.jaqpot.freshness import Spent, Staleness, infeasible, mean_spent, mean_stale
 from weir.lab.jaqpot.sensors import Mark
@@ -22,8 +23,6 @@ from weir.lab.jaqpot.shift import Minute
 from weir.lab.jaqpot.throughput import POLICIES_TIMED, Point, advantages
 from weir.lab.picture import label, save
 
-_RIVAL = {"linear": "2.5x", "bushy": "2x"}
-_SENSORS = {300.0: "2.8x", 600.0: "2.5x", 900.0: "3.4x"}
 _LOOKS = {
     "EqualHJ": ("#8c8c8c", "s", ":"),
     "GlobalHJPR": ("#dd8452", "^", ":"),
@@ -43,9 +42,8 @@ def draw_throughput(points: Sequence[Point], file: Path) -> None:
         mine = [point for point in points if point.shape == shape]
         _curves(panel, mine, POLICIES_COMPARED)
         gain = {policy: mean(advantages(points, shape, policy).values()) for policy in (JAQPOT, LP)}
-        panel.set_title(
-            f"{shape}: JAQPOT {gain[JAQPOT]:.1f}x, LP {gain[LP]:.1f}x the best rival (paper {_RIVAL[shape]})"
-        )
+        paper = f"(paper {PAPER_GAIN[shape]:g}x)"
+        panel.set_title(f"{shape}: JAQPOT {gain[JAQPOT]:.1f}x, LP {gain[LP]:.1f}x the best rival {paper}")
     axes[0].plot(0.6, 0.8, "r+", markersize=14, label="the paper's JAQPOT: over 80 %")
     axes[0].legend(frameon=False, fontsize=9, loc="upper left")
     count = len({(point.shape, point.setting) for point in points})
@@ -163,7 +161,7 @@ def draw_sensors(marks: Sequence[Mark], source: str, file: Path) -> None:
             means = [mean(here) for here in found]
             low, high = [min(here) for here in found], [max(here) for here in found]
             _grown(panel, policy, [0, *over], [0, *means], [0, *low], [0, *high])
-        panel.set_title(f"{budget:g} probes/s (paper: JAQPOT {_SENSORS[budget]} the best rival)")
+        panel.set_title(f"{budget:g} probes/s (paper: JAQPOT {PAPER_SENSORS[budget]:g}x the best rival)")
         label(panel, "results so far", "virtual time [s]")
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0].legend(frameon=False)

@@ -13,9 +13,8 @@ from weir.lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, timed
 
 # Where a starved state is small.
 POLICIES_TIMED = ("GlobalHJPR", GREPP, LP, STEADY)
-# In longest windows: states of rows are as large as before, those of time must first become as small as they
-# will be.
-_SETTLE, _SETTLE_TIMED = 0.1, 1.0
+# In longest windows: states of time must first become as small as they will be.
+_SETTLE_TIMED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +41,12 @@ class Point:
 def throughput(
     setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
 ) -> list[Point]:
-    """All policies at all budgets, measured for so many of the longest windows after a tenth to settle.
+    """All policies at all budgets, measured for so many of the longest windows after a third as many.
 
     All begin with full states and join the same rows.
     """
     fresh = setting.fresh_seconds(setting.factor)
-    return _throughput(setting, POLICIES_COMPARED, fresh, resources, _SETTLE, windows, tell)
+    return _throughput(setting, POLICIES_COMPARED, fresh, resources, windows / 3, windows, tell)
 
 
 def timed_throughput(
@@ -102,7 +101,7 @@ def _throughput(
 class Foretold:
     """The most that the model says can be had of a setting anywhere in table 3, and what its best rival has.
 
-    Both are shares of the saturation throughput; `last_hop` is what the dearest hop takes of its resources.
+    Both are shares of the saturation throughput; `dearest` is what one hop takes of its resources, at most.
     """
 
     shape: Shape
@@ -110,7 +109,7 @@ class Foretold:
     resources: float
     best: float
     rival: float
-    last_hop: float
+    dearest: float
 
 
 def foretold(count: int, resources: Sequence[float], seed: int = 11) -> list[Foretold]:
@@ -135,7 +134,7 @@ def _foretold(setting: Setting, share: float) -> Foretold:
         resources=share,
         best=made(GREPP),
         rival=max(map(made, RIVALS)),
-        last_hop=max(full.probes) / full.spent,
+        dearest=max(full.probes) / full.spent,
     )
 
 
