@@ -70,7 +70,8 @@ def _throughput(
     graph, tree = setting.graph, setting.tree
     tell(f"figure 7, {setting.shape} {setting.number}: all of it")
     full = filled(setting, setting.factor, setting.number)
-    best, _ = full.play(windows * setting.longest)
+    _, later = full.play(settle * setting.longest)
+    best, _ = later.play(windows * setting.longest)
     points: list[Point] = []
     for share in resources:
         for policy in policies:
