@@ -74,6 +74,5 @@ def _aims(report: Report) -> Table:
     for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
         table.add_column(heading)
     for aim in report.aims:
-        told = "" if aim.reached else aim.why
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", told)
+        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
     return table
