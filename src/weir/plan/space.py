@@ -140,7 +140,7 @@ class Space:
         """Seconds to extend every alive combination of `bound` by `partner`; times turnover, per second."""
         costs = self.graph.costs
         rows = self.rows(bound)
-        compared = rows * self.rows(partner) * self._narrowed(bound, partner) if costs.compare else 0.0
+        compared = rows * self.rows(partner) * self.narrowed(bound, partner) if costs.compare else 0.0
         whole = bound | partner
         probe = costs.probe + costs.seek * bool(self.by_value(bound, partner))
         probes = probe * self.slicing(partner).visited * rows
@@ -260,7 +260,7 @@ class Space:
                 pairs[2][i, j] = 1.0
         return pairs
 
-    def _narrowed(self, bound: Mask, partner: Mask) -> float:
+    def narrowed(self, bound: Mask, partner: Mask) -> float:
         """The share of a partner's rows that indices leave to compare."""
         left = 1.0
         for edge, share in self._narrowing.items():

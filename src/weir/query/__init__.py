@@ -3,7 +3,7 @@
 from weir.query.bounds import Bounds, closure
 from weir.query.build import query
 from weir.query.describe import describe
-from weir.query.model import MOST_STREAMS, Budget, Output, Query, Stream
+from weir.query.model import MOST_BASIC_WINDOWS, MOST_STREAMS, Budget, Output, Query, Stream
 from weir.query.predicate import (
     AttributeClass,
     Band,
@@ -21,6 +21,7 @@ from weir.query.sql import SelectStatement, SqlQuery, parse_sql, sql_query
 from weir.query.windows import RowWindow, TimeWindow, Window, rows
 
 __all__ = [
+    "MOST_BASIC_WINDOWS",
     "MOST_STREAMS",
     "AttributeClass",
     "Band",

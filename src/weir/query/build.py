@@ -18,6 +18,7 @@ from weir.query.predicate import Predicate
 from weir.query.reading import bound, read_condition
 from weir.query.select import outputs, parse_select
 from weir.query.settings import Length, PerStream, freshness_from, streams_from, windows_from
+from weir.units import interval
 
 
 def query(
@@ -32,6 +33,7 @@ def query(
     select: str | None = None,
     cross: bool = False,
     functions: Mapping[str, UserFunction] | None = None,
+    basic: str | timedelta | None = None,
 ) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
 
@@ -43,7 +45,7 @@ def query(
     streams, scope = prepare(schemas, time, late, functions)
     conditions = [] if on is None else [bound(read_condition(on), scope)]
     items = None if select is None else parse_select(select)
-    return assemble(streams, scope, conditions, items, within, fresh, budget, cross)
+    return assemble(streams, scope, conditions, items, within, fresh, budget, cross, basic)
 
 
 def prepare(
@@ -67,6 +69,7 @@ def assemble(
     fresh: PerStream[Length] | None,
     budget: Budget | None,
     cross: bool,
+    basic: str | timedelta | None,
 ) -> Query:
     """The query of parts that are bound already; every condition must hold."""
     names = tuple(stream.name for stream in streams)
@@ -78,7 +81,16 @@ def assemble(
     if budget is not None and not isinstance(budget, Budget):
         raise QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {budget!r}")
     freshness = freshness_from(fresh, names, windows)
-    return Query(streams, windows, predicate, outputs(items, streams, scope), freshness, budget, bounds)
+    return Query(
+        streams=streams,
+        windows=windows,
+        predicate=predicate,
+        select=outputs(items, streams, scope),
+        fresh=freshness,
+        budget=budget,
+        bounds=bounds,
+        basic=None if basic is None else interval(basic),
+    )
 
 
 def _all(conditions: Sequence[Expr]) -> Expr | None:

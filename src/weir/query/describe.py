@@ -19,6 +19,7 @@ def describe(query: Query) -> str:
         "classes": map(_class, query.predicate.classes),
         "time bounds": _bounds(query),
         "select": (f"{output.name}: {show(output.expr)}" for output in query.select),
+        "basic windows": [show_interval(query.basic)] if query.basic else [],
         "budget": [str(query.budget)] if query.budget else [],
     }
     lines = []

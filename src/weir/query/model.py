@@ -16,9 +16,20 @@ from weir.query.predicate import Predicate
 from weir.query.windows import RowWindow, TimeWindow, Window, check_length
 from weir.units import show_interval, show_size, size
 
-__all__ = ["MOST_STREAMS", "Budget", "Output", "Query", "RowWindow", "Stream", "TimeWindow", "Window"]
+__all__ = [
+    "MOST_BASIC_WINDOWS",
+    "MOST_STREAMS",
+    "Budget",
+    "Output",
+    "Query",
+    "RowWindow",
+    "Stream",
+    "TimeWindow",
+    "Window",
+]
 
 MOST_STREAMS = 20
+MOST_BASIC_WINDOWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,8 @@ def _is_share(given: object) -> bool:
 class Query:
     """A join as asked; `windows` and `fresh` stand in the order of `streams`.
 
-    Freshness is in microseconds beside a time window and in rows beside a row window.
+    Freshness is in microseconds beside a time window and in rows beside a row window. `basic` is the length
+    of basic windows in microseconds, by which windows are harvested; None leaves it open.
     """
 
     streams: tuple[Stream, ...]
@@ -109,6 +121,7 @@ class Query:
     fresh: tuple[int | None, ...]
     budget: Budget | None
     bounds: Bounds
+    basic: int | None = None
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -122,6 +135,7 @@ class Query:
             self.stream(name)
         for i, stream in enumerate(self.streams):
             self._check_freshness(i, stream.name)
+            self._check_basic(i, stream.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,6 +163,21 @@ class Query:
             raise QueryError(
                 f"the freshness of stream '{name}' is {shown}, below its window of {kept}: "
                 "rows that may still join would never be shown; make it at least as long as the window"
+            )
+
+    def _check_basic(self, i: int, name: str) -> None:
+        window = self.bounds.retention(i)
+        if self.basic is None or isinstance(self.windows[i], RowWindow) or window is None or window <= 0:
+            return
+        if not 0 < self.basic <= window:
+            raise QueryError(
+                f"basic windows of {show_interval(self.basic)} do not fit into the window of stream "
+                f"'{name}', {show_interval(window)}; make them shorter"
+            )
+        if window > MOST_BASIC_WINDOWS * self.basic:
+            raise QueryError(
+                f"basic windows of {show_interval(self.basic)} would divide the window of stream "
+                f"'{name}', {show_interval(window)}, into more than {MOST_BASIC_WINDOWS}; make them longer"
             )
 
 

@@ -80,6 +80,7 @@ def sql_query(
     budget: Budget | None = None,
     cross: bool = False,
     functions: Mapping[str, UserFunction] | None = None,
+    basic: str | timedelta | None = None,
 ) -> SqlQuery:
     """The query of a statement over these tables; its streams are called as the statement calls them."""
     statement = parse_sql(text)
@@ -88,7 +89,15 @@ def sql_query(
     streams, scope = prepare(read, time, late, functions)
     conditions = [bound(node, scope) for node in statement.conditions]
     asked = assemble(
-        streams, scope, conditions, statement.select, statement.window, statement.freshness, budget, cross
+        streams,
+        scope,
+        conditions,
+        statement.select,
+        statement.window,
+        statement.freshness,
+        budget,
+        cross,
+        basic,
     )
     return SqlQuery(asked, tables)
 

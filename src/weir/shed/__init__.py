@@ -1,8 +1,12 @@
 """What is skipped when it does not fit?"""
 
+from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
+from weir.shed.directions import RANGES, Direction, directions, is_harvestable
+from weir.shed.drop import random_drop
 from weir.shed.flow import Flow, allowance, flow
 from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
+from weir.shed.harvest import Harvest, harvest, looking
 from weir.shed.network import Link, Network, Path, network, resized
 from weir.shed.optimal import optimal, steady
 from weir.shed.policies import (
@@ -16,32 +20,53 @@ from weir.shed.policies import (
     sbest_hjp,
     whole_units,
 )
+from weir.shed.setting import brute_force, double_sided, greedy, greedy_reverse
+from weir.shed.throttle import throttled
+from weir.shed.ways import Shed, Way, best_way, check_shed
 
 __all__ = [
     "POLICIES",
+    "RANGES",
+    "Ages",
     "Allowance",
     "Cover",
+    "Direction",
     "Flow",
+    "Harvest",
     "Link",
     "Network",
     "Path",
+    "Shed",
+    "Way",
     "allowance",
     "best_hjp",
+    "best_way",
+    "brute_force",
+    "check_shed",
+    "directions",
+    "double_sided",
     "ebest_hjp",
     "equal_hj",
     "flow",
     "global_hjpr",
+    "greedy",
     "greedy_cover",
+    "greedy_reverse",
     "grepp",
+    "harvest",
+    "is_harvestable",
     "jaqpot",
     "knapsack",
     "least_cover",
+    "looking",
     "network",
     "optimal",
+    "random_drop",
     "refresh_rates",
     "resized",
     "sbest_hjp",
     "steady",
+    "throttled",
     "tightest",
     "whole_units",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from weir.errors import QueryError
+from weir.errors import QueryError, unknown
 from weir.plan import Join, hops
+from weir.shed.ages import Ages
 from weir.stats import Hop
 
 Choose = Literal["newest", "hash"]
@@ -15,11 +16,13 @@ Choose = Literal["newest", "hash"]
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The share of the rows reaching each hop that may probe there; a hop that is not named probes with all.
+    """What may be done at each hop, and what reaches the join; what is not named is not bounded.
 
-    Which rows: the `newest` by event time, or those with the lowest `hash` of their content. On top of these
-    a share of the rows that enter each join, the `sample`, passes every hop there; what it finds tells how
-    much is missed.
+    `probes` is the share of the rows reaching a hop that may probe there: the `newest` by event time, or
+    those with the lowest `hash` of their content. `ages` are the ages of partners that a probe looks at.
+    `drop` is the share of a stream's rows that never reach the join. On top, a share of the rows that enter
+    each join, the `sample`, passes every hop there and looks at all ages; what it finds tells how much is
+    missed. With `forget`, rows of an age that no hop looks at any more are not kept either.
 
     >>> Allowance({Hop("a", "(a b)", "b"): 0.25}).share(Hop("a", "(a b)", "b"))
     0.25
@@ -28,26 +31,56 @@ class Allowance:
     probes: Mapping[Hop, float] = field(default_factory=dict)
     choose: Choose = "newest"
     sample: float = 0.0
+    ages: Mapping[Hop, Ages] = field(default_factory=dict)
+    drop: Mapping[str, float] = field(default_factory=dict)
+    forget: bool = False
 
     def __post_init__(self) -> None:
         for hop, share in self.probes.items():
             if not 0 <= share <= 1:
                 raise QueryError(f"the allowance of {hop} must be a share from 0 to 1; got {share}")
-        if not 0 <= self.sample <= 1:
-            raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {self.sample}")
+        for stream, share in self.drop.items():
+            if not 0 <= share <= 1:
+                raise QueryError(f"the share of stream '{stream}' to drop must be from 0 to 1; got {share}")
+        check_sample(self.sample)
         if self.choose not in get_args(Choose):
             raise QueryError(f"an allowance chooses the 'newest' rows or by 'hash'; got {self.choose!r}")
 
     def check(self, plan: Join) -> None:
-        """Refuse a hop that the plan does not have."""
+        """Refuse a hop or a stream that the plan does not have."""
         known = dict.fromkeys(hops(plan))
-        for hop in self.probes:
+        for hop in (*self.probes, *self.ages):
             if hop not in known:
                 raise QueryError(
                     f"the allowance names the hop {hop}, which the plan {plan} does not have; it has "
                     + ", ".join(f"'{one}'" for one in known)
                 )
+        for stream in self.drop:
+            if stream not in plan.streams:
+                raise unknown("stream", stream, plan.streams, where=" in an allowance's drop")
 
     def share(self, hop: Hop) -> float:
         """What one hop may do."""
         return self.probes.get(hop, 1.0)
+
+    def oldest(self, plan: Join) -> dict[str, int]:
+        """The age in microseconds from which on no hop looks at a state's rows, for states with such an age.
+
+        002, section VII: a range may be forgotten if no direction looks at it or at an older one. Only rows
+        of streams are sure to be younger than the watermark, so a state that partials probe is kept.
+        """
+        looked: dict[str, list[Ages | None]] = {}
+        for hop in hops(plan):
+            by_rows = hop.driver in plan.streams
+            looked.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
+        return {
+            node: max(ages.oldest for ages in found if ages is not None)
+            for node, found in looked.items()
+            if None not in found
+        }
+
+
+def check_sample(sample: float) -> None:
+    """Refuse what is no share."""
+    if not 0 <= sample <= 1:
+        raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {sample}")

@@ -1,0 +1,42 @@
+"""Which ages of a window a probe looks at: the logical basic windows of 002, section IV-A."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from weir.errors import QueryError
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Ranges of ages, each `every` microseconds long: number k holds ages from k to k + 1 times that.
+
+    An age is the time of the row that probes minus that of its partner. Range 0 also holds the negative
+    ages that batches and disorder bring.
+
+    >>> list(Ages(1_000_000, frozenset({0, 1, 3})).runs())
+    [(None, 1999999), (3000000, 3999999)]
+    """
+
+    every: int
+    kept: frozenset[int]
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise QueryError(f"a range of ages must be a microsecond or longer; got {self.every}")
+        if any(number < 0 for number in self.kept):
+            raise QueryError(f"ranges of ages are numbered from 0; got {min(self.kept)}")
+
+    def runs(self) -> Iterator[tuple[int | None, int]]:
+        """The least and the greatest age of each run of neighbouring ranges; None: nothing is too young."""
+        numbers = sorted(self.kept)
+        starts = [number for number in numbers if number - 1 not in self.kept]
+        ends = [number for number in numbers if number + 1 not in self.kept]
+        for start, end in zip(starts, ends, strict=True):
+            yield (start * self.every if start else None), (end + 1) * self.every - 1
+
+    @property
+    def oldest(self) -> int:
+        """The age from which on no row is looked at."""
+        return (max(self.kept, default=-1) + 1) * self.every

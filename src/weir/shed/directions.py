@@ -1,0 +1,198 @@
+"""Window harvesting (002, section IV): which age ranges of each window a direction of an mjoin looks at.
+
+Every window is divided into logical basic windows, each a range of ages. A direction is the path of one
+stream through the mjoin; at each of its hops it looks into so many ranges of the partner's window, the
+likeliest first. A setting says how many; what it gives and costs is a sum over the directions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import QueryError
+from weir.plan import Join, Leaf
+from weir.plan.space import Space
+from weir.query import MOST_BASIC_WINDOWS, RowWindow
+from weir.stats import Correlations, Hop, JoinGraph
+
+Floats = NDArray[np.float64]
+# How many ranges each hop looks into, direction by direction.
+Setting = tuple[tuple[int, ...], ...]
+# 002 advises 20 ranges in a window at most; without being told, half as many are made.
+RANGES = 10
+
+
+@dataclass(frozen=True)
+class Look:
+    """One hop of a direction: the partner's window, range by range.
+
+    `scores[k]` is how likely a result's partner has an age in range k. Of the whole window, `search` is what
+    a probe pays to find its candidates and `compare` to compare them; `match` is paid for each match.
+    """
+
+    hop: Hop
+    rows: float
+    selectivity: float
+    scores: tuple[float, ...]
+    search: float = 0.0
+    compare: float = 0.0
+    match: float = 0.0
+
+    @cached_property
+    def ranking(self) -> tuple[int, ...]:
+        """The ranges, the likeliest first; of equal ones the youngest."""
+        return tuple(np.argsort(-np.asarray(self.scores), kind="stable").tolist())
+
+    @cached_property
+    def yields(self) -> Floats:
+        """P for 0, 1, .. ranges: the share of the window's matches that lie in them (002, section IV-C)."""
+        scores = np.asarray(self.scores)[list(self.ranking)]
+        whole = scores.sum()
+        shares = scores / whole if whole else np.full(len(scores), 1 / len(scores))
+        return np.concatenate(([0.0], np.cumsum(shares)))
+
+    @property
+    def gives(self) -> Floats:
+        """Partials for each probe into 0, 1, .. ranges: P σ S."""
+        return self.yields * self.selectivity * self.rows
+
+    @property
+    def takes(self) -> Floats:
+        """What each probe into 0, 1, .. ranges costs; 002 counts comparisons alone, z S."""
+        looked = np.linspace(0.0, 1.0, len(self.scores) + 1)
+        return (self.search + self.compare) * looked + self.match * self.gives
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The hops that the rows of one stream go through, `rate` of them a second."""
+
+    stream: str
+    rate: float
+    looks: tuple[Look, ...]
+
+    @cached_property
+    def menus(self) -> tuple[tuple[list[float], list[float]], ...]:
+        """Of each hop, what a probe gives and takes for 0, 1, .. ranges."""
+        return tuple((look.gives.tolist(), look.takes.tolist()) for look in self.looks)
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        """All ranges of every hop."""
+        return tuple(len(look.scores) for look in self.looks)
+
+    def worth(self, taken: Sequence[int]) -> tuple[float, float]:
+        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
+        partials, cost = self.rate, 0.0
+        for ranges, (gives, takes) in zip(taken, self.menus, strict=True):
+            cost += partials * takes[ranges]
+            partials *= gives[ranges]
+        return partials, cost
+
+
+def output(found: Sequence[Direction], setting: Setting) -> float:
+    """O: the results each second of a setting."""
+    return sum(one.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
+
+
+def cost(found: Sequence[Direction], setting: Setting) -> float:
+    """C: what a setting costs each second."""
+    return sum(one.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
+
+
+def everything(found: Sequence[Direction]) -> Setting:
+    """The setting that skips nothing."""
+    return tuple(one.most for one in found)
+
+
+def directions(
+    graph: JoinGraph, plan: Join, basic: float | None = None, correlations: Correlations | None = None
+) -> tuple[Direction, ...]:
+    """The directions of an mjoin, for basic windows of so many seconds; else a tenth of the shortest window.
+
+    Without correlations, all ages are equally likely. With them, a stream whose rows mostly come before their
+    partners has fewer matches in the windows than one whose rows come after: a selectivity is that of both
+    directions together.
+    """
+    every = basic_window(graph, plan, basic)
+    space = Space(graph)
+    return tuple(
+        Direction(stream, graph.rates[stream], tuple(_looks(space, plan, i, every, correlations)))
+        for i, stream in enumerate(plan.streams)
+    )
+
+
+def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
+    """True for an mjoin over windows of time, whose ages can be looked at one by one."""
+    rows = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
+    return not rows and all(isinstance(child, Leaf) for child in plan.inputs)
+
+
+def basic_window(graph: JoinGraph, plan: Join, basic: float | None = None) -> float:
+    """The length of basic windows in seconds; refused where windows cannot be divided by it."""
+    if any(not isinstance(child, Leaf) for child in plan.inputs):
+        raise QueryError(
+            f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
+        )
+    for stream in plan.streams:
+        if isinstance(graph.windows[stream], RowWindow):
+            raise QueryError(
+                f"stream '{stream}' has a window of rows, but ages are shed in windows of time; "
+                "use shed='jaqpot'"
+            )
+    windows = {stream: graph.window_seconds(stream) for stream in plan.streams}
+    shortest = min(windows, key=lambda stream: windows[stream])
+    every = windows[shortest] / RANGES if basic is None else basic
+    if not 0 < every <= windows[shortest]:
+        raise QueryError(
+            "a basic window must be above zero and no longer than the shortest window, "
+            f"{windows[shortest]:g} seconds of stream '{shortest}'; got {every:g}"
+        )
+    if max(windows.values()) / every > MOST_BASIC_WINDOWS:
+        raise QueryError(
+            f"basic windows of {every:g} seconds would divide a window of {max(windows.values()):g} seconds "
+            f"into more than {MOST_BASIC_WINDOWS}; take longer ones"
+        )
+    return every
+
+
+def _looks(
+    space: Space, plan: Join, driver: int, every: float, correlations: Correlations | None
+) -> Iterator[Look]:
+    graph, names = space.graph, plan.streams
+    bound = space.mask([names[driver]])
+    for i in plan.orders[driver]:
+        partner = space.mask([names[i]])
+        whole = bound | partner
+        scores, weight = _scores(graph, names[driver], names[i], every, correlations)
+        index = graph.costs.probe + graph.costs.seek * bool(space.by_value(bound, partner))
+        yield Look(
+            hop=Hop(names[driver], str(plan), names[i]),
+            rows=space.rows(partner),
+            selectivity=weight * graph.selectivity(space.streams(bound), [names[i]]),
+            scores=scores,
+            search=index * space.slicing(partner).visited,
+            compare=graph.costs.compare * space.rows(partner) * space.narrowed(bound, partner),
+            match=graph.costs.match + space.out(whole),
+        )
+        bound = whole
+
+
+def _scores(
+    graph: JoinGraph, driver: str, partner: str, every: float, correlations: Correlations | None
+) -> tuple[tuple[float, ...], float]:
+    """p^k of each range (002, section IV-B.1), and how much likelier than by chance the driver comes last."""
+    mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)
+    count = math.ceil(theirs / every - 1e-9)
+    if correlations is None:
+        return (1 / count,) * count, 1.0
+    scores = correlations.ages(driver, partner, every * np.arange(count + 1, dtype=np.float64))
+    before, after = correlations.ages(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
+    chance = theirs / (mine + theirs)
+    return tuple(scores.tolist()), after / (before + after) / chance if before + after else 1.0

@@ -1,0 +1,178 @@
+"""How many age ranges each hop takes, for the most results within a budget (002, sections IV-D and V-A)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from weir.errors import QueryError
+from weir.shed.directions import Direction, Setting, cost, everything
+
+Metric = Literal["output", "output per cost", "delta"]
+Taken = tuple[int, ...]
+# Costs are sums of many products; what exceeds the budget by less than this is rounding.
+_HAIR = 1 + 1e-9
+
+
+class _Move(NamedTuple):
+    """A direction's next setting, and how its output and cost change by it."""
+
+    direction: int
+    hop: int
+    taken: Taken
+    output: float
+    cost: float
+
+
+def greedy(
+    directions: Sequence[Direction], budget: float, metric: Metric = "delta", start: Setting | None = None
+) -> Setting:
+    """Range by range, each time the one that the metric likes best, until none fits (002, figure 6).
+
+    A direction gives nothing before every hop of it has a range, so its first step takes one at each. What
+    does not fit once never does later: costs only grow. Only the direction that was changed is looked at
+    again; 002 evaluates all of them at each step.
+    """
+    _check(metric)
+    setting = list(start or [(0,) * len(one.looks) for one in directions])
+    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
+    moves = [list(_forward(i, one, setting[i], worth[i])) for i, one in enumerate(directions)]
+    frozen: set[tuple[int, int]] = set()
+    while True:
+        best, best_score = None, 0.0
+        for offered in moves:
+            for move in offered:
+                if (move.direction, move.hop) in frozen:
+                    continue
+                if spent + move.cost > budget * _HAIR:
+                    frozen.add((move.direction, move.hop))
+                elif (score := _score(metric, move, found, spent)) > best_score:
+                    best, best_score = move, score
+        if best is None:
+            return tuple(setting)
+        i = best.direction
+        spent, found = spent + best.cost, found + best.output
+        setting[i] = best.taken
+        moves[i] = list(_forward(i, directions[i], setting[i], directions[i].worth(setting[i])))
+
+
+def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
+    """The same from the other end: give up range by range what is missed least, until all fits.
+
+    What the last one given up leaves of the budget is then filled as `greedy` does.
+    """
+    _check(metric)
+    setting = list(everything(directions))
+    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
+    moves = [list(_backward(i, one, setting[i], worth[i])) for i, one in enumerate(directions)]
+    while spent > budget * _HAIR:
+        offered = [move for some in moves for move in some]
+        if not offered:
+            break
+        best = max(offered, key=lambda move: _score_back(metric, move, found, spent))
+        i = best.direction
+        spent, found = spent + best.cost, found + best.output
+        setting[i] = best.taken
+        moves[i] = list(_backward(i, directions[i], setting[i], directions[i].worth(setting[i])))
+    return greedy(directions, budget, metric, tuple(setting))
+
+
+def double_sided(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
+    """Whichever of the two begins nearer to its end (002, section VI-A)."""
+    whole = cost(directions, everything(directions))
+    share = budget / whole if whole else 1.0
+    near_nothing = share <= 0.5 ** ((len(directions) - 1) / 2)
+    return (greedy if near_nothing else greedy_reverse)(directions, budget, metric)
+
+
+def brute_force(directions: Sequence[Direction], budget: float) -> Setting:
+    """The best setting there is.
+
+    Directions do not depend on each other, so of each only those settings are combined with the others'
+    that none beats in both cost and output; the best one is never lost by that.
+    """
+    best: list[tuple[float, float, Setting]] = [(0.0, 0.0, ())]
+    for one in directions:
+        front = _front([(c, o, (taken,)) for taken in _settings(one) for o, c in (one.worth(taken),)])
+        best = _front(
+            [
+                (c + more, o + added, sofar + taken)
+                for c, o, sofar in best
+                for more, added, taken in front
+                if c + more <= budget * _HAIR
+            ]
+        )
+    return max(best, key=lambda found: found[1])[2]
+
+
+def _settings(one: Direction) -> Iterator[Taken]:
+    yield (0,) * len(one.looks)
+    yield from product(*(range(1, most + 1) for most in one.most))
+
+
+def _front(found: list[tuple[float, float, Setting]]) -> list[tuple[float, float, Setting]]:
+    """Those that give more than every cheaper one."""
+    order = np.lexsort(([-o for _, o, _ in found], [c for c, _, _ in found]))
+    kept, most = [], -math.inf
+    for i in order.tolist():
+        if found[i][1] > most:
+            kept.append(found[i])
+            most = found[i][1]
+    return kept
+
+
+def _forward(i: int, one: Direction, taken: Taken, worth: tuple[float, float]) -> Iterator[_Move]:
+    if not all(taken):
+        yield _move(i, 0, one, (1,) * len(taken), worth)
+        return
+    for hop, (ranges, most) in enumerate(zip(taken, one.most, strict=True)):
+        if ranges < most:
+            yield _move(i, hop, one, (*taken[:hop], ranges + 1, *taken[hop + 1 :]), worth)
+
+
+def _backward(i: int, one: Direction, taken: Taken, worth: tuple[float, float]) -> Iterator[_Move]:
+    if not all(taken):
+        return
+    for hop, ranges in enumerate(taken):
+        fewer = (*taken[:hop], ranges - 1, *taken[hop + 1 :])
+        yield _move(i, hop, one, fewer if ranges > 1 else (0,) * len(taken), worth)
+
+
+def _move(i: int, hop: int, one: Direction, taken: Taken, before: tuple[float, float]) -> _Move:
+    output, spent = one.worth(taken)
+    return _Move(i, hop, taken, output - before[0], spent - before[1])
+
+
+def _score(metric: Metric, move: _Move, found: float, spent: float) -> float:
+    """002, section V-A.2."""
+    if metric == "output":
+        return found + move.output if move.output > 0 else 0.0
+    if metric == "output per cost":
+        return _ratio(found + move.output, spent + move.cost)
+    return _ratio(move.output, move.cost)
+
+
+def _score_back(metric: Metric, move: _Move, found: float, spent: float) -> float:
+    """The same for what is given up: the least loss, or the least loss for what is saved."""
+    if metric == "output":
+        return move.output
+    if metric == "output per cost":
+        return _ratio(found + move.output, spent + move.cost)
+    return -_ratio(-move.output, -move.cost)
+
+
+def _ratio(gain: float, price: float) -> float:
+    if price > 0:
+        return gain / price
+    return math.inf if gain > 0 else 0.0
+
+
+def _check(metric: str) -> None:
+    if metric not in get_args(Metric):
+        raise QueryError(f"a metric is one of {', '.join(map(repr, get_args(Metric)))}; got {metric!r}")

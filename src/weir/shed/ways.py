@@ -1,0 +1,125 @@
+"""The ways to skip work in an mjoin for one budget: fewer probes, fewer ages, fewer rows, or mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from weir.errors import QueryError
+from weir.plan import Join
+from weir.shed.allowance import Allowance
+from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
+from weir.shed.drop import random_drop
+from weir.shed.flow import allowance, flow
+from weir.shed.harvest import best_setting, looking
+from weir.shed.network import Link, Network
+from weir.shed.optimal import optimal
+from weir.shed.policies import check_budget
+from weir.stats import Correlations, JoinGraph
+
+Shed = Literal["auto", "jaqpot", "harvest", "random-drop"]
+# How many ways are tried between looking at little with every row and at everything with few.
+_BETWEEN = 6
+# A mixture must be worth it.
+_BETTER = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is skipped, by what name, and the results each second that are expected of it."""
+
+    name: str
+    allowance: Allowance
+    results: float
+
+
+def best_way(
+    graph: JoinGraph,
+    plan: Join,
+    budget: float,
+    shed: Shed = "auto",
+    correlations: Correlations | None = None,
+    basic: float | None = None,
+) -> Way:
+    """The way with the most results within a budget; `auto` tries all, and mixtures of probes and ages.
+
+    The budget is in the unit of the graph's costs, each second, for what can be skipped.
+    """
+    check_shed(shed)
+    check_budget(budget)
+    every = basic_window(graph, plan, basic)
+    found = directions(graph, plan, every, correlations)
+    tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
+    best = max(tried, key=_results)
+    mixed = _mixed(found, budget, every) if shed == "auto" else ()
+    return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
+
+
+def _results(one: Way) -> float:
+    return one.results
+
+
+def check_shed(shed: str) -> None:
+    """Refuse a way that does not exist."""
+    if shed not in get_args(Shed):
+        raise QueryError(f"shed is one of {', '.join(map(repr, get_args(Shed)))}; got {shed!r}")
+
+
+def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Way:
+    return replace(_both(found, everything(found), budget, every), name="jaqpot")
+
+
+def _by_ages(found: Sequence[Direction], budget: float, every: float) -> Way:
+    setting = best_setting(found, budget)
+    return Way("harvest", looking(found, setting, every), output(found, setting))
+
+
+def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Way:
+    drop = random_drop(found, budget)
+    kept = float(np.prod([1 - share for share in drop.values()]))
+    return Way("random-drop", Allowance(drop=drop), kept * output(found, everything(found)))
+
+
+_WAYS = {"jaqpot": _by_probes, "harvest": _by_ages, "random-drop": _by_rows}
+
+
+def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Way]:
+    """Ages for more than the budget, and then as many probes as it pays for."""
+    full = cost(found, everything(found))
+    if budget < full:
+        for middle in np.geomspace(budget, full, _BETWEEN + 2)[1:-1]:
+            yield _both(found, best_setting(found, float(middle)), budget, every)
+
+
+def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Way:
+    """The best division of probes over hops that look at the ages of a setting."""
+    net = _network(found, setting)
+    grants = optimal(net, budget)
+    ages = looking(found, setting, every)
+    shares = allowance(net, grants).probes
+    return Way(
+        "jaqpot and harvest", replace(ages, probes={**shares, **ages.probes}), flow(net, grants).results
+    )
+
+
+def _network(found: Sequence[Direction], setting: Setting) -> Network:
+    """The hops of an mjoin that looks at some ages only, as JAQPOT's program takes them."""
+    links: list[Link] = []
+    for one, taken in zip(found, setting, strict=True):
+        for place, (look, count) in enumerate(zip(one.looks, taken, strict=True)):
+            links.append(
+                Link(
+                    hop=look.hop,
+                    productivity=float(look.gives[count]),
+                    selectivity=look.selectivity,
+                    rate=0.0 if place else one.rate,
+                    sources=(len(links) - 1,) if place else (),
+                    feeds=None,
+                    is_last=place == len(one.looks) - 1,
+                    cost=float(look.takes[count]),
+                )
+            )
+    return Network(tuple(links), (), {})

@@ -1,0 +1,107 @@
+"""Time correlations: by how much the rows of a result lie apart (002, sections IV-B and V-B).
+
+With A_i the difference T(t_i) - T(t_1) over results, a histogram of it per stream is enough to estimate how
+likely the rows of any two streams lie a given time apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import QueryError, unknown
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lags:
+    """How often each lag was seen, in buckets of equal width from `low` to `high` seconds: 002's L_i.
+
+    Within a bucket lags are spread evenly. As long as none was seen, all are held to be equally likely.
+
+    >>> float(Lags(-1.0, 1.0, (0, 1, 2, 1)).share(0.0, 0.5))
+    0.5
+    """
+
+    low: float
+    high: float
+    counts: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not (
+            math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high and self.counts
+        ):
+            raise QueryError(
+                "lags are counted in one bucket or more between two times; "
+                f"got {len(self.counts)} from {self.low} to {self.high}"
+            )
+        if not all(math.isfinite(count) and count >= 0 for count in self.counts):
+            raise QueryError(f"lags are counted in numbers of zero or more; got {self.counts}")
+
+    def share(self, first: float | Floats, last: float | Floats) -> Floats:
+        """The share of all lags that lie between two times."""
+        edges, below = self._below
+        return np.asarray(np.interp(last, edges, below) - np.interp(first, edges, below))
+
+    @property
+    def middles(self) -> Floats:
+        """The middle of each bucket."""
+        edges, _ = self._below
+        return (edges[1:] + edges[:-1]) / 2
+
+    @property
+    def shares(self) -> Floats:
+        """The share of each bucket."""
+        return np.diff(self._below[1])
+
+    @cached_property
+    def _below(self) -> tuple[Floats, Floats]:
+        """The edges of the buckets, and the share of all lags below each."""
+        counts = np.asarray(self.counts, np.float64)
+        if not counts.any():
+            counts = np.ones(len(counts))
+        below = np.concatenate(([0.0], np.cumsum(counts)))
+        return np.linspace(self.low, self.high, len(counts) + 1), below / below[-1]
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """The lags of every stream against the one that is named `first`, whose own lag is zero."""
+
+    first: str
+    lags: Mapping[str, Lags]
+
+    def ages(self, driver: str, partner: str, edges: Floats) -> Floats:
+        """The shares of T(driver) - T(partner) between each two edges, in seconds."""
+        begin, end = edges[:-1], edges[1:]
+        if driver == self.first:
+            return self._lags(partner).share(-end, -begin)  # 002, equation 2
+        if partner == self.first:
+            return self._lags(driver).share(begin, end)
+        theirs = self._lags(partner)
+        # 002, equation 4: the two lags are taken to be independent of each other.
+        apart = theirs.middles[:, None]
+        return theirs.shares @ self._lags(driver).share(begin + apart, end + apart)
+
+    def aged(self, seen: Correlations, kept: float) -> Correlations:
+        """What is known after one more batch: a share of what was, and what was seen now."""
+        return Correlations(
+            self.first, {name: _added(old, seen.lags[name], kept) for name, old in self.lags.items()}
+        )
+
+    def _lags(self, stream: str) -> Lags:
+        if stream not in self.lags:
+            raise unknown("stream", stream, (self.first, *self.lags), where=" in the correlations")
+        return self.lags[stream]
+
+
+def _added(old: Lags, seen: Lags, kept: float) -> Lags:
+    return Lags(
+        old.low, old.high, tuple(kept * one + more for one, more in zip(old.counts, seen.counts, strict=True))
+    )
