@@ -16,12 +16,13 @@ from weir.adapt import Recall
 from weir.local import LocalQuery
 from weir.plan import Join, hops, join
 from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance
+from weir.shed import Ages, Allowance
 from weir.stats import Hop, HopStats
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
 MJOIN = join("a", "b", "c")
 TREE = join(join("a", "b"), "c")
+SAMPLED = Allowance(sample=0.1)
 
 
 def started(plan: Join, allowance: Allowance | None) -> LocalQuery:
@@ -44,6 +45,26 @@ def batches(count: int, rows: int, first: int = 0) -> Iterator[dict[str, pa.Tabl
             name: pa.table({"ts": ts, "k": rng.integers(0, 40, rows)}).cast(SCHEMA)
             for name, ts in times.items()
         }
+
+
+@pytest.mark.parametrize(
+    "skipped",
+    [
+        Allowance(ages={hop: Ages(600, frozenset({1, 2})) for hop in hops(MJOIN)}, sample=0.1),
+        Allowance(drop={"a": 0.5, "b": 0.2}),
+        Allowance(drop={"c": 0.4}, ages={hops(MJOIN)[0]: Ages(600, frozenset({0}))}, sample=0.1),
+    ],
+    ids=["ages", "drops", "both"],
+)
+def test_ages_not_looked_at_and_rows_dropped_count(skipped: Allowance) -> None:
+    shed, whole = started(MJOIN, skipped), started(MJOIN, None)
+    emitted = exact = 0.0
+    for tables in batches(15, 200):
+        emitted = 0.9 * emitted + shed.process(tables).num_rows
+        exact = 0.9 * exact + whole.process(tables).num_rows
+    assert shed.stats is not None and shed.stats.estimated_recall is not None
+    assert emitted / exact < 0.8
+    assert shed.stats.estimated_recall == pytest.approx(emitted / exact, rel=0.25)
 
 
 @pytest.mark.parametrize("choose", ["newest", "hash"])
@@ -100,23 +121,23 @@ def test_what_is_missing_below_is_missing_above() -> None:
         c: HopStats(matches=30, skipped=5, sampled_matches=2),  # 20 of the pairs stored, so 40 of all
         pair: HopStats(matches=20, skipped=5, sampled_matches=8),  # 80 of the pairs made, so 160 of all
     }
-    assert Recall().after(TREE, per_hop, 0.1).estimate(TREE) == pytest.approx(50 / 200)
+    assert Recall().after(TREE, per_hop, SAMPLED).estimate(TREE) == pytest.approx(50 / 200)
     # A window of so many rows is as full as ever: c would find 20.
     counted = join(replace(join("a", "b"), window=RowWindow(9)), "c")
-    assert Recall().after(counted, per_hop, 0.1).estimate(counted) == pytest.approx(50 / 180)
+    assert Recall().after(counted, per_hop, SAMPLED).estimate(counted) == pytest.approx(50 / 180)
     # Nothing sampled has matched in the lower join.
     blind = {**per_hop, a: HopStats(matches=60, skipped=9)}
-    assert Recall().after(TREE, blind, 0.1).estimate(TREE) is None
+    assert Recall().after(TREE, blind, SAMPLED).estimate(TREE) is None
 
 
 def test_the_last_batches_count_most_and_the_sums_can_be_kept() -> None:
     plan = join("a", "b")
     (hop,) = path("a", "(a b)", "b")
     half = {hop: HopStats(matches=50, skipped=9, sampled_matches=10)}
-    one = Recall().after(plan, half, 0.1)
+    one = Recall().after(plan, half, SAMPLED)
     assert one.estimate(plan) == 0.5
-    both = one.after(plan, {hop: HopStats(matches=100)}, 0.0)
+    both = one.after(plan, {hop: HopStats(matches=100)}, None)
     assert both.estimate(plan) == pytest.approx((0.9 * 50 + 100) / (0.9 * 100 + 100))
     assert Recall.from_json(json.loads(json.dumps(both.to_json()))) == both
     # More found than the sample made expect is no more than all.
-    assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, 0.1).estimate(plan) == 1.0
+    assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, SAMPLED).estimate(plan) == 1.0

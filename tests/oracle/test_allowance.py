@@ -6,7 +6,7 @@ from random import Random
 
 from weir.plan import Join, hops
 from weir.query import RowWindow
-from weir.shed import Allowance
+from weir.shed import Ages, Allowance
 
 from .case import Case
 from .composed import composed
@@ -18,11 +18,24 @@ SHARES = (0.0, 0.05, 0.3, 0.5, 0.9, 1.0)
 
 
 def drawn(case: Case) -> Allowance:
-    """Any share for any hop; the case decides, so that it is the same when the case is run again."""
+    """Any share and any ages for any hop; drawn from the case, so that a second run has the same."""
     rng = Random(repr((case.on, case.names, case.driver_order)))
-    plan = asked(case).planned.plan
-    probes = {hop: rng.choice(SHARES) for hop in hops(plan) if rng.random() < 0.5}
-    return Allowance(probes, rng.choice(("newest", "hash")), rng.choice((0.0, 0.0, 0.1, 0.5)))
+    found = asked(case)
+    plan, bounds = found.planned.plan, found.query.bounds
+    known = [kept for i in range(len(case.names)) if (kept := bounds.retention(i))]
+    every = max(1, max(known, default=1000) // rng.choice((1, 3, 10)))
+    return Allowance(
+        probes={hop: rng.choice(SHARES) for hop in hops(plan) if rng.random() < 0.4},
+        choose=rng.choice(("newest", "hash")),
+        sample=rng.choice((0.0, 0.0, 0.1, 0.5)),
+        ages={
+            hop: Ages(every, frozenset(k for k in range(10) if rng.random() < 0.7))
+            for hop in hops(plan)
+            if rng.random() < 0.4
+        },
+        drop={name: rng.choice((0.0, 0.1, 0.5)) for name in case.names if rng.random() < 0.3},
+        forget=rng.random() < 0.3,
+    )
 
 
 def check(case: Case) -> Results:

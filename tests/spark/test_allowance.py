@@ -20,7 +20,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     plan = join("a", "b")
-    allowance = weir.Allowance(dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash", sample=0.2)
+    ages = {hops(plan)[1]: weir.Ages(3_000_000, frozenset({0, 2}))}
+    allowance = weir.Allowance(
+        dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash", 0.2, ages, drop={"a": 0.1}, forget=True
+    )
     batches = generate(2, 3, 40, 5, seed=31)
     asked = {**PAIR, "plan": plan, "partitions": 1}
     feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
@@ -37,7 +40,12 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     told = [one["weir"] for one in query.recentProgress]
     assert [one["numRowsShed"] for one in told] == shed and all(shed)
     assert [_sampled(one) for one in told] == sampled and all(found[1] for found in sampled)
-    assert all(sum(h["skipped"] for h in one["hops"].values()) == one["numRowsShed"] for one in told)
+    dropped = [
+        shed - sum(h["skipped"] for h in one["hops"].values()) for one, shed in zip(told, shed, strict=True)
+    ]
+    assert all(0 < rows < 40 for rows in dropped)
+    assert [one["lags"] for one in told] == [one["weir"]["lags"] for one in local.recentProgress]
+    assert sum(h["narrowed"] for one in told for h in one["hops"].values()) > 0
     recall = [one["weir"]["estimatedRecall"] for one in local.recentProgress]
     assert [one["estimatedRecall"] for one in told] == recall and 0 < recall[1] < 1
     assert told[1]["decision"] == {
@@ -47,6 +55,9 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
             "probes": {"a ⋉ b in (a b)": 0.3, "b ⋉ a in (a b)": 0.6},
             "choose": "hash",
             "sample": 0.2,
+            "ages": {"b ⋉ a in (a b)": {"every": "3 seconds", "kept": [0, 2]}},
+            "drop": {"a": 0.1},
+            "forget": True,
         },
         "reason": "as asked",
     }

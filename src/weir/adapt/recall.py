@@ -2,7 +2,7 @@
 
 A sampled row finds all that the states of its node hold for it. These states, and the rows that enter, are
 themselves a part of the exact ones where they are the output of a join below; so joins are judged inputs
-first. With r for recall, s for the sample, and r = 1 for streams:
+first. With r for recall, s for the sample, and r of a stream the share of it that is not dropped:
 
     exact_d(N) = (matches of sampled rows of d at the last hop in N) / s / (r(d) * product of r(partner))
     r(N)       = (matches put out by N) / (sum of exact_d(N) over the drivers d)
@@ -19,6 +19,7 @@ from typing import Any
 
 from weir.plan import Join, JTree
 from weir.query import RowWindow
+from weir.shed import Allowance
 from weir.stats import Hop, HopStats
 
 # How a batch weighs beside the next one: few sampled rows match in one, so the last ones count together.
@@ -29,7 +30,10 @@ _MEMORY = 44
 
 @dataclass(frozen=True, slots=True)
 class PathSums:
-    """What one driver did in one join: matches put out, those of all its rows, sampled ones, rows skipped."""
+    """What one driver did in one join: matches put out, those of all its rows, sampled ones, rows held back.
+
+    Rows are held back that did not probe, or did not look at all ages.
+    """
 
     matches: float = 0.0
     exact: float = 0.0
@@ -52,21 +56,24 @@ class Recall:
 
     paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
     quiet: int = _MEMORY
+    kept: Mapping[str, float] = field(default_factory=dict)
 
-    def after(self, plan: Join, per_hop: Mapping[Hop, HopStats], sample: float) -> Recall:
+    def after(self, plan: Join, per_hop: Mapping[Hop, HopStats], allowance: Allowance | None) -> Recall:
         """With one batch more; one that skips without a sample makes what was known before worthless."""
+        sample = 0.0 if allowance is None else allowance.sample
+        kept = {} if allowance is None else {name: 1 - share for name, share in allowance.drop.items()}
         batch = {where: _sums(path, per_hop, sample) for where, path in _paths(plan).items()}
         skipped = any(sums.skipped for sums in batch.values())
         if skipped and not sample:
-            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0)
+            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0, kept)
         paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
-        return Recall(paths, 0 if skipped else self.quiet + 1)
+        return Recall(paths, 0 if skipped or kept else self.quiet + 1, kept)
 
     def estimate(self, plan: Join) -> float | None:
         """Emitted / exact, freshness aside; None while nothing sampled has matched."""
         if self.quiet >= _MEMORY:
             return 1.0
-        found: dict[str, float] = {}
+        found = dict(self.kept)
         for node in plan.inner():
             recall = self._of(node, found)
             if recall is None:
@@ -82,7 +89,8 @@ class Recall:
         exact = 0.0
         for driver, path in zip(node.inputs, paths, strict=True):
             partners = (below.get(str(one), 1.0) for one in node.inputs if one != driver and _shrinks(one))
-            exact += path.exact / (below.get(str(driver), 1.0) * math.prod(partners))
+            share = below.get(str(driver), 1.0) * math.prod(partners)
+            exact += path.exact / share if share else 0.0
         matches = sum(path.matches for path in paths)
         return min(1.0, matches / exact) if matches and exact else None
 
@@ -92,13 +100,13 @@ class Recall:
             [node, driver, sums.matches, sums.exact, sums.sampled, sums.skipped]
             for (node, driver), sums in self.paths.items()
         ]
-        return {"quiet": self.quiet, "paths": paths}
+        return {"quiet": self.quiet, "paths": paths, "kept": dict(self.kept)}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Recall:
         """The recall of `to_json`."""
         paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
-        return Recall(paths, found["quiet"])
+        return Recall(paths, found["quiet"], found.get("kept", {}))
 
 
 def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
@@ -111,7 +119,7 @@ def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
 
 def _sums(path: tuple[Hop, ...], per_hop: Mapping[Hop, HopStats], sample: float) -> PathSums:
     """One batch of a path; where it skipped nothing, all its rows are as good as sampled."""
-    skipped = sum(per_hop[hop].skipped for hop in path if hop in per_hop)
+    skipped = sum(per_hop[hop].skipped + per_hop[hop].narrowed for hop in path if hop in per_hop)
     last = per_hop.get(path[-1], HopStats())
     exact = last.sampled_matches / sample if skipped and sample else last.matches
     return PathSums(last.matches, exact, last.sampled_matches, skipped)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weir.kernel import Decision
-from weir.shed import Allowance
+from weir.shed import Ages, Allowance
+from weir.units import show_interval
 
 # More than this is shown as all.
 _ALL = 0.9999
@@ -23,12 +24,31 @@ def shown(decision: Decision) -> dict[str, Any]:
             "probes": {str(hop): share for hop, share in allowance.probes.items()},
             "choose": allowance.choose,
             "sample": allowance.sample,
+            "ages": {
+                str(hop): {"every": show_interval(ages.every), "kept": sorted(ages.kept)}
+                for hop, ages in allowance.ages.items()
+            },
+            "drop": dict(allowance.drop),
+            "forget": allowance.forget,
         },
         "reason": decision.reason,
     }
 
 
 def share_lines(allowance: Allowance) -> list[str]:
-    """The hops where not all may probe, a line each, and the sample."""
+    """The hops where not all may probe or not all ages are looked at, a line each, streams and the sample."""
     lines = [f"{hop}: {share:.0%} probe" for hop, share in allowance.probes.items() if share < _ALL]
+    lines += [f"{hop}: partners aged {_ranges(ages)}" for hop, ages in allowance.ages.items()]
+    lines += [f"{stream}: {share:.0%} dropped" for stream, share in allowance.drop.items() if share]
     return lines + [f"a sample of {100 * allowance.sample:.3g}% passes every hop"] * bool(allowance.sample)
+
+
+def _ranges(ages: Ages) -> str:
+    """As in "up to 2 seconds, 6 seconds to 8 seconds"."""
+    spans = [
+        f"up to {show_interval(oldest + 1)}"
+        if youngest is None
+        else f"{show_interval(youngest)} to {show_interval(oldest + 1)}"
+        for youngest, oldest in ages.runs()
+    ]
+    return ", ".join(spans) or "none"

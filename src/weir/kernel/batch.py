@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.expr import evaluate
+from weir.kernel.apart import Apart
 from weir.kernel.decision import Decision
 from weir.kernel.gate import Gate
 from weir.kernel.hop import HopRun, HopWork
@@ -36,6 +37,7 @@ from weir.kernel.ingest import Ingested, ingest
 from weir.kernel.keys import Int64s, content_hash, encode
 from weir.kernel.layout import LINE, Layout, member
 from weir.kernel.line import Queue, latest_place, queue
+from weir.kernel.look import Look
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
 from weir.kernel.program import HopPlan, NodePlan, Program
@@ -53,6 +55,7 @@ class Work:
     hops: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
     results: int = 0
     stale: int = 0
+    apart: Apart | None = None
 
     def per_hop(self) -> dict[Hop, HopStats]:
         """What each hop did."""
@@ -73,12 +76,27 @@ def build(
 def probe(program: Program, decision: Decision, state: State, batch: int, work: Work) -> Iterator[pa.Table]:
     """The results of a batch, in chunks, as they are found."""
     results = Results(program.query, state, decision.clock)
+    samples = _result_samples(program, decision, batch)
+    work.apart = Apart(program.query) if samples else None
     for _, found in _run(program.root, program, decision, state, batch, work):
+        if work.apart is not None:
+            marks = samples[found.groups[0].layout.node].marks(found)
+            work.apart.add(found.pick(np.flatnonzero(marks)))
         chunk, stale = results.chunk(found)
         work.stale += stale
         work.results += chunk.num_rows
         if chunk.num_rows:
             yield chunk
+
+
+def _result_samples(program: Program, decision: Decision, batch: int) -> dict[str, Sample]:
+    """Who is sampled among each driver's results; of an mjoin only, whose results hold all times."""
+    if any(name not in program.query.names for name in program.root.inputs):
+        return {}
+    found = {
+        path[0].hop.driver: Sample.of(decision.allowance, path[0].hop, batch) for path in program.root.paths
+    }
+    return {driver: sample for driver, sample in found.items() if sample is not None}
 
 
 def _run(
@@ -110,7 +128,7 @@ def _run(
         steps = [
             _Step(
                 Gate.of(decision.allowance, one.hop, batch, sample),
-                run(one, shelves[one.partner.node]),
+                run(one, Look.of(program, decision.allowance, one, sample), shelves[one.partner.node]),
                 work.hops[one.hop],
             )
             for one in path

@@ -19,8 +19,9 @@ from weir.expr import holds
 from weir.kernel.access import KeyAccess, VectorAccess
 from weir.kernel.keys import Bools, Int64s, exact
 from weir.kernel.line import NEVER, Queue, latest_place
+from weir.kernel.look import Look
 from weir.kernel.partial import Partial, Picks, Rows
-from weir.kernel.program import HopPlan
+from weir.kernel.program import HopPlan, Reach
 from weir.kernel.reached import Reached
 from weir.kernel.sample import Sample
 from weir.kernel.search import Candidates, Search
@@ -46,6 +47,8 @@ class HopWork:
     skipped: int = 0
     sampled: int = 0
     sampled_matches: int = 0
+    narrowed: int = 0
+    unvisited: int = 0
     by_slice: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def get(self) -> HopStats:
@@ -59,6 +62,8 @@ class HopWork:
             self.skipped,
             self.sampled,
             self.sampled_matches,
+            self.narrowed,
+            self.unvisited,
         )
 
 
@@ -68,6 +73,7 @@ class HopRun:
     def __init__(
         self,
         plan: HopPlan,
+        look: Look,
         shelf: Shelf,
         queues: Mapping[str, Queue],
         batch: int,
@@ -76,6 +82,7 @@ class HopRun:
         sample: Sample | None = None,
     ) -> None:
         self._plan = plan
+        self._look = look
         self._shelf = shelf
         self._queues = queues
         self._seen = (batch, rank)
@@ -88,7 +95,7 @@ class HopRun:
         work.probes += partial.rows
         if self._sample is not None:
             work.sampled += self._sample.count(partial)
-        for found in self._matches(partial, work) if partial.rows else ():
+        for found in self._matches(partial, work):
             if self._sample is not None:
                 work.sampled_matches += self._sample.count(found)
             work.seconds += perf_counter() - started
@@ -97,15 +104,34 @@ class HopRun:
         work.seconds += perf_counter() - started
 
     def _matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
-        lead = Reached(self._plan.lead, partial)
-        others = [Reached(reach, partial) for reach in self._plan.others]
-        slices = [
+        if not partial.rows:
+            return
+        visited: set[int] = set()
+        for rows, reach in self._look.parts(partial):
+            lead, others = self._reached(rows, reach)
+            slices = self._slices(lead, others)
+            visited.update(map(id, slices))
+            if slices:
+                yield from self._matches_in(rows, lead, others, slices, work)
+        if self._look.is_narrow:
+            work.narrowed += (
+                partial.rows if self._sample is None else partial.rows - self._sample.count(partial)
+            )
+            work.unvisited += len(self._slices(*self._reached(partial, self._plan.lead))) - len(visited)
+
+    def _reached(self, partial: Partial, reach: Reach) -> tuple[Reached, list[Reached]]:
+        return Reached(reach, partial), [Reached(other, partial) for other in self._plan.others]
+
+    def _slices(self, lead: Reached, others: list[Reached]) -> list[Slice]:
+        return [
             one
             for one in self._shelf.between(lead.least_low, lead.most_high, *self._seen)
             if not lead.misses(one) and not any(reach.misses(one) for reach in others)
         ]
-        if not slices:
-            return
+
+    def _matches_in(
+        self, partial: Partial, lead: Reached, others: list[Reached], slices: list[Slice], work: HopWork
+    ) -> Iterator[Partial]:
         search = Search(self._plan, partial, lead)
         offers = [offer for one in slices if (offer := search.offer(one)).count.any()]
         for first, last in _runs(offers, self._limit):

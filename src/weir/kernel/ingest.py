@@ -14,6 +14,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.layout import Layout, arrival_name, line_layout, member, time_name
+from weir.kernel.lot import below, lots
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
@@ -28,11 +29,12 @@ class Ingested:
     rows_in: Mapping[str, int]
     late: Mapping[str, int]
     null_time: Mapping[str, int]
+    dropped: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Delta:
-    """One stream's rows of a batch that came in time, and which of them pass the filters."""
+    """One stream's rows of a batch that came in time, and which of them go on into the join."""
 
     rows: pa.Table
     times: Int64s
@@ -40,6 +42,7 @@ class _Delta:
     read: int
     late: int
     null_time: int
+    dropped: int
     newest: int | None
 
 
@@ -48,7 +51,11 @@ def ingest(
 ) -> Ingested:
     """Cut a batch's rows into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in program.query.streams if stream.name in tables]
-    deltas = {s.name: _delta(program, s, tables[s.name], state.watermark) for s in streams}
+    drop = {} if decision.allowance is None else decision.allowance.drop
+    deltas = {
+        s.name: _delta(program, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
+        for s in streams
+    }
     columns = {name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()}
     state = _line_up(program, state, deltas, columns)
     newest = dict(state.newest)
@@ -62,6 +69,7 @@ def ingest(
         {name: delta.read for name, delta in deltas.items()},
         {name: delta.late for name, delta in deltas.items()},
         {name: delta.null_time for name, delta in deltas.items()},
+        {name: delta.dropped for name, delta in deltas.items()},
     )
 
 
@@ -88,7 +96,9 @@ def _record_batch(layout: Layout, columns: dict[str, pa.Array]) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _delta(program: Program, stream: Stream, rows: pa.Table, watermark: int | None) -> _Delta:
+def _delta(
+    program: Program, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
+) -> _Delta:
     read = rows.num_rows
     rows = rows.combine_chunks()
     times = _column(rows, stream.time)
@@ -100,9 +110,13 @@ def _delta(program: Program, stream: Stream, rows: pa.Table, watermark: int | No
     if not in_time.all():
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
     keep = _filtered(program, stream, rows)
+    passed = int(keep.sum())
+    if drop:  # a row of a row window keeps its place all the same, as one that is filtered out does
+        keep &= ~below(lots(_hashes(rows), batch, "drop", stream.name), drop)
+    dropped = passed - int(keep.sum())
     if not keep.all() and not program.layouts[stream.name].lines:
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
-    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(timed.sum()), newest)
+    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(timed.sum()), dropped, newest)
 
 
 def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:

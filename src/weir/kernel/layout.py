@@ -21,6 +21,9 @@ from weir.query import AttributeClass, Equality, Query, RowWindow, TimeWindow
 # A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
 # and few rows outside the range are touched, few enough that a probe visits few slices.
 BASIC_WINDOWS = 16
+# Where windows are harvested: a range of ages seldom ends between two slices, and a slice that is indexed by
+# value is searched as a whole.
+SLICES_IN_BASIC = 4
 _NO_TIME_LIMIT = 1_000_000
 # What the state of a leaf's line is called, after the leaf.
 LINE = "@line"
@@ -266,7 +269,9 @@ def _cut(
     """By which stored number, and how finely, rows are cut into slices."""
     if deadlines is None and lines:
         return lines[0].number, max(1, lines[0].rows // (BASIC_WINDOWS // 2))
-    return lead, max(1, _probe_span(query, node, composed) // BASIC_WINDOWS)
+    span = _probe_span(query, node, composed)
+    finest = span if query.basic is None else query.basic // SLICES_IN_BASIC
+    return lead, max(1, min(span // BASIC_WINDOWS, finest))
 
 
 def _probe_span(query: Query, node: JTree, composed: bool) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from weir.kernel.line import is_over
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, merge
+from weir.shed import Allowance
 from weir.stats import StateSize
 
 # Slices of one basic window that is still filling are merged when this many are of like size: a window of n
@@ -49,10 +50,10 @@ class State:
         }
 
 
-def commit(program: Program, state: State) -> State:
+def commit(program: Program, state: State, allowance: Allowance | None = None) -> State:
     """The state after a batch: the watermark moved on, dead slices gone, small slices merged."""
     state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
-    return tidy(program, expire(program, state))
+    return tidy(program, expire(program, state, allowance))
 
 
 def watermark_after(
@@ -66,16 +67,26 @@ def watermark_after(
     return reached if watermark is None else max(watermark, reached)
 
 
-def expire(program: Program, state: State) -> State:
-    """The state without the slices that no row to come can reach."""
+def expire(program: Program, state: State, allowance: Allowance | None = None) -> State:
+    """The state without the slices that no row to come can reach or, if the allowance forgets, looks at."""
     numbers = dict(state.next_numbers)
+    oldest = allowance.oldest(program.plan) if allowance is not None and allowance.forget else {}
     live = {
         node: tuple(
-            s for s in state.of(node) if not is_dead(s.deadline, state.watermark) and not is_over(s, numbers)
+            s
+            for s in state.of(node)
+            if not is_dead(s.deadline, state.watermark)
+            and not is_over(s, numbers)
+            and not is_dead(_looked_at_until(s, oldest.get(node)), state.watermark)
         )
         for node in program.layouts
     }
     return replace(state, slices=live)
+
+
+def _looked_at_until(one: Slice, oldest: int | None) -> int | None:
+    """The time of the first row to which all of a slice is too old to look at; None without such a time."""
+    return None if oldest is None else one.spans[one.layout.lead][1] + oldest
 
 
 def is_dead(deadline: int | None, watermark: int | None) -> bool:

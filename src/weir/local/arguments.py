@@ -57,6 +57,12 @@ def check_lengths(**arguments: Any) -> None:
                 )
 
 
+def check_basic(given: Any) -> None:
+    """Refuse what is not a length of time."""
+    if not isinstance(given, str | timedelta | None):
+        raise QueryError(f"basic= is a length of time, like '2 seconds'; got {_shown(given)}")
+
+
 def check_on_null_time(given: Any) -> None:
     """Refuse what is neither of the two ways."""
     if given not in get_args(OnNullTime):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from weir.adapt import shown
@@ -22,6 +23,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "watermark": stats.watermark,
             "decision": shown(decision),
             "seconds": stats.seconds,
+            "lags": None if stats.lags is None else asdict(stats.lags),
             "streams": {
                 name: {
                     "numInputRows": stats.rows_in[name],
@@ -47,6 +49,8 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
                     "seconds": found.seconds,
                     "sampled": found.sampled,
                     "sampledMatches": found.sampled_matches,
+                    "narrowed": found.narrowed,
+                    "slicesNotVisited": found.unvisited,
                     "matchesBySlice": {
                         f"window {window}, batch {batch}": count
                         for (window, batch), count in found.matches_by_slice.items()

@@ -76,15 +76,17 @@ class LocalQuery:
         work = Work()
         built = build(self._program, decision, self._state, rows, self._batch, work)
         yield from probe(self._program, decision, built.state, self._batch, work)
-        self._state = commit(self._program, built.state)
+        self._state = commit(self._program, built.state, self._allowance)
         per_hop = work.per_hop()
-        self._recall = self._recall.after(plan, per_hop, 0.0 if allowance is None else allowance.sample)
+        self._recall = self._recall.after(plan, per_hop, allowance)
         self._remember(
             BatchStats(
                 batch=self._batch,
                 rows_in=built.rows_in,
                 late=built.late,
                 null_time=built.null_time,
+                dropped=built.dropped,
+                lags=None if work.apart is None else work.apart.get(),
                 results=work.results,
                 stale=work.stale,
                 per_hop=per_hop,

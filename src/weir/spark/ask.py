@@ -69,6 +69,7 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
     count = _partitions(asked, way.partitions, spark.sparkContext.defaultParallelism)
+    asked = way.wish.divided(asked)
     planned = way.wish.planned(asked, cores=min(count, spark.sparkContext.defaultParallelism))
     if way.allowance is not None:
         way.allowance.check(planned.plan)

@@ -13,7 +13,7 @@ from weir.errors import QueryError
 from weir.kernel import Decision
 from weir.plan import Join, JTree, Leaf, is_composed
 from weir.query import Query, RowWindow, TimeWindow, describe
-from weir.shed import Allowance
+from weir.shed import Ages, Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.folder import Folder
 from weir.spark.report import Part
@@ -204,13 +204,35 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
 
 def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:
     probes = [[hop.driver, hop.node, hop.partner, share] for hop, share in allowance.probes.items()]
-    return {"probes": probes, "choose": allowance.choose, "sample": allowance.sample}
+    ages = [
+        [hop.driver, hop.node, hop.partner, found.every, sorted(found.kept)]
+        for hop, found in allowance.ages.items()
+    ]
+    return {
+        "probes": probes,
+        "choose": allowance.choose,
+        "sample": allowance.sample,
+        "ages": ages,
+        "drop": dict(allowance.drop),
+        "forget": allowance.forget,
+    }
 
 
 def _allowance_from_json(found: Mapping[str, Any]) -> Allowance:
     probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
-    # Decisions written before there was a sample have none.
-    return Allowance(probes, found["choose"], found.get("sample", 0.0))
+    ages = {
+        Hop(driver, node, partner): Ages(every, frozenset(kept))
+        for driver, node, partner, every, kept in found.get("ages", ())
+    }
+    # Decisions that were written before there were samples, ages and drops have none.
+    return Allowance(
+        probes,
+        found["choose"],
+        found.get("sample", 0.0),
+        ages,
+        found.get("drop", {}),
+        found.get("forget", False),
+    )
 
 
 def _tree_to_json(tree: JTree) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from weir.adapt import shown
@@ -35,7 +35,7 @@ class Progress:
         section = {
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
-            "numRowsShed": None if counts is None else counts.shed,
+            "numRowsShed": None if counts is None else counts.shed + _dropped(reports),
             "estimatedRecall": None if counts is None else after.recall.estimate(decision.plan),
             "watermark": after.watermark,
             "newest": dict(after.newest),
@@ -51,9 +51,14 @@ class Progress:
                 for node in states
             },
             "hops": None if counts is None else counts.hops,
+            "lags": None if counts is None or counts.lags is None else asdict(counts.lags),
             "seconds": {**seconds, "task": _longest(reports)},
         }
         return Progress(batch, section)
+
+
+def _dropped(reports: Sequence[Report]) -> int:
+    return sum(sum(report.dropped.values()) for report in reports)
 
 
 def _streams(reports: Sequence[Report]) -> dict[str, dict[str, int]]:

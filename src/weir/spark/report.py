@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from weir.kernel import Ingested, Work
 from weir.plan import Join, hops
 from weir.spark.slices import SliceEntry
-from weir.stats import Hop, HopStats
+from weir.stats import Correlations, Hop, HopStats, Lags
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Counts:
     results: int = 0
     stale: int = 0
     hops: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    lags: Correlations | None = None
 
     @staticmethod
     def of(work: Work) -> Counts:
@@ -56,10 +57,12 @@ class Counts:
                 "seconds": stats.seconds,
                 "sampled": stats.sampled,
                 "sampledMatches": stats.sampled_matches,
+                "narrowed": stats.narrowed,
+                "slicesNotVisited": stats.unvisited,
             }
             for hop, stats in work.per_hop().items()
         }
-        return Counts(work.results, work.stale, per_hop)
+        return Counts(work.results, work.stale, per_hop, None if work.apart is None else work.apart.get())
 
     @property
     def shed(self) -> int:
@@ -77,6 +80,8 @@ class Counts:
                 skipped=int(found["skipped"]),
                 sampled=int(found["sampled"]),
                 sampled_matches=int(found["sampledMatches"]),
+                narrowed=int(found["narrowed"]),
+                unvisited=int(found["slicesNotVisited"]),
             )
             for hop in hops(plan)
             if (found := self.hops.get(str(hop))) is not None
@@ -88,16 +93,31 @@ class Counts:
             mine = summed.setdefault(name, dict.fromkeys(found, 0))
             for what, value in found.items():
                 mine[what] = mine.get(what, 0) + value
-        return Counts(self.results + other.results, self.stale + other.stale, summed)
+        lags = [found for found in (self.lags, other.lags) if found is not None]
+        both = lags[0].aged(lags[1], kept=1.0) if len(lags) == 2 else next(iter(lags), None)
+        return Counts(self.results + other.results, self.stale + other.stale, summed, both)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
-        return {"results": self.results, "stale": self.stale, "hops": self.hops}
+        lags = None if self.lags is None else asdict(self.lags)
+        return {"results": self.results, "stale": self.stale, "hops": self.hops, "lags": lags}
 
     @staticmethod
     def from_json(counts: Mapping[str, Any]) -> Counts:
         """The counts of `to_json`."""
-        return Counts(counts["results"], counts["stale"], counts["hops"])
+        found = counts["lags"]
+        lags = (
+            None
+            if found is None
+            else Correlations(
+                found["first"],
+                {
+                    name: Lags(one["low"], one["high"], tuple(one["counts"]))
+                    for name, one in found["lags"].items()
+                },
+            )
+        )
+        return Counts(counts["results"], counts["stale"], counts["hops"], lags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +129,7 @@ class Report:
     rows_in: Mapping[str, int]
     late: Mapping[str, int]
     null_time: Mapping[str, int]
+    dropped: Mapping[str, int]
     newest: Mapping[str, int]
     counts: Counts
     files: tuple[str, ...]
@@ -130,6 +151,7 @@ class Report:
             built.rows_in,
             built.late,
             built.null_time,
+            built.dropped,
             dict(built.state.newest),
             counts,
             files,
@@ -145,6 +167,7 @@ class Report:
                 "rows_in": dict(self.rows_in),
                 "late": dict(self.late),
                 "null_time": dict(self.null_time),
+                "dropped": dict(self.dropped),
                 "newest": dict(self.newest),
                 "counts": self.counts.to_json(),
                 "files": list(self.files),

@@ -253,8 +253,7 @@ def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall
     """What is known of the recall after a batch; one that was not read to its end tells nothing."""
     if counts is None:
         return before
-    sample = 0.0 if decision.allowance is None else decision.allowance.sample
-    return before.after(decision.plan, counts.per_hop(decision.plan), sample)
+    return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
 
 
 def _living(part: Part, watermark: int | None) -> Part:

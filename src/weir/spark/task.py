@@ -78,7 +78,7 @@ class BuildTask:
         clock = _Laps()
         before, entries = job.load(partition)
         clock.lap("read")
-        state = tidy(job.program, expire(job.program, before))
+        state = tidy(job.program, expire(job.program, before, job.decision.allowance))
         clock.lap("merge")
         built = build(job.program, job.decision, state, tables, job.batch, work)
         clock.lap("build")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weir.stats.lags import Correlations
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hop:
@@ -24,8 +26,10 @@ class HopStats:
 
     `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
     names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped`
-    are the rows that reached the hop and did not probe. `sampled` are the probes by rows that an allowance
-    samples, and `sampled_matches` what they found; both are parts of `probes` and `matches`.
+    are the rows that reached the hop and did not probe; `narrowed` those that did, but did not look at all
+    ages, and `unvisited` the slices that were left out for that, run by run. `sampled` are the probes by
+    rows that an allowance samples, and `sampled_matches` what they found; both are parts of `probes` and
+    `matches`.
     """
 
     probes: int = 0
@@ -36,6 +40,8 @@ class HopStats:
     skipped: int = 0
     sampled: int = 0
     sampled_matches: int = 0
+    narrowed: int = 0
+    unvisited: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +58,14 @@ class BatchStats:
     """What came in, what was dropped, what each hop did, and what is kept.
 
     `estimated_recall` is emitted / exact over the last batches; None if it is not known.
+    `lags` tells how far apart in time the rows of sampled results lie; None if there is no sample.
     """
 
     batch: int
     rows_in: Mapping[str, int]
     late: Mapping[str, int]
     null_time: Mapping[str, int]
+    dropped: Mapping[str, int]
     results: int
     stale: int
     per_hop: Mapping[Hop, HopStats]
@@ -65,8 +73,9 @@ class BatchStats:
     watermark: int | None
     seconds: float
     estimated_recall: float | None = None
+    lags: Correlations | None = None
 
     @property
     def shed(self) -> int:
-        """How many rows did not probe where they had come to."""
-        return sum(found.skipped for found in self.per_hop.values())
+        """How many rows were dropped, or did not probe where they had come to."""
+        return sum(self.dropped.values()) + sum(found.skipped for found in self.per_hop.values())

@@ -1,0 +1,53 @@
+"""How far apart in time the rows of sampled results lie (002, section V-B): what harvesting learns from.
+
+Sampled rows look at everything, so what they find tells of all results, whatever ages the others look at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.kernel.keys import Int64s
+from weir.kernel.layout import time_name
+from weir.kernel.partial import Partial
+from weir.query import Query
+from weir.stats import Correlations, Lags
+
+# Over all lags that the windows allow: fine beside the few ranges that a window is divided into.
+_BUCKETS = 128
+
+
+class Apart:
+    """Running histograms of T(t_i) - T(t_1), for each stream i after the first."""
+
+    def __init__(self, query: Query) -> None:
+        first, *others = query.names
+        self._first = first
+        self._ranges = {name: _range(query, name) for name in others}
+        self._counts: dict[str, Int64s] = {name: np.zeros(_BUCKETS, np.int64) for name in others}
+
+    def add(self, sampled: Partial) -> None:
+        """Count the rows of sampled results."""
+        base = sampled.numbers(time_name(self._first))
+        for name, (low, high) in self._ranges.items():
+            lags = sampled.numbers(time_name(name)) - base
+            buckets = (lags - low) * _BUCKETS // (high - low)
+            self._counts[name] += np.bincount(np.clip(buckets, 0, _BUCKETS - 1), minlength=_BUCKETS)
+
+    def get(self) -> Correlations:
+        """What was counted."""
+        lags = {
+            name: Lags(low / 1e6, high / 1e6, tuple(map(float, self._counts[name])))
+            for name, (low, high) in self._ranges.items()
+        }
+        return Correlations(self._first, lags)
+
+
+def _range(query: Query, name: str) -> tuple[int, int]:
+    """The least and the greatest lag of a stream that the windows allow, in microseconds."""
+    upper, first, own = query.bounds.upper, 0, query.names.index(name)
+    known = [abs(bound) for row in upper for bound in row if bound is not None]
+    widest = max(known, default=1) + 1
+    ahead, back = upper[first][own], upper[own][first]
+    low, high = -widest if back is None else -back, widest if ahead is None else ahead + 1
+    return (low, high) if low < high else (low, low + 1)

@@ -1,0 +1,193 @@
+"""A probe looks at the ages it may, whatever the slices; what is learned comes from rows that look at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.local import LocalQuery
+from weir.plan import Join, hops, join
+from weir.query import TimeWindow
+from weir.shed import Ages, Allowance
+from weir.stats import Hop
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64(), "id": pa.int64()})
+NAMES = ("a", "b", "c")
+WINDOW = 60
+CONDITIONS: dict[str, tuple[str, Callable[[int, int, int], bool]]] = {
+    "equality": ("a.x = b.x AND b.x = c.x", lambda a, b, c: a == b == c),
+    "band": ("abs(a.x - b.x) <= 1 AND abs(b.x - c.x) <= 1", lambda a, b, c: abs(a - b) <= 1 >= abs(b - c)),
+    "nested loop": ("a.x + b.x < 4 AND b.x + c.x < 4", lambda a, b, c: a + b < 4 > b + c),
+}
+# Stream, time, x, id.
+Row = tuple[str, int, int, int]
+Results = Counter[tuple[int, ...]]
+
+
+def started(on: str, allowance: Allowance | None) -> LocalQuery:
+    return weir.join(
+        streams=dict.fromkeys(NAMES, SCHEMA),
+        on=on,
+        select="a.id AS a, b.id AS b, c.id AS c",
+        within=TimeWindow(WINDOW),
+        plan=join(*NAMES),
+        allowance=allowance,
+    ).start()
+
+
+def drawn(seed: int, count: int = 60) -> list[Row]:
+    """Rows in the order of time, no two at the same."""
+    rng = np.random.default_rng(seed)
+    streams, times, values = (
+        rng.integers(0, 3, count),
+        rng.integers(1, 5, count).cumsum(),
+        rng.integers(0, 4, count),
+    )
+    rows = zip(streams.tolist(), times.tolist(), values.tolist(), strict=True)
+    return [(NAMES[stream], time, x, i) for i, (stream, time, x) in enumerate(rows)]
+
+
+def batches(rows: list[Row], size: int) -> Iterator[dict[str, pa.Table]]:
+    for start in range(0, len(rows), size):
+        named = {name: [row[1:] for row in rows[start : start + size] if row[0] == name] for name in NAMES}
+        yield {
+            name: pa.table([list(column) for column in zip(*found, strict=True)], schema=SCHEMA)
+            for name, found in named.items()
+            if found
+        }
+
+
+def run(query: LocalQuery, rows: list[Row], size: int) -> Results:
+    found = Results()
+    for batch in batches(rows, size):
+        found.update(zip(*(column.to_pylist() for column in query.process(batch).columns), strict=True))
+    return found
+
+
+def expected(
+    rows: list[Row], holds: Callable[[int, int, int], bool], allowance: Allowance, plan: Join
+) -> Results:
+    """All triples within the window whose last row may look at the ages of the other two."""
+    found = Results()
+    of = {name: [row for row in rows if row[0] == name] for name in NAMES}
+    for triple in ((a, b, c) for a in of["a"] for b in of["b"] for c in of["c"]):
+        last = max(triple, key=lambda row: row[1])
+        ages = {row[0]: last[1] - row[1] for row in triple if row is not last}
+        looked = all(
+            hop.driver != last[0]
+            or (kept := allowance.ages.get(hop)) is None
+            or ages[hop.partner] // kept.every in kept.kept
+            for hop in hops(plan)
+        )
+        if max(ages.values()) < WINDOW and looked and holds(*(row[2] for row in triple)):
+            found[tuple(row[3] for row in triple)] += 1
+    return found
+
+
+@st.composite
+def allowances(draw: st.DrawFn) -> Allowance:
+    every = draw(st.integers(1, 40))
+    ranges = st.frozensets(st.integers(0, WINDOW // every))
+    ages = {hop: Ages(every, draw(ranges)) for hop in hops(join(*NAMES)) if draw(st.booleans())}
+    return Allowance(ages=ages)
+
+
+@pytest.mark.parametrize("kind", sorted(CONDITIONS))
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(allowance=allowances(), seed=st.integers(0, 99))
+def test_row_by_row_exactly_the_ages_kept(kind: str, allowance: Allowance, seed: int) -> None:
+    on, holds = CONDITIONS[kind]
+    rows = drawn(seed)
+    assert run(started(on, allowance), rows, 1) == expected(rows, holds, allowance, join(*NAMES))
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    allowance=allowances(),
+    size=st.integers(2, 30),
+    sample=st.floats(0, 1),
+    kind=st.sampled_from(sorted(CONDITIONS)),
+)
+def test_in_batches_a_part_of_all_each_once(
+    allowance: Allowance, size: int, sample: float, kind: str
+) -> None:
+    on, holds = CONDITIONS[kind]
+    rows = drawn(size)
+    exact = expected(rows, holds, Allowance(), join(*NAMES))
+    for more in (0.0, sample):
+        found = run(started(on, Allowance(ages=allowance.ages, sample=more)), rows, size)
+        assert found <= exact
+    assert run(started(on, Allowance(ages=allowance.ages, sample=1.0)), rows, size) == exact
+
+
+def test_ages_that_nobody_looks_at_cost_nothing_and_may_be_forgotten() -> None:
+    on, _ = CONDITIONS["nested loop"]
+    rows = drawn(5, 600)
+    young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
+    whole, part = started(on, None), started(on, Allowance(ages=young))
+    forgetful = started(on, Allowance(ages=young, forget=True))
+    all_found, found = run(whole, rows, 10), run(part, rows, 10)
+    assert run(forgetful, rows, 10) == found < all_found
+    assert compared(part) < 0.4 * compared(whole)
+    assert kept(forgetful) < 0.5 * kept(part) == 0.5 * kept(whole)
+
+
+def compared(query: LocalQuery) -> int:
+    assert query.stats is not None
+    return sum(hop.comparisons for hop in query.stats.per_hop.values())
+
+
+def kept(query: LocalQuery) -> int:
+    assert query.stats is not None
+    return sum(size.rows for size in query.stats.state.values())
+
+
+def test_dropped_rows_never_reach_the_join_and_are_counted() -> None:
+    on, _ = CONDITIONS["equality"]
+    rows = drawn(3, 400)
+    query = started(on, Allowance(drop={"a": 1.0, "b": 0.5}))
+    assert not run(query, rows, 400)
+    stats = query.stats
+    assert stats is not None
+    assert stats.dropped["a"] == stats.rows_in["a"] and "a" not in alive(query)
+    assert 0.3 < stats.dropped["b"] / stats.rows_in["b"] < 0.7
+    assert stats.shed == sum(stats.dropped.values())
+
+
+def alive(query: LocalQuery) -> set[str]:
+    return {node for node, slices in query.state.slices.items() if slices}
+
+
+def test_lags_are_learned_from_the_sample() -> None:
+    """Rows of b follow those of a by 20, those of c by 35: ages that only the sample looks at."""
+    rng = np.random.default_rng(1)
+    keys = np.arange(300)
+    rows = sorted(
+        (name, int(10 * key + lag + rng.integers(-2, 3)), int(key), 3 * int(key) + i)
+        for key in keys
+        for i, (name, lag) in enumerate(zip(NAMES, (0, 20, 35), strict=True))
+    )
+    rows.sort(key=lambda row: row[1])
+    young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
+    query = started(CONDITIONS["equality"][0], Allowance(ages=young, sample=0.3))
+    found = run(query, rows, 900)
+    assert query.stats is not None and query.stats.lags is not None
+    lags = query.stats.lags
+    assert sum(lags.lags["b"].counts) == sum(found.values()) > 20
+    for name, lag in (("b", 20e-6), ("c", 35e-6)):
+        assert float(lags.lags[name].share(lag - 5e-6, lag + 6e-6)) > 0.99
+    scores = lags.ages("c", "a", np.arange(0.0, 61e-6, 10e-6))
+    assert int(scores.argmax()) == 3
+
+
+def test_without_a_sample_nothing_is_learned() -> None:
+    query = started(CONDITIONS["equality"][0], Allowance({Hop("a", str(join(*NAMES)), "b"): 0.5}))
+    run(query, drawn(1), 20)
+    assert query.stats is not None and query.stats.lags is None
