@@ -4,6 +4,6 @@ from weir.api import join, sql
 from weir.errors import QueryError
 from weir.expr import udf
 from weir.query import Budget, rows
-from weir.shed import Allowance
+from weir.shed import Ages, Allowance
 
-__all__ = ["Allowance", "Budget", "QueryError", "join", "rows", "sql", "udf"]
+__all__ = ["Ages", "Allowance", "Budget", "QueryError", "join", "rows", "sql", "udf"]

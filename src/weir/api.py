@@ -15,6 +15,7 @@ from weir.local.arguments import (
     Functions,
     OnNullTime,
     check_allowance,
+    check_basic,
     check_lengths,
     check_misspelt,
     check_on_null_time,
@@ -25,7 +26,7 @@ from weir.local.arguments import (
 )
 from weir.plan import JTree
 from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
-from weir.shed import Allowance
+from weir.shed import Allowance, Shed
 
 if TYPE_CHECKING:
     from weir.spark import SparkJoin
@@ -46,6 +47,8 @@ _SHARED = (
     "idle",
     "on_null_time",
     "allowance",
+    "shed",
+    "basic",
     "streams",
 )
 _CLAUSES = {
@@ -75,6 +78,8 @@ def join(
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
+    shed: Shed = "auto",
+    basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
 ) -> LocalJoin | SparkJoin:
@@ -88,7 +93,9 @@ def join(
     `rates` says how many rows a second come (tables are measured), and `selectivities` what share of the
     pairs of two streams match. On Spark, `partitions` is how many tasks share the join (the cores, unless
     said), and a stream that is `idle` behind the newest one stops holding the watermark back. An `allowance`
-    says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there.
+    says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there, and which
+    ages of partners they look at; where the budget's CPU is short it is chosen, by the way that `shed` names:
+    "auto", "jaqpot", "harvest" or "random-drop". `basic` is the length of a range of ages, like "2 seconds".
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -104,6 +111,7 @@ def join(
             check_text(text, argument, example)
     check_time(time)
     check_lengths(late=late, within=within, fresh=fresh)
+    check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
     given = named_streams(streams, tables)
@@ -117,8 +125,9 @@ def join(
         "select": select,
         "cross": cross,
         "functions": named_functions(functions),
+        "basic": basic,
     }
-    wish, orderer = Wish(plan, rates, selectivities), partial(_order, driver_order)
+    wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask  # only who has Spark needs it
 
@@ -127,6 +136,7 @@ def join(
     _check_local(partitions, idle)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
+    asked = wish.divided(asked)
     planned = wish.planned(asked, inputs)
     return LocalJoin(asked, planned, inputs, orderer(asked), on_null_time, allowance)
 
@@ -147,6 +157,8 @@ def sql(
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
+    shed: Shed = "auto",
+    basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
 ) -> LocalJoin | SparkJoin:
@@ -165,6 +177,7 @@ def sql(
     check_text(text, "a statement", "'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'")
     check_time(time)
     check_lengths(late=late)
+    check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
     given = named_streams(streams, tables)
@@ -174,8 +187,9 @@ def sql(
         "budget": budget,
         "cross": cross,
         "functions": named_functions(functions),
+        "basic": basic,
     }
-    wish, orderer = Wish(plan, rates, selectivities), partial(_order, driver_order)
+    wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask_sql  # only who has Spark needs it
 
@@ -184,7 +198,7 @@ def sql(
     _check_local(partitions, idle)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
-    asked, read = found.query, {alias: inputs[table] for alias, table in found.tables.items()}
+    asked, read = wish.divided(found.query), {alias: inputs[table] for alias, table in found.tables.items()}
     planned = wish.planned(asked, read)
     return LocalJoin(asked, planned, read, orderer(asked), on_null_time, allowance)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ import weir
 from weir.adapt import graph_of
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.shedding import shedding
+from weir.local import LocalJoin
 from weir.plan import Limits, cost, hops, join
 from weir.query import query
 
@@ -41,7 +44,7 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
         budget=tight,
     )
     assert found.planned.shedding is not None
-    assert "shed: about" in found.explanation()
+    assert "shed by jaqpot: about" in found.explanation()
     assert "\n     a sample of 1% passes every hop" in found.explanation()
     exact = weir.join(
         streams=dict.fromkeys("abc", SCHEMA),
@@ -71,6 +74,62 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     assert decision["allowance"]["sample"] == 0.01 and min(decision["allowance"]["probes"].values()) < 1
     assert decision["reason"] == "the plan takes more CPU than allowed, so some probes are skipped"
     assert all_of_them.lastProgress["weir"]["decision"]["allowance"] is None
+
+
+@pytest.mark.parametrize(
+    ("shed", "told"),
+    [
+        ("jaqpot", "% probe"),
+        ("harvest", "partners aged up to"),
+        ("random-drop", "% dropped"),
+        ("auto", "shed by"),
+    ],
+)
+def test_the_way_asked_for_is_taken(shed: Any, told: str) -> None:
+    """A nested loop over a few streams: half of its CPU is allowed."""
+
+    def asked(cpu: float, **more: Any) -> LocalJoin:
+        found = weir.join(
+            streams=dict.fromkeys("abc", SCHEMA),
+            on="a.v * b.v > 0.9 AND b.v * c.v > 0.9",
+            within="10 seconds",
+            rates=dict.fromkeys("abc", 500.0),
+            selectivities={("a", "b"): 0.002, ("b", "c"): 0.002},
+            budget=weir.Budget(cpu=cpu),
+            **more,
+        )
+        assert isinstance(found, LocalJoin)
+        return found
+
+    whole = asked(1000.0, plan="mjoin").planned.cost
+    assert whole is not None
+    found = asked(whole.cpu / 2, shed=shed, **({} if shed != "auto" else {"plan": "mjoin"}))
+    assert shed == "jaqpot" or len(found.planned.plan.inputs) == 3
+    assert found.planned.shedding is not None and 0.1 < found.planned.shedding.recall < 1
+    assert told in found.explanation()
+    assert (found.query.basic is not None) == (shed == "harvest")
+    assert found.start().process({}).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"shed": "grub"}, "shed is one of 'auto', 'jaqpot', 'harvest', 'random-drop'; got 'grub'"),
+        ({"basic": "11 seconds"}, "do not fit into the window of stream 'a', 10 seconds; make them shorter"),
+        ({"basic": "1 millisecond"}, "into more than 1000; make them longer"),
+        ({"basic": "0 seconds"}, "basic windows of 0 seconds do not fit"),
+        ({"basic": 2}, "basic= is a length of time, like '2 seconds'; got 2"),
+        (
+            {"shed": "harvest", "plan": join(join("a", "b"), "c")},
+            "in an mjoin, not in the tree .*; use plan='mjoin' or shed='jaqpot'",
+        ),
+        ({"shed": "harvest", "within": "50 rows"}, "stream 'a' has a window of rows"),
+    ],
+)
+def test_what_cannot_be_shed_so_is_refused(more: dict[str, Any], message: str) -> None:
+    given = {"within": "10 seconds", "rates": 1e6, "budget": weir.Budget(cpu=0.01), **more}
+    with pytest.raises(weir.QueryError, match=message):
+        weir.join(streams=dict.fromkeys("abc", SCHEMA), on=ON, **given)
 
 
 def test_an_allowance_given_by_hand_is_explained() -> None:

@@ -37,7 +37,7 @@ from weir.plan import (
     show_share,
 )
 from weir.query import Budget, Query
-from weir.shed import Allowance
+from weir.shed import RANGES, Allowance, Shed, check_shed
 from weir.stats import Costs, JoinGraph
 
 _LOG = logging.getLogger("weir")
@@ -55,12 +55,15 @@ class Planned:
     choice: Choice | None = None
     limits: Limits = NO_LIMITS
     shedding: Shedding | None = None
+    shed: Shed = "auto"
 
     def allowance(self, query: Query, plan: Join) -> Allowance | None:
         """What is to be skipped on a plan, which after a restart need not be the one chosen now."""
         if self.shedding is None or self.graph is None:
             return None
-        found = self.shedding if plan == self.plan else shedding(query, self.graph, plan, self.limits)
+        if plan == self.plan:
+            return self.shedding.allowance
+        found = shedding(query, self.graph, plan, self.limits, self.shed)
         return None if found is None else found.allowance
 
     @property
@@ -81,6 +84,14 @@ class Wish:
     plan: Any
     rates: Any = None
     selectivities: Any = None
+    shed: Any = "auto"
+
+    def divided(self, query: Query) -> Query:
+        """The query with basic windows, if its windows are to be harvested and it does not say how long."""
+        kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i))]
+        if self.shed != "harvest" or query.basic is not None or not kept:
+            return query
+        return replace(query, basic=max(1, min(kept) // RANGES))
 
     def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> Planned:
         """The plan to run; tables are measured if a plan hangs on it and no rates are given."""
@@ -89,10 +100,13 @@ class Wish:
                 "plan is 'auto', 'mjoin', 'bjtree' or a join tree made with weir.plan.join; "
                 f"got {self.plan!r}"
             )
+        check_shed(self.shed)
         seen = stated(query, self.rates, self.selectivities)
         if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
             seen = _measured(query, tables or {})
-        found = _planned(self.plan, query, seen, limits_of(query.budget, cores))
+        # Ages and rows are shed in an mjoin only.
+        wanted = "mjoin" if self.plan == "auto" and self.shed in ("harvest", "random-drop") else self.plan
+        found = replace(_planned(wanted, query, seen, limits_of(query.budget, cores)), shed=self.shed)
         if found.warning is not None:
             _LOG.warning(found.warning)
         # Tables are joined whole; only streams whose rates are known before they run are shed from the start.
@@ -103,7 +117,7 @@ def _shed(found: Planned, query: Query) -> Planned:
     """The same plan with what it has to skip for the CPU it is allowed."""
     if found.graph is None or found.cost is None or found.cost.cpu <= found.limits.cpu:
         return found
-    return replace(found, shedding=shedding(query, found.graph, found.plan, found.limits))
+    return replace(found, shedding=shedding(query, found.graph, found.plan, found.limits, found.shed))
 
 
 def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
@@ -169,7 +183,8 @@ def _skipped(found: Planned, allowance: Allowance | None) -> list[str]:
         title = "shed, as the allowance says: of the rows that reach"
     elif found.shedding is not None:
         allowance = found.shedding.allowance
-        title = f"shed: about {found.shedding.recall:.0%} of the results are kept; of the rows that reach"
+        kept, way = found.shedding.recall, found.shedding.way
+        title = f"shed by {way}: about {kept:.0%} of the results are kept; of the rows that reach"
     else:
         return []
     lines = share_lines(allowance)

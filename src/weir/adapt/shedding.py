@@ -9,7 +9,19 @@ from dataclasses import dataclass, replace
 from weir.errors import QueryError
 from weir.plan import Join, Limits, cost
 from weir.query import Query, RowWindow
-from weir.shed import Allowance, allowance, flow, network, refresh_rates, steady, tightest
+from weir.shed import (
+    Allowance,
+    Network,
+    Shed,
+    allowance,
+    best_way,
+    flow,
+    is_harvestable,
+    network,
+    refresh_rates,
+    steady,
+    tightest,
+)
 from weir.stats import JoinGraph
 
 # The reason of a decision that skips.
@@ -23,14 +35,17 @@ _SAMPLE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Shedding:
-    """An allowance, and the share of all results that it is expected to give."""
+    """An allowance, the share of all results that it is expected to give, and the way it was found."""
 
     allowance: Allowance
     recall: float
+    way: str
 
 
-def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shedding | None:
-    """What to skip so that a plan takes no more CPU than allowed; None if it does not."""
+def shedding(
+    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
+) -> Shedding | None:
+    """What to skip so that a plan takes no more CPU than allowed; None if it does not take more."""
     needed = cost(graph, plan).cpu
     if needed <= limits.cpu:
         return None
@@ -43,6 +58,20 @@ def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shed
         budget = _LEAST * full.spent
     # The sample comes on top of the shares, so these have to leave room for it.
     budget = max(budget - _SAMPLE * full.spent, _LEAST * full.spent)
+    if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
+        found, results = _by_probes(query, graph, plan, net, budget)
+        way = "jaqpot"
+    else:
+        basic = None if query.basic is None else query.basic / 1e6
+        best = best_way(graph, plan, budget, shed, basic=basic)
+        found, results, way = best.allowance, best.results, best.name
+    return Shedding(replace(found, sample=_SAMPLE), results / full.results if full.results else 1.0, way)
+
+
+def _by_probes(
+    query: Query, graph: JoinGraph, plan: Join, net: Network, budget: float
+) -> tuple[Allowance, float]:
+    """The best division of probes that keeps the states as fresh as asked, and its results a second."""
     fresh = _fresh_seconds(query, graph)
     try:
         settled, grants = steady(graph, plan, budget, refresh_rates(graph, net, fresh), in_seconds=True)
@@ -53,8 +82,7 @@ def shedding(query: Query, graph: JoinGraph, plan: Join, limits: Limits) -> Shed
         )
         _LOG.warning("%s (%s be kept by refreshing; old results are dropped)", error, loosest)
         settled, grants = steady(graph, plan, budget, in_seconds=True)
-    recall = flow(settled, grants).results / full.results if full.results else 1.0
-    return Shedding(replace(allowance(settled, grants), sample=_SAMPLE), recall)
+    return allowance(settled, grants), flow(settled, grants).results
 
 
 def _fresh_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:
