@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from weir.adapt.calibrate import TYPICAL
 from weir.adapt.shedding import shedding
 from weir.local import LocalJoin
 from weir.plan import Limits, cost, hops, join
-from weir.query import query
+from weir.query import RowWindow, query
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
@@ -130,6 +131,33 @@ def test_what_cannot_be_shed_so_is_refused(more: dict[str, Any], message: str) -
     given = {"within": "10 seconds", "rates": 1e6, "budget": weir.Budget(cpu=0.01), **more}
     with pytest.raises(weir.QueryError, match=message):
         weir.join(streams=dict.fromkeys("abc", SCHEMA), on=ON, **given)
+
+
+def test_a_budget_reaches_plans_whose_joins_have_windows_of_their_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Their states hold the last rows, and starve if they are not refreshed."""
+
+    def asked(fresh: str, cpu: float) -> LocalJoin:
+        found = weir.join(
+            streams=dict.fromkeys("abc", SCHEMA),
+            on=ON,
+            within="10 seconds",
+            fresh=fresh,
+            plan=join(replace(join("a", "b"), window=RowWindow(5000)), "c"),
+            rates=RATES,
+            selectivities={("a", "b"): 0.001, ("b", "c"): 0.001},
+            budget=weir.Budget(cpu=cpu),
+        )
+        assert isinstance(found, LocalJoin)
+        return found
+
+    roomy = asked("1 hour", 0.02)
+    assert roomy.planned.shedding is not None and 0 < roomy.planned.shedding.recall < 1
+    assert "shed by jaqpot: about" in roomy.explanation()
+    assert "as fast as asked" not in caplog.text
+    assert asked("10 seconds 1 millisecond", 0.01).planned.shedding is not None
+    assert "as fast as asked, so old results will be found and dropped; it could hold a 1" in caplog.text
 
 
 def test_an_allowance_given_by_hand_is_explained() -> None:

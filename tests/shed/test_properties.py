@@ -3,7 +3,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from time import perf_counter
+from dataclasses import replace
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from weir.shed import (
     steady,
     tightest,
 )
-from weir.stats import JoinGraph
+from weir.stats import Costs, JoinGraph
 
 
 @st.composite
@@ -144,10 +145,17 @@ def test_steady_states_agree_with_what_feeds_them(found: tuple[JoinGraph, Join],
     net, grants = steady(graph, tree, budget)
     assert flow(net, grants).spent <= budget * (1 + 1e-6)
     fixed = network(graph, tree)
-    starved = flow(fixed, grepp(fixed, budget)).inserts
-    usual = flow(resized(graph, tree, fixed, starved), grepp(fixed, budget)).results
+    usual = _settled(graph, tree, grepp(fixed, budget))
     # Knowing that starved states shrink, the division is no worse than the one that does not.
-    assert flow(net, grants).results >= 0.75 * usual - 1e-9
+    assert flow(net, grants).results >= 0.99 * usual - 1e-9
+
+
+def _settled(graph: JoinGraph, tree: Join, grants: tuple[float, ...]) -> float:
+    """The results of a division once the sizes of the states have come to what feeds them."""
+    net = network(graph, tree)
+    for _ in range(30):
+        net = resized(graph, tree, net, flow(net, grants).inserts)
+    return flow(net, grants).results
 
 
 def test_shares_are_of_what_arrives() -> None:
@@ -168,6 +176,14 @@ def test_shares_are_of_what_arrives() -> None:
         (lambda g, n: refresh_rates(g, n, {"a": 1}), "at least its window"),
         (lambda g, n: refresh_rates(g, n, {"a": math.nan}), "at least its window"),
         (lambda g, n: jaqpot(n, 0.1, {"(a b)": 5.0}), "the budget is 0.1"),
+        (lambda g, n: jaqpot(n, 9, {"(b c)": 5.0}), "'\\(b c\\)'"),
+        (lambda g, n: optimal(n, 9, {"(a b)": math.nan}), "zero or more rows"),
+        (lambda g, n: greedy_cover(n, {"(a b)": 1e6}), "would need 1e\\+06 rows a second .* bring 80"),
+        (lambda g, n: least_cover(n, {"(a b)": 1e6}), "would need 1e\\+06 rows a second .* bring 80"),
+        (lambda g, n: tightest(g, n, {"a": 3}, 0), "above zero"),
+        (lambda g, n: tightest(g, n, {"z": 3}, 1), "'z'"),
+        (lambda g, n: tightest(g, n, {"a": 1}, 1), "at least its window"),
+        (lambda g, n: network(g, join("a", "b", "c"), in_seconds=True), "unit costs above zero"),
         (lambda g, n: optimal(n, 0.1, {"(a b)": 5.0}), "cannot keep"),
     ],
 )
@@ -177,27 +193,66 @@ def test_what_cannot_be_divided_is_refused(ask: Callable[[object, object], objec
         ask(graph, network(graph, join(join("a", "b"), "c")))
 
 
-def test_nothing_gives_nothing() -> None:
-    graph = JoinGraph.of({"a": 0, "b": 20, "c": 5}, 2, {("a", "b"): 0.0, ("b", "c"): 0.1})
-    net = network(graph, join(join("a", "b"), "c"))
+@pytest.mark.parametrize("in_seconds", [False, True])
+@pytest.mark.parametrize("rate", [0.0, 10.0])
+@pytest.mark.parametrize("tree", [join(join("a", "b"), "c"), join("a", "b", "c")])
+def test_nothing_gives_nothing(tree: Join, rate: float, in_seconds: bool) -> None:
+    costs = Costs(probe=1e-6, compare=1e-8, match=1e-7)
+    graph = JoinGraph.of({"a": rate, "b": 20, "c": 5}, 2, {("a", "b"): 0.0, ("b", "c"): 0.1}, costs)
+    net = network(graph, tree, in_seconds=in_seconds)
     for policy in (*POLICIES.values(), optimal):
         assert flow(net, policy(net, 10)).results == 0
+    assert flow(net, jaqpot(net, 10, dict.fromkeys(net.states, 0.0))).results == 0
 
 
-def test_an_analysis_is_quick() -> None:
-    names = [f"s{i}" for i in range(20)]
+@settings(max_examples=40, deadline=None)
+@given(plans(), st.floats(1e-8, 1), budgets)
+def test_the_best_division_is_found_whatever_the_scale(
+    found: tuple[JoinGraph, Join], factor: float, budget: float
+) -> None:
+    graph, tree = found
+    rare = {edge: share * factor for edge, share in graph.selectivities.items()}
+    net = network(replace(graph, selectivities=rare), tree)
+    best, greedy = (flow(net, policy(net, budget)).results for policy in (optimal, grepp))
+    assert best >= greedy * (1 - 1e-6)
+
+
+def test_probing_a_starved_state_costs_less() -> None:
+    graph = JoinGraph.of(
+        {"a": 10, "b": 20, "c": 5}, 2, {("a", "b"): 0.1, ("b", "c"): 0.1}, Costs(probe=1, match=1)
+    )
+    tree = join(join("a", "b"), "c")
+    full = network(graph, tree, in_seconds=True)
+    starved = network(graph, tree, {**full.sizes, "(a b)": full.sizes["(a b)"] / 10}, in_seconds=True)
+    (before, after) = (next(x for x in net.links if x.hop.partner == "(a b)") for net in (full, starved))
+    assert after.productivity == pytest.approx(before.productivity / 10)
+    assert after.cost == pytest.approx(1 + (before.cost - 1) / 10)
+
+
+def test_sizes_of_composed_windows_are_what_flows_into_them() -> None:
+    graph = JoinGraph.of(dict.fromkeys("abcd", 10.0), 5, dict.fromkeys(itertools.pairwise("abcd"), 0.05))
+    inner = replace(join("a", "b"), window=TimeWindow(1_000_000))
+    middle = replace(join(inner, "c"), window=TimeWindow(2_000_000))
+    net = network(graph, join(middle, "d"))
+    inflow = flow(net, [math.inf] * len(net.links)).inserts
+    assert net.sizes[str(inner)] == pytest.approx(inflow[str(inner)] * 1)
+    assert net.sizes[str(middle)] == pytest.approx(inflow[str(middle)] * 2)
+
+
+@pytest.mark.parametrize(("streams", "milliseconds"), [(20, 5), (50, 20)])
+def test_an_analysis_is_quick(streams: int, milliseconds: float) -> None:
+    names = [f"s{i}" for i in range(streams)]
     edges = dict.fromkeys(itertools.pairwise(names), 0.01)
     graph = JoinGraph.of(dict.fromkeys(names, 50.0), 2, edges)
     tree: JTree = Leaf(names[0])
     for name in names[1:]:
         tree = join(tree, name)
     assert isinstance(tree, Join)
-    net = network(graph, tree)
-    rates = dict.fromkeys(net.states, 0.5)
     taken = []
     for _ in range(5):
-        started = perf_counter()
-        jaqpot(net, 1e6, rates)
-        taken.append(perf_counter() - started)
-    # The aim is 5 ms; tests share the machine.
-    assert min(taken) < 0.05
+        started = process_time()
+        net = network(graph, tree)
+        jaqpot(net, 1e6, dict.fromkeys(net.states, 0.5))
+        taken.append(process_time() - started)
+    # Twice the aim, as tests share the machine.
+    assert 1000 * min(taken) < 2 * milliseconds

@@ -8,6 +8,7 @@ from weir.shed import (
     Link,
     Network,
     Path,
+    Unit,
     best_hjp,
     ebest_hjp,
     equal_hj,
@@ -15,6 +16,7 @@ from weir.shed import (
     global_hjpr,
     grepp,
     knapsack,
+    productivity_table,
     sbest_hjp,
     whole_units,
 )
@@ -83,13 +85,9 @@ def test_figure_2b_division_within_path_b() -> None:
 def test_table_2_and_figure_4() -> None:
     net = two_joins(4 / 11, 5 / 11, 1, 0.1)
     assert [path.productivity for path in net.paths] == pytest.approx([0.2667, 0.3125, 0.1], abs=1e-4)
-    units = {"A": (15, 4), "B": (16, 5), "C": (10, 1)}
-
-    def results(taken: dict[str, int]) -> int:
-        return sum(count * units[stream][1] for stream, count in taken.items())
-
-    assert results(whole_units(30, units)) == 6
-    assert results(knapsack(30, units)) == 8
+    assert productivity_table(net) == {"A": Unit(11, 15, 4), "B": Unit(11, 16, 5), "C": Unit(10, 10, 1)}
+    assert flow(net, whole_units(net, 30)).results == pytest.approx(6)
+    assert flow(net, knapsack(net, 30)).results == pytest.approx(8)
     grants = grepp(net, 30)
     assert grants == pytest.approx((0, 20.625, 9.375, 0))
     assert flow(net, grants).results == pytest.approx(9.375)

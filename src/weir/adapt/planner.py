@@ -115,7 +115,7 @@ class Wish:
 
 def _shed(found: Planned, query: Query) -> Planned:
     """The same plan with what it has to skip for the CPU it is allowed."""
-    if found.graph is None or found.cost is None or found.cost.cpu <= found.limits.cpu:
+    if found.graph is None or math.isinf(found.limits.cpu):
         return found
     return replace(found, shedding=shedding(query, found.graph, found.plan, found.limits, found.shed))
 

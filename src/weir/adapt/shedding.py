@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from weir.errors import QueryError
-from weir.plan import Join, Limits, cost
+from weir.plan import Join, Limits, cost, is_composed, show_share
 from weir.query import Query, RowWindow
 from weir.shed import (
     Allowance,
+    FreshnessError,
     Network,
     Shed,
     allowance,
@@ -23,6 +24,7 @@ from weir.shed import (
     tightest,
 )
 from weir.stats import JoinGraph
+from weir.units import show_interval
 
 # The reason of a decision that skips.
 SHED = "the plan takes more CPU than allowed, so some probes are skipped"
@@ -46,15 +48,20 @@ def shedding(
     query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
 ) -> Shedding | None:
     """What to skip so that a plan takes no more CPU than allowed; None if it does not take more."""
-    needed = cost(graph, plan).cpu
-    if needed <= limits.cpu:
-        return None
     net = network(graph, plan, in_seconds=True)
     full = flow(net, [math.inf] * len(net.links))
+    # What a plan whose joins have windows of their own takes beside its probes is not known.
+    needed = full.spent if is_composed(plan) else cost(graph, plan).cpu
+    if needed <= limits.cpu:
+        return None
     # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
     budget = limits.cpu - max(0.0, needed - full.spent)
     if budget < _LEAST * full.spent:
-        _LOG.warning("what cannot be skipped alone takes the CPU allowed, so almost every probe is skipped")
+        _LOG.warning(
+            "what cannot be skipped takes %s of CPU, and %s are allowed, so almost every probe is skipped",
+            show_share(needed - full.spent),
+            show_share(limits.cpu),
+        )
         budget = _LEAST * full.spent
     # The sample comes on top of the shares, so these have to leave room for it.
     budget = max(budget - _SAMPLE * full.spent, _LEAST * full.spent)
@@ -74,15 +81,27 @@ def _by_probes(
     """The best division of probes that keeps the states as fresh as asked, and its results a second."""
     fresh = _fresh_seconds(query, graph)
     try:
-        settled, grants = steady(graph, plan, budget, refresh_rates(graph, net, fresh), in_seconds=True)
-    except QueryError as error:
-        factor = tightest(graph, net, fresh, budget)
-        loosest = (
-            "no freshness can" if math.isinf(factor) else f"{factor:.2f} times the freshness asked for could"
+        # Only a window that counts rows keeps old ones when it starves; others are small then, which the
+        # program knows.
+        refresh = {s: r for s, r in refresh_rates(graph, net, fresh).items() if s in net.counted}
+        settled, grants = steady(graph, plan, budget, refresh, in_seconds=True)
+    except FreshnessError:
+        _LOG.warning(
+            "the CPU allowed does not refresh the states of %s as fast as asked, so old results will be "
+            "found and dropped; %s",
+            plan,
+            _loosest(fresh, tightest(graph, net, fresh, budget)),
         )
-        _LOG.warning("%s (%s be kept by refreshing; old results are dropped)", error, loosest)
         settled, grants = steady(graph, plan, budget, in_seconds=True)
     return allowance(settled, grants), flow(settled, grants).results
+
+
+def _loosest(fresh: Mapping[str, float], factor: float) -> str:
+    """What freshness could be held, in words."""
+    if math.isinf(factor):
+        return "no freshness can be held by refreshing"
+    held = (f"{name} {show_interval(round(factor * seconds * 1e6))}" for name, seconds in fresh.items())
+    return f"it could hold {', '.join(held)}"
 
 
 def _fresh_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:

@@ -37,7 +37,7 @@ def shown(decision: Decision) -> dict[str, Any]:
 
 def share_lines(allowance: Allowance) -> list[str]:
     """The hops where not all may probe or not all ages are looked at, a line each, streams and the sample."""
-    lines = [f"{hop}: {share:.0%} probe" for hop, share in allowance.probes.items() if share < _ALL]
+    lines = [f"{hop}: {100 * share:.3g}% probe" for hop, share in allowance.probes.items() if share < _ALL]
     lines += [f"{hop}: partners aged {_ranges(ages)}" for hop, ages in allowance.ages.items()]
     lines += [f"{stream}: {share:.0%} dropped" for stream, share in allowance.drop.items() if share]
     return lines + [f"a sample of {100 * allowance.sample:.3g}% passes every hop"] * bool(allowance.sample)

@@ -260,6 +260,20 @@ class Space:
                 pairs[2][i, j] = 1.0
         return pairs
 
+    def selectivity(self, bound: Mask, partner: Mask) -> float:
+        """The share of combinations that match between two sets that match within."""
+        found = 1.0
+        for edge, share in self._shares.items():
+            if edge & bound and edge & partner:
+                found *= share
+        for streams, share in self._classes:
+            if streams & bound and streams & partner:
+                found *= share
+        for streams, correction in self._corrections:
+            if streams & (bound | partner) == streams and streams & ~bound and streams & ~partner:
+                found *= correction
+        return found
+
     def narrowed(self, bound: Mask, partner: Mask) -> float:
         """The share of a partner's rows that indices leave to compare."""
         left = 1.0

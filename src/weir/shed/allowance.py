@@ -19,10 +19,11 @@ class Allowance:
     """What may be done at each hop, and what reaches the join; what is not named is not bounded.
 
     `probes` is the share of the rows reaching a hop that may probe there: the `newest` by event time, or
-    those with the lowest `hash` of their content. `ages` are the ages of partners that a probe looks at.
-    `drop` is the share of a stream's rows that never reach the join. On top, a share of the rows that enter
-    each join, the `sample`, passes every hop there and looks at all ages; what it finds tells how much is
-    missed. With `forget`, rows of an age that no hop looks at any more are not kept either.
+    those with the lowest `hash` of their content; at the later hops of an mjoin always by hash. `ages` are
+    the ages of partners that a probe looks at. `drop` is the share of a stream's rows that never reach the
+    join. On top, a share of the rows that enter each join, the `sample`, passes every hop there and looks at
+    all ages; what it finds tells how much is missed. With `forget`, rows of an age that no hop looks at any
+    more are not kept either.
 
     >>> Allowance({Hop("a", "(a b)", "b"): 0.25}).share(Hop("a", "(a b)", "b"))
     0.25

@@ -17,10 +17,12 @@ import numpy as np
 
 from weir.errors import QueryError, unknown
 from weir.shed.network import Network, Path
-from weir.shed.policies import Grants, check_budget, grepp
+from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh, grepp
 from weir.stats import JoinGraph
 
 Split = Literal["least cost", "even"]
+# What exceeds a budget by less is rounding.
+_HAIR = 1 + 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def refresh_rates(
         if not states:
             continue
         if not slack:
-            raise QueryError(
+            raise FreshnessError(
                 f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
                 f"the states {', '.join(states)} at once; allow a little more"
             )
@@ -102,7 +104,7 @@ def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
     Multiples are real numbers here (000, section 4.1, lets cycles be taken together): a path is taken until
     one of its states has all it needs, or its stream has no more rows.
     """
-    wanted = {state: rate for state, rate in refresh.items() if rate > 0}
+    wanted = {state: rate for state, rate in check_refresh(net, refresh).items() if rate > 0}
     room = {path.stream: path.rate * path.cost for path in net.paths}
     brings = {path.stream: path.inserted(1.0) for path in net.paths}
     probes = dict.fromkeys(room, 0.0)
@@ -114,7 +116,7 @@ def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
         ]
         gain, path = max(offers, key=lambda offer: offer[0], default=(0.0, None))
         if path is None or gain <= 0:
-            raise _infeasible(wanted)
+            raise _infeasible(net, refresh)
         entered = {s: rows for s, rows in brings[path.stream].items() if s in wanted and rows > 0}
         taken = min(room[path.stream], *(wanted[state] / rows for state, rows in entered.items()))
         probes[path.stream] += taken
@@ -132,30 +134,39 @@ def least_cover(net: Network, refresh: Mapping[str, float], whole: float | None 
     """
     from scipy.optimize import LinearConstraint, milp
 
-    states = [state for state, rate in refresh.items() if rate > 0]
+    states = [state for state, rate in check_refresh(net, refresh).items() if rate > 0]
     # One unit of a path: so many rows a second of its stream.
     unit = whole or 1.0
     costs = np.array([path.cost * unit for path in net.paths])
-    entered = np.array([[_entered(path, state) * unit for path in net.paths] for state in states])
+    # The solver's tolerances are absolute: what enters is told as a share of what is wanted.
+    entered = np.array(
+        [[_entered(path, state) * unit / refresh[state] for path in net.paths] for state in states]
+    )
     most = np.array([path.rate / unit for path in net.paths])
     found = milp(
-        costs,
-        constraints=LinearConstraint(entered, lb=[refresh[state] for state in states]) if states else (),
+        costs / (costs.max() or 1.0),
+        constraints=LinearConstraint(entered, lb=np.ones(len(states))) if states else (),
         bounds=(0, np.floor(most) if whole else most),
         integrality=np.full(len(costs), 1 if whole else 0),
     )
     if not found.success:
-        raise _infeasible({state: refresh[state] for state in states})
+        raise _infeasible(net, refresh)
     return Cover({path.stream: float(x * c) for path, x, c in zip(net.paths, found.x, costs, strict=True)})
 
 
 def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
-    """Algorithm 1 of 000: the cover first, GrePP with the rest."""
+    """Algorithm 1 of 000: the cover first, GrePP with the rest.
+
+    Where the greedy cover is too dear, the least one is tried; 000 would give up.
+    """
     check_budget(budget)
     cover = greedy_cover(net, refresh)
     if cover.cost > budget:
-        raise QueryError(
-            f"keeping this plan as fresh as asked takes {cover.cost:g}; the budget is {budget:g}"
+        cover = least_cover(net, refresh)
+    if cover.cost > budget * _HAIR:
+        raise FreshnessError(
+            f"keeping this plan as fresh as asked takes {cover.cost:g}; the budget is {budget:g}, and "
+            "weir.shed.tightest tells what it can hold"
         )
     grants = cover.grants(net)
     left = budget - cover.cost
@@ -172,12 +183,13 @@ def tightest(
 
     Infinite if no freshness can be held, because some state gets no rows at all.
     """
+    check_budget(budget)
 
     def holds(factor: float) -> bool:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            return least_cover(net, refresh_rates(graph, net, looser, split)).cost <= budget
-        except QueryError:
+            return least_cover(net, refresh_rates(graph, net, looser, split)).cost <= budget * _HAIR
+        except FreshnessError:
             return False
 
     if holds(1.0):
@@ -205,9 +217,11 @@ def _path(net: Network, stream: str) -> Path:
     raise unknown("stream", stream, [path.stream for path in net.paths], where=" in fresh")
 
 
-def _infeasible(wanted: Mapping[str, float]) -> QueryError:
-    state, rate = next(iter(wanted.items()))
-    return QueryError(
-        f"the state {state} would need {rate:g} more rows a second to stay fresh than its streams bring, "
-        "whatever the CPU; allow older results"
+def _infeasible(net: Network, refresh: Mapping[str, float]) -> FreshnessError:
+    """Name a state that even all rows of all streams do not refresh fast enough."""
+    brought = {s: sum(path.rate * _entered(path, s) for path in net.paths) for s in refresh}
+    state = max(refresh, key=lambda s: refresh[s] - brought[s])
+    return FreshnessError(
+        f"the state {state} would need {refresh[state]:.3g} rows a second to stay fresh, and its streams "
+        f"bring {brought[state]:.3g}, whatever the CPU; allow older results"
     )

@@ -7,15 +7,18 @@ may probe with, or not. Input paths (000, section 4.1) are the ways through this
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from operator import mul
 
+from weir.errors import QueryError
 from weir.plan import Join, Leaf
-from weir.plan.space import Space
+from weir.plan.space import Mask, Space
 from weir.query import RowWindow, TimeWindow
-from weir.stats import Hop, JoinGraph, Streams
+from weir.stats import Hop, JoinGraph
 
+# No probe is free, not even of an empty state.
+_LEAST = 1e-12
 # How many rows each state holds, by the name of its node.
 Sizes = Mapping[str, float]
 
@@ -79,11 +82,15 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """All links, sources before what they feed, and the path of every stream."""
+    """All links, sources before what they feed, and the path of every stream.
+
+    `counted` are the intermediate states whose windows count rows: only these hold old rows when they starve.
+    """
 
     links: tuple[Link, ...]
     paths: tuple[Path, ...]
     sizes: Sizes
+    counted: frozenset[str] = frozenset()
 
     def without(self, resources: Mapping[str, float]) -> Network:
         """What is left of the streams when their paths have got so much already."""
@@ -114,35 +121,34 @@ def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds
 
     A probe costs 1, as in 000, or `in_seconds` what the graph's unit costs make of it and of what it finds.
     """
-    held = full_sizes(graph, tree) if sizes is None else sizes
-    space = Space(graph) if in_seconds else None
+    if in_seconds and not any(asdict(graph.costs).values()):
+        raise QueryError("a network in seconds needs unit costs above zero; take weir.stats.Costs(probe=...)")
+    space = Space(graph)
+    held = {stream: graph.window_rows(stream) for stream in tree.streams} if sizes is None else dict(sizes)
     links: list[Link] = []
     ends: dict[str, tuple[int, ...]] = {}
+    whole: list[float] = []
     for node in tree.inner():
         # The links of a join go to the end of the list, those of one driver beside each other.
-        ends[str(node)] = tuple(_add(graph, space, node, node is tree, held, ends, links))
-    return Network(tuple(links), tuple(_paths(graph, tree, links)), held)
+        ends[str(node)] = tuple(_add(space, in_seconds, node, node is tree, held, ends, links))
+        for link in links[len(whole) :]:
+            probes = link.rate + sum(whole[i] for i in link.sources)
+            whole.append(probes * link.productivity)
+        if sizes is None and node is not tree:
+            inflow = sum(whole[i] for i in ends[str(node)])
+            held[str(node)] = _held(node, inflow, space.rows(space.mask(node.streams)))
+    counted = frozenset(str(node) for node in tree.inner() if isinstance(node.window, RowWindow))
+    return Network(tuple(links), tuple(_paths(graph, tree, links)), held, counted)
 
 
-def _seconds(space: Space, bound: Streams, partner: Streams, stored: bool) -> float:
-    """Seconds for one probe by what is bound so far, all that it finds and stores counted."""
-    mine, theirs = space.mask(bound), space.mask(partner)
-    rows, whole = space.rows(mine), mine | theirs
-    if not rows:
-        return 0.0
+def _seconds(space: Space, bound: Mask, partner: Mask, size: float, stored: bool) -> float:
+    """Seconds for one probe of a state of so many rows, all that it finds and stores counted."""
+    costs, whole = space.graph.costs, bound | partner
+    index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
     kept = space.upkeep(whole) / space.rate(whole) if stored and space.rate(whole) else 0.0
-    return (space.step(mine, theirs) + kept * space.rows(whole)) / rows
-
-
-def full_sizes(graph: JoinGraph, tree: Join) -> dict[str, float]:
-    """The rows of every state of a plan when nothing is skipped."""
-    space = Space(graph)
-    sizes = {stream: graph.window_rows(stream) for stream in tree.streams}
-    for node in tree.inner():
-        if node is not tree:
-            mask = space.mask(node.streams)
-            sizes[str(node)] = _held(node, space.rate(mask), space.rows(mask))
-    return sizes
+    found = (costs.match + space.out(whole) + kept) * space.selectivity(bound, partner)
+    searched = index * space.slicing(partner).visited
+    return max(_LEAST, searched + (costs.compare * space.narrowed(bound, partner) + found) * size)
 
 
 def resized(
@@ -170,8 +176,8 @@ def _held(node: Join, inflow: float, joint: float) -> float:
 
 
 def _add(
-    graph: JoinGraph,
-    space: Space | None,
+    space: Space,
+    in_seconds: bool,
     node: Join,
     root: bool,
     sizes: Sizes,
@@ -180,24 +186,24 @@ def _add(
 ) -> Iterator[int]:
     """Add the links of one join; the numbers of those that its partials leave by."""
     me, names = str(node), [str(child) for child in node.inputs]
-    streams = [frozenset(child.streams) for child in node.inputs]
+    streams = [space.mask(child.streams) for child in node.inputs]
     for driver, order in enumerate(node.orders):
         child, bound = node.inputs[driver], streams[driver]
-        rate = graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
+        rate = space.graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
         sources = () if isinstance(child, Leaf) else ends[names[driver]]
         for place, i in enumerate(order):
             last, others = place == len(order) - 1, streams[i]
-            selectivity = graph.selectivity(bound, others)
+            selectivity, size, stored = space.selectivity(bound, others), sizes[names[i]], last and not root
             links.append(
                 Link(
                     hop=Hop(names[driver], me, names[i]),
-                    productivity=selectivity * sizes[names[i]],
+                    productivity=selectivity * size,
                     selectivity=selectivity,
                     rate=rate,
                     sources=sources,
-                    feeds=me if last and not root else None,
+                    feeds=me if stored else None,
                     is_last=last and root,
-                    cost=1.0 if space is None else _seconds(space, bound, others, last and not root),
+                    cost=_seconds(space, bound, others, size, stored) if in_seconds else 1.0,
                 )
             )
             bound |= others

@@ -8,13 +8,21 @@ whole paths.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 
-from weir.errors import QueryError
-from weir.shed.network import Network
+from weir.errors import QueryError, unknown
+from weir.shed.network import Network, Path
 
 Grants = tuple[float, ...]
 Policy = Callable[[Network, float], Grants]
+# Results for each row of a path's stream are taken as fractions with denominators up to this.
+_FINEST = 100
+
+
+class FreshnessError(QueryError):
+    """The states of a plan cannot be kept as fresh as asked."""
 
 
 def equal_hj(net: Network, budget: float) -> Grants:
@@ -69,35 +77,78 @@ def grepp(net: Network, budget: float) -> Grants:
     return tuple(grants)
 
 
-def whole_units(budget: int, units: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-    """The greedy policy with whole units of paths only (000, section 4.1), which may leave a lot unused.
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The least rows of a path's stream that make whole probes and results all along it (000, table 2)."""
 
-    `units` says for each stream's path how many probes a unit takes, and how many results it gives (table 2).
-    """
+    rows: int
+    probes: int
+    results: int
+
+
+def productivity_table(net: Network) -> dict[str, Unit]:
+    """The path productivity table of a plan whose probes cost 1; fractions are rounded a little."""
+    table = {}
+    for path in net.paths:
+        flows = [Fraction(partials).limit_denominator(_FINEST) for partials in path.cardinalities]
+        rows = math.lcm(*(flow.denominator for flow in flows))
+        probes = rows + sum(int(rows * flow) for flow in flows[:-1])
+        table[path.stream] = Unit(rows, probes, int(rows * flows[-1]))
+    return table
+
+
+def whole_units(net: Network, budget: float) -> Grants:
+    """GrePP with whole units of paths only (000, section 4.1), which may leave a lot unused."""
+    check_budget(budget)
+    table, left = productivity_table(net), math.floor(budget)
     taken = {}
-    for stream in sorted(units, key=lambda stream: units[stream][1] / units[stream][0], reverse=True):
-        taken[stream], budget = divmod(budget, units[stream][0])
-    return taken
+    for path in sorted(net.paths, key=lambda path: path.productivity, reverse=True):
+        unit = table[path.stream]
+        taken[path.stream] = min(left // unit.probes, _most(path, unit))
+        left -= taken[path.stream] * unit.probes
+    return _of_units(net, table, taken)
 
 
-def knapsack(budget: int, units: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+def knapsack(net: Network, budget: float) -> Grants:
     """The best choice of whole units (000, equations 9 and 10), by dynamic programming over the budget."""
-    best = [0] * (budget + 1)
-    last: list[str | None] = [None] * (budget + 1)
-    for room in range(1, budget + 1):
-        best[room] = best[room - 1]
-        for stream, (cost, gain) in units.items():
-            if cost <= room and best[room - cost] + gain > best[room]:
-                best[room], last[room] = best[room - cost] + gain, stream
-    taken, room = dict.fromkeys(units, 0), budget
-    while room > 0:
-        chosen = last[room]
-        if chosen is None:
-            room -= 1
-        else:
-            taken[chosen] += 1
-            room -= units[chosen][0]
-    return taken
+    check_budget(budget)
+    table = productivity_table(net)
+    wanted = sum(_most(path, table[path.stream]) * table[path.stream].probes for path in net.paths)
+    room = min(math.floor(budget), wanted)
+    best = [0] * (room + 1)
+    chosen: list[dict[str, int]] = [{} for _ in best]
+    for path in net.paths:
+        unit = table[path.stream]
+        # 1, 2, 4, .. units at a time make up every number of them, and each lot is taken or not.
+        for lot in _lots(min(room // unit.probes, _most(path, unit))):
+            cost, gain = lot * unit.probes, lot * unit.results
+            for left in range(room, cost - 1, -1):
+                if best[left - cost] + gain > best[left]:
+                    best[left] = best[left - cost] + gain
+                    before = chosen[left - cost]
+                    chosen[left] = {**before, path.stream: before.get(path.stream, 0) + lot}
+    return _of_units(net, table, chosen[room])
+
+
+def _lots(count: int) -> Iterator[int]:
+    lot = 1
+    while count > 0:
+        yield min(lot, count)
+        count, lot = count - lot, 2 * lot
+
+
+def _most(path: Path, unit: Unit) -> int:
+    """The units that a stream has rows for."""
+    return math.floor(path.rate / unit.rows)
+
+
+def _of_units(net: Network, table: Mapping[str, Unit], taken: Mapping[str, int]) -> Grants:
+    grants = [0.0] * len(net.links)
+    for path in net.paths:
+        rows = taken.get(path.stream, 0) * table[path.stream].rows
+        for i, probes in zip(path.links, (rows, *(rows * p for p in path.cardinalities[:-1])), strict=True):
+            grants[i] += probes
+    return tuple(grants)
 
 
 POLICIES: Mapping[str, Policy] = {
@@ -106,7 +157,19 @@ POLICIES: Mapping[str, Policy] = {
     "EBestHJP": ebest_hjp,
     "SBestHJP": sbest_hjp,
     "GrePP": grepp,
+    "whole units": whole_units,
+    "knapsack": knapsack,
 }
+
+
+def check_refresh(net: Network, refresh: Mapping[str, float]) -> Mapping[str, float]:
+    """Refuse refresh rates of states that a plan does not have, and what is no rate."""
+    for state, rate in refresh.items():
+        if state not in net.states:
+            raise unknown("state", state, net.states, where=" in the refresh rates")
+        if not (math.isfinite(rate) and rate >= 0):
+            raise QueryError(f"the refresh rate of {state} must be zero or more rows a second; got {rate}")
+    return refresh
 
 
 def check_budget(budget: float) -> None:
