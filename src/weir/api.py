@@ -24,6 +24,7 @@ from weir.local.arguments import (
     named_functions,
     named_streams,
 )
+from weir.order import DriverOrder, Policy, check_policy
 from weir.plan import JTree
 from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
 from weir.shed import Allowance, Shed
@@ -73,7 +74,7 @@ def join(
     plan: JTree | str = "auto",
     rates: PerStream[float] | None = None,
     selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | None = None,
+    driver_order: Sequence[str] | Policy = "auto",
     partitions: int | None = None,
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
@@ -91,11 +92,13 @@ def join(
     `<stream>_<column>`. A row without an event time is left out and counted, unless `on_null_time="fail"`.
     The `plan` is "auto", "mjoin", "bjtree" or a tree of `weir.plan.join`; to weigh plans against a `budget`,
     `rates` says how many rows a second come (tables are measured), and `selectivities` what share of the
-    pairs of two streams match. On Spark, `partitions` is how many tasks share the join (the cores, unless
-    said), and a stream that is `idle` behind the newest one stops holding the watermark back. An `allowance`
-    says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there, and which
-    ages of partners they look at; where the budget's CPU is short it is chosen, by the way that `shed` names:
-    "auto", "jaqpot", "harvest" or "random-drop". `basic` is the length of a range of ages, like "2 seconds".
+    pairs of two streams match. The `driver_order` is a list of the streams, or a policy that orders each
+    batch, "auto" for early results. On Spark, `partitions` is how many tasks share the join (the cores,
+    unless said), and a stream that is `idle` behind the newest one stops holding the watermark back. An
+    `allowance` says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there,
+    and which ages of partners they look at; where the budget's CPU is short it is chosen, by the way that
+    `shed` names: "auto", "jaqpot", "harvest" or "random-drop". `basic` is the length of a range of ages, like
+    "2 seconds".
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -152,7 +155,7 @@ def sql(
     plan: JTree | str = "auto",
     rates: PerStream[float] | None = None,
     selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | None = None,
+    driver_order: Sequence[str] | Policy = "auto",
     partitions: int | None = None,
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
@@ -214,11 +217,15 @@ def _check_local(partitions: int | None, idle: str | None) -> None:
             raise QueryError(f"{argument}= is for Spark DataFrames; tables in this process need none")
 
 
-def _order(order: Sequence[str] | None, asked: Query) -> tuple[str, ...] | None:
-    if order is None:
-        return None
-    named = tuple(order) if isinstance(order, Sequence) and not isinstance(order, str) else ()
+def _order(order: Sequence[str] | Policy, asked: Query) -> DriverOrder:
+    if isinstance(order, str):
+        check_policy(order)
+        return order  # type: ignore[return-value] # just checked
+    named = tuple(order) if isinstance(order, Sequence) else ()
     if Counter(named) != Counter(asked.names):
         listed = ", ".join(f"'{name}'" for name in asked.names)
-        raise QueryError(f"driver_order is a list that names each stream once: {listed}; got {order!r}")
+        raise QueryError(
+            f"driver_order is a list that names each stream once: {listed}, or a policy like 'auto'; "
+            f"got {order!r}"
+        )
     return named

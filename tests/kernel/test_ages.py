@@ -38,6 +38,7 @@ def started(on: str, allowance: Allowance | None) -> LocalQuery:
         select="a.id AS a, b.id AS b, c.id AS c",
         within=TimeWindow(WINDOW),
         plan=join(*NAMES),
+        driver_order=NAMES,
         allowance=allowance,
     ).start()
 

@@ -1,6 +1,7 @@
 """When do we change our mind? For now: what is known of the streams, and the plan that follows from it."""
 
 from weir.adapt.estimate import graph_of
+from weir.adapt.matching import Matching
 from weir.adapt.measure import Seen, seen_in
 from weir.adapt.planner import Planned, Wish, charted, explained
 from weir.adapt.recall import Recall
@@ -9,6 +10,7 @@ from weir.adapt.shown import shown
 
 __all__ = [
     "SHED",
+    "Matching",
     "Planned",
     "Recall",
     "Seen",

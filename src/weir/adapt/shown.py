@@ -17,7 +17,7 @@ def shown(decision: Decision) -> dict[str, Any]:
     allowance = decision.allowance
     return {
         "plan": str(decision.plan),
-        "driverOrder": list(decision.driver_order),
+        "driverOrder": order if isinstance(order := decision.driver_order, str) else list(order),
         "allowance": None
         if allowance is None
         else {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from weir.errors import QueryError
+from weir.order import DriverOrder, check_policy
 from weir.plan import Join
 from weir.shed import Allowance
+from weir.stats import Hop
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,19 +17,25 @@ class Decision:
     """The plan, which stream's delta goes first, the clock by which freshness is judged (µs), who is idle.
 
     An idle stream does not hold the watermark back. `candidates` bounds what a hop has in flight, below the
-    usual bound: less memory, more time. `allowance` says how much each hop may do; None means everything.
+    usual bound: less memory, more time. `allowance` says how much each hop may do; None means everything. A
+    driver order may be a policy, which chooses by the batch's own rows; what it needs to know of earlier
+    batches are `selectivities` of hops and `gains`, the results that a row of each stream has had part in.
     """
 
     plan: Join
-    driver_order: tuple[str, ...]
+    driver_order: DriverOrder
     clock: int | None = None
     idle: tuple[str, ...] = ()
     candidates: int | None = None
     allowance: Allowance | None = None
+    selectivities: Mapping[Hop, float] = field(default_factory=dict)
+    gains: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if sorted(self.driver_order) != sorted(self.plan.streams):
+        if isinstance(self.driver_order, str):
+            check_policy(self.driver_order)
+        elif sorted(self.driver_order) != sorted(self.plan.streams):
             raise QueryError(
                 f"the driver order {self.driver_order} must name each stream of the plan {self.plan} once"
             )

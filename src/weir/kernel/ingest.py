@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from weir.kernel.lot import below, lots
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
+from weir.order import Waiting, ranks
 from weir.query import Stream
 
 
@@ -30,6 +31,7 @@ class Ingested:
     late: Mapping[str, int]
     null_time: Mapping[str, int]
     dropped: Mapping[str, int]
+    order: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ def ingest(
     state = _line_up(program, state, deltas, columns)
     newest = dict(state.newest)
     slices: dict[str, list[Slice]] = {}
+    ranked = _ranked(program, decision, state, deltas)
     for name, delta in deltas.items():
-        slices |= _leaf_slices(program, name, columns[name], delta.keep, batch, decision.driver_order)
+        slices |= _leaf_slices(program, name, columns[name], delta.keep, batch, ranked[name])
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
     return Ingested(
@@ -70,6 +73,7 @@ def ingest(
         {name: delta.late for name, delta in deltas.items()},
         {name: delta.null_time for name, delta in deltas.items()},
         {name: delta.dropped for name, delta in deltas.items()},
+        tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62)))),
     )
 
 
@@ -79,16 +83,42 @@ def _leaf_slices(
     columns: dict[str, pa.Array],
     keep: Bools,
     batch: int,
-    driver_order: tuple[str, ...],
+    of_rows: Int64s,
 ) -> dict[str, list[Slice]]:
-    layout, rank = program.layouts[name], driver_order.index(name)
+    layout = program.layouts[name]
     line = line_layout(layout)
-    rows = _record_batch(layout, columns)
-    kept = rows if keep.all() else rows.filter(pa.array(keep))
-    slices = {name: cut(layout, program.sorts[name], batch, rank, kept)}
+    rows, sort = _record_batch(layout, columns), program.sorts[name]
+    kept, of_rows = (rows, of_rows) if keep.all() else (rows.filter(pa.array(keep)), of_rows[keep])
+    slices = {
+        name: [one for rank, run in _runs(kept, of_rows) for one in cut(layout, sort, batch, rank, run)]
+    }
     if line is not None:
-        slices[line.node] = cut(line, ByTime(), batch, rank, _record_batch(line, columns))
+        slices[line.node] = cut(line, ByTime(), batch, 0, _record_batch(line, columns))
     return slices
+
+
+def _ranked(
+    program: Program, decision: Decision, state: State, deltas: Mapping[str, _Delta]
+) -> dict[str, Int64s]:
+    """The rank of every row, by the driver order or the policy that chooses one."""
+    waiting = Waiting(
+        plan=program.plan,
+        deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
+        states={node: sum(one.rows for one in found) for node, found in state.slices.items()},
+        selectivities=decision.selectivities,
+        gains=decision.gains,
+    )
+    return ranks(decision.driver_order, waiting, {name: delta.times for name, delta in deltas.items()})
+
+
+def _runs(rows: pa.RecordBatch, ranks: Int64s) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each rank."""
+    if not len(ranks) or ranks[0] == ranks[-1] == ranks.max() == ranks.min():
+        yield (int(ranks[0]) if len(ranks) else 0), rows
+        return
+    sequence = np.argsort(ranks, kind="stable")
+    for picks in np.split(sequence, np.flatnonzero(np.diff(ranks[sequence])) + 1):
+        yield int(ranks[picks[0]]), rows.take(pa.array(picks))
 
 
 def _record_batch(layout: Layout, columns: dict[str, pa.Array]) -> pa.RecordBatch:

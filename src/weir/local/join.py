@@ -12,6 +12,7 @@ from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
+from weir.order import DriverOrder
 from weir.query import Query, describe
 from weir.shed import Allowance
 
@@ -26,7 +27,7 @@ class LocalJoin:
         query: Query,
         planned: Planned,
         tables: Mapping[str, Any],
-        driver_order: tuple[str, ...] | None = None,
+        driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
         allowance: Allowance | None = None,
     ) -> None:

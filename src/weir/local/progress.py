@@ -22,6 +22,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
             "decision": shown(decision),
+            "order": list(stats.order),
             "seconds": stats.seconds,
             "lags": None if stats.lags is None else asdict(stats.lags),
             "streams": {

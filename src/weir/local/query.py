@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt import Recall
+from weir.adapt import Matching, Recall
 from weir.errors import QueryError, unknown
 from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe, result_schema
 from weir.local.arguments import OnNullTime, check_allowance
 from weir.local.progress import progress
 from weir.local.tables import conform, read_all
+from weir.order import LEARNING, DriverOrder
 from weir.plan import Join
 from weir.query import Query
 from weir.shed import Allowance
@@ -34,19 +35,20 @@ class LocalQuery:
         self,
         query: Query,
         plan: Join,
-        driver_order: tuple[str, ...] | None = None,
+        driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
         allowance: Allowance | None = None,
     ) -> None:
         self.query = query
         self.schema = result_schema(query)
         self._program = compile_plan(query, plan)
-        self._driver_order = driver_order or query.names
+        self._driver_order = driver_order
         self._on_null_time = on_null_time
         self._state = State()
         self._batch = 0
         self._done: list[tuple[BatchStats, Decision]] = []
         self._recall = Recall()
+        self._matching = Matching()
         self.allow(allowance)
 
     def __repr__(self) -> str:
@@ -72,13 +74,27 @@ class LocalQuery:
         rows = self._conform(batch)
         clock = self._clock(rows)
         plan, allowance = self._program.plan, self._allowance
-        decision = Decision(plan, self._driver_order, clock, allowance=allowance, reason=self._reason)
+        decision = Decision(
+            plan=plan,
+            driver_order=self._driver_order,
+            clock=clock,
+            allowance=allowance,
+            selectivities=self._matching.selectivities,
+            gains=self._matching.gains,
+            reason=self._reason,
+        )
         work = Work()
+        held = {node: size.rows for node, size in self._state.sizes().items()}
         built = build(self._program, decision, self._state, rows, self._batch, work)
-        yield from probe(self._program, decision, built.state, self._batch, work)
+        produced: list[tuple[float, int]] = []
+        for chunk in probe(self._program, decision, built.state, self._batch, work):
+            produced.append((perf_counter() - started, chunk.num_rows))
+            yield chunk
         self._state = commit(self._program, built.state, self._allowance)
         per_hop = work.per_hop()
         self._recall = self._recall.after(plan, per_hop, allowance)
+        if self._driver_order in LEARNING:
+            self._matching = self._matching.after(per_hop, held, built.rows_in, work.results, built.order)
         self._remember(
             BatchStats(
                 batch=self._batch,
@@ -94,6 +110,8 @@ class LocalQuery:
                 watermark=self._state.watermark,
                 seconds=perf_counter() - started,
                 estimated_recall=self._recall.estimate(plan),
+                order=built.order,
+                produced=tuple(produced),
             ),
             decision,
         )

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from weir.adapt import Wish
 from weir.errors import QueryError
+from weir.order import DriverOrder
 from weir.query import Query, RowWindow, SqlQuery, query, sql_query
 from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
@@ -23,7 +24,7 @@ from weir.units import interval
 _LOG = logging.getLogger("weir")
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
-Orderer = Callable[[Query], tuple[str, ...] | None]
+Orderer = Callable[[Query], DriverOrder]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
     planned = way.wish.planned(asked, cores=min(count, spark.sparkContext.defaultParallelism))
     if way.allowance is not None:
         way.allowance.check(planned.plan)
-    return SparkJoin(asked, planned, frames, way.orderer(asked) or asked.names, count, settings)
+    return SparkJoin(asked, planned, frames, way.orderer(asked), count, settings)
 
 
 def _partitions(asked: Query, wanted: int | None, cores: int) -> int:

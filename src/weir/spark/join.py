@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from weir.adapt import Planned, charted, explained
 from weir.errors import QueryError
 from weir.kernel import Decision, compile_plan, result_schema
+from weir.order import DriverOrder
 from weir.query import Query, describe
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
@@ -30,7 +31,7 @@ class SparkJoin:
         query: Query,
         planned: Planned,
         frames: Mapping[str, DataFrame],
-        driver_order: tuple[str, ...],
+        driver_order: DriverOrder,
         partitions: int,
         settings: Settings,
         steps: tuple[Step, ...] = (),

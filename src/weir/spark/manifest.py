@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from weir.adapt import Recall
+from weir.adapt import Matching, Recall
 from weir.errors import QueryError
 from weir.kernel import Decision
+from weir.order import DriverOrder
 from weir.plan import Join, JTree, Leaf, is_composed
 from weir.query import Query, RowWindow, TimeWindow, describe
 from weir.shed import Ages, Allowance
@@ -31,6 +32,7 @@ class Manifest:
     newest: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[int, Part] = field(default_factory=dict)
     recall: Recall = field(default_factory=Recall)
+    matching: Matching = field(default_factory=Matching)
 
     @property
     def files(self) -> frozenset[str]:
@@ -45,15 +47,17 @@ class Manifest:
             "newest": dict(self.newest),
             "parts": {str(number): part.to_json() for number, part in self.parts.items()},
             "recall": self.recall.to_json(),
+            "matching": self.matching.to_json(),
         }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Manifest:
         """The manifest of `to_json`."""
         parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
-        # Manifests written before there was an estimate have none.
+        # Manifests written before there were estimates have none.
         recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
-        return Manifest(found["batch"], found["watermark"], found["newest"], parts, recall)
+        matching = Matching.from_json(found["matching"]) if "matching" in found else Matching()
+        return Manifest(found["batch"], found["watermark"], found["newest"], parts, recall, matching)
 
 
 class Ledger:
@@ -177,11 +181,13 @@ def _brief(mine: object, other: object) -> str:
 def _decision_to_json(decision: Decision) -> dict[str, Any]:
     return {
         "plan": _tree_to_json(decision.plan),
-        "driver_order": list(decision.driver_order),
+        "driver_order": order if isinstance(order := decision.driver_order, str) else list(order),
         "clock": decision.clock,
         "idle": list(decision.idle),
         "candidates": decision.candidates,
         "allowance": None if decision.allowance is None else _allowance_to_json(decision.allowance),
+        "selectivities": [[h.driver, h.node, h.partner, s] for h, s in decision.selectivities.items()],
+        "gains": dict(decision.gains),
         "reason": decision.reason,
     }
 
@@ -193,13 +199,20 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
     allowance = found.get("allowance")  # decisions written before there were any have none
     return Decision(
         plan=plan,
-        driver_order=tuple(found["driver_order"]),
+        driver_order=_driver_order(found["driver_order"]),
         clock=found["clock"],
         idle=tuple(found["idle"]),
         candidates=found["candidates"],
         allowance=None if allowance is None else _allowance_from_json(allowance),
+        selectivities={Hop(*hop): share for *hop, share in found.get("selectivities", ())},
+        gains=found.get("gains", {}),
         reason=found["reason"],
     )
+
+
+def _driver_order(found: Any) -> DriverOrder:
+    """A policy's name, which the decision checks, or a list."""
+    return found if isinstance(found, str) else tuple(found)  # type: ignore[return-value]
 
 
 def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:

@@ -7,6 +7,7 @@ results as a DataFrame, as often as it likes.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,10 +17,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from weir.adapt import Recall
+from weir.adapt import Matching, Recall
 from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
+from weir.order import LEARNING, DriverOrder
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
@@ -38,7 +40,7 @@ class Job:
 
     program: Program
     slots: Slots
-    driver_order: tuple[str, ...]
+    driver_order: DriverOrder
     partitions: int
     checkpoint: str
     settings: Settings
@@ -113,12 +115,16 @@ class MicroBatches:
             self._ledger.write_decision(batch, decision, attempt + 1)
             return decision, attempt + 1
         clock = max(before.newest.values(), default=None)
+        # Pairs were counted over all partitions, but are made within one.
+        seen = before.matching
         decision = Decision(
             plan=self._job.program.plan,
             driver_order=self._job.driver_order,
             clock=clock,
             idle=self._idle(before, clock),
             allowance=self._job.settings.allowance,
+            selectivities={hop: share * self._job.partitions for hop, share in seen.selectivities.items()},
+            gains=seen.gains,
             reason=self._job.settings.reason,
         )
         self._ledger.write_decision(batch, decision, 1)
@@ -203,7 +209,9 @@ class MicroBatches:
         watermark = watermark_after(self._job.program, before.watermark, newest, decision.idle)
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
-        return Manifest(batch, watermark, newest, alive, _recall(before.recall, decision, counts))
+        recall = _recall(before.recall, decision, counts)
+        matching = _matching(before, decision, reports, counts)
+        return Manifest(batch, watermark, newest, alive, recall, matching)
 
     def _collect_garbage(self, before: Manifest, batch: int) -> None:
         """Forget what no manifest of the last few batches names; called when a later batch has begun."""
@@ -254,6 +262,18 @@ def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall
     if counts is None:
         return before
     return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
+
+
+def _matching(before: Manifest, decision: Decision, reports: list[Report], counts: Counts | None) -> Matching:
+    """What a policy that learns knows after a batch; one that was not read to its end tells nothing."""
+    if counts is None or decision.driver_order not in LEARNING:
+        return before.matching
+    rows_in, states = Counter[str](), Counter[str]()
+    for report in reports:
+        rows_in.update(report.rows_in)
+    for entry in (entry for part in before.parts.values() for entry in part.slices):
+        states[entry.node] += entry.rows
+    return before.matching.after(counts.per_hop(decision.plan), states, rows_in, counts.results)
 
 
 def _living(part: Part, watermark: int | None) -> Part:

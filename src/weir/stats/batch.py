@@ -57,8 +57,10 @@ class StateSize:
 class BatchStats:
     """What came in, what was dropped, what each hop did, and what is kept.
 
-    `estimated_recall` is emitted / exact over the last batches; None if it is not known.
-    `lags` tells how far apart in time the rows of sampled results lie; None if there is no sample.
+    `estimated_recall` is emitted / exact over the last batches; None if it is not known. `lags` tells how far
+    apart in time the rows of sampled results lie; None if there is no sample. `order` are the streams as
+    their first rows went; `produced` tells of each chunk of results when it was there, in seconds since the
+    batch began, and how many rows it has.
     """
 
     batch: int
@@ -73,6 +75,8 @@ class BatchStats:
     watermark: int | None
     seconds: float
     estimated_recall: float | None = None
+    order: tuple[str, ...] = ()
+    produced: tuple[tuple[float, int], ...] = ()
     lags: Correlations | None = None
 
     @property
