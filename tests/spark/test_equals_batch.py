@@ -32,7 +32,7 @@ class Case:
     format: str = "parquet"
     window: int = 8
     keys: int = 6
-    driver_order: tuple[str, ...] | None = None
+    driver_order: Any = "auto"
     batches: int = 4
     rates: dict[str, float] | None = None
 
@@ -54,14 +54,18 @@ CASES = {
     "two streams, one partition": Case(2, "a.v < b.v", partitions=1),
     "two streams, eight partitions, json": Case(2, "a.v <> b.v", partitions=8, format="json", batches=2),
     "three streams, any one first": Case(3, "a.v + b.v <> c.v", partitions=3, driver_order=("c", "b", "a")),
-    "three streams, bjtree, once": Case(3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once"),
+    "three streams, bjtree, once": Case(
+        3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once", driver_order="round-robin"
+    ),
     "three streams, chosen by rates": Case(
         3, "a.v >= c.v", 2, plan="auto", rates={"a": 1, "b": 1, "c": 900}, batches=3
     ),
     "four streams, bushy, triggered": Case(
         4, "a.v <= d.v", 4, plan=tree(tree("a", "b"), tree("c", "d")), trigger="processingTime", keys=12
     ),
-    "five streams, mixed": Case(5, "a.v = e.v", 2, plan=tree(tree("a", "b", "c"), "d", "e"), keys=16),
+    "five streams, mixed": Case(
+        5, "a.v = e.v", 2, plan=tree(tree("a", "b", "c"), "d", "e"), keys=16, driver_order="least-work"
+    ),
     "six streams, json": Case(6, "a.v < f.v", 2, format="json", keys=24, window=12, batches=3),
 }  # fmt: skip
 PER_BATCH = 60
