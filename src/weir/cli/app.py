@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from weir.cli import bench, demo, lab
+from weir.cli import grubjoin as grubjoin_lab
 from weir.cli import jaqpot as jaqpot_lab
 from weir.cli import run as jobs
 from weir.errors import QueryError
@@ -169,3 +170,12 @@ def _lab_jaqpot(
 ) -> None:
     """Who gets scarce probes: the most results, and none of them stale."""
     jaqpot_lab.jaqpot(quick, out, data, Console())
+
+
+@experiments.command("grubjoin")
+def _lab_grubjoin(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out/grubjoin"),
+) -> None:
+    """Which ages of a window are worth looking at, beside dropping rows at random."""
+    grubjoin_lab.grubjoin(quick, out, Console())

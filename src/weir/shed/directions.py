@@ -8,7 +8,7 @@ likeliest first. A setting says how many; what it gives and costs is a sum over 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,18 +112,24 @@ def everything(found: Sequence[Direction]) -> Setting:
 
 
 def directions(
-    graph: JoinGraph, plan: Join, basic: float | None = None, correlations: Correlations | None = None
+    graph: JoinGraph,
+    plan: Join,
+    basic: float | None = None,
+    correlations: Correlations | None = None,
+    measured: Mapping[Hop, float] | None = None,
 ) -> tuple[Direction, ...]:
     """The directions of an mjoin, for basic windows of so many seconds; else a tenth of the shortest window.
 
     Without correlations, all ages are equally likely. With them, a stream whose rows mostly come before their
     partners has fewer matches in the windows than one whose rows come after: a selectivity is that of both
-    directions together.
+    directions together. What was `measured` of a hop itself, over all ages, goes before that.
     """
     every = basic_window(graph, plan, basic)
     space = Space(graph)
     return tuple(
-        Direction(stream, graph.rates[stream], tuple(_looks(space, plan, i, every, correlations)))
+        Direction(
+            stream, graph.rates[stream], tuple(_looks(space, plan, i, every, correlations, measured or {}))
+        )
         for i, stream in enumerate(plan.streams)
     )
 
@@ -163,7 +169,12 @@ def basic_window(graph: JoinGraph, plan: Join, basic: float | None = None) -> fl
 
 
 def _looks(
-    space: Space, plan: Join, driver: int, every: float, correlations: Correlations | None
+    space: Space,
+    plan: Join,
+    driver: int,
+    every: float,
+    correlations: Correlations | None,
+    measured: Mapping[Hop, float],
 ) -> Iterator[Look]:
     graph, names = space.graph, plan.streams
     bound = space.mask([names[driver]])
@@ -171,17 +182,33 @@ def _looks(
         partner = space.mask([names[i]])
         whole = bound | partner
         scores, weight = _scores(graph, names[driver], names[i], every, correlations)
+        hop = Hop(names[driver], str(plan), names[i])
+        foretold = weight * graph.selectivity(space.streams(bound), [names[i]])
         index = graph.costs.probe + graph.costs.seek * bool(space.by_value(bound, partner))
+        by_chance, by_match = _compared(space, bound, partner)
         yield Look(
-            hop=Hop(names[driver], str(plan), names[i]),
+            hop=hop,
             rows=space.rows(partner),
-            selectivity=weight * graph.selectivity(space.streams(bound), [names[i]]),
+            selectivity=measured.get(hop, foretold),
             scores=scores,
             search=index * space.slicing(partner).visited,
-            compare=graph.costs.compare * space.rows(partner) * space.narrowed(bound, partner),
-            match=graph.costs.match + space.out(whole),
+            compare=graph.costs.compare * space.rows(partner) * by_chance,
+            match=graph.costs.match + graph.costs.compare * by_match + space.out(whole),
         )
         bound = whole
+
+
+def _compared(space: Space, bound: int, partner: int) -> tuple[float, float]:
+    """The share of a window's rows that are compared whatever their age, and the comparisons for each match.
+
+    Without an index, all rows are candidates. An index leaves those that match, whose ages are those of the
+    matches, and some by chance, whose ages are any.
+    """
+    narrowed = space.narrowed(bound, partner)
+    if narrowed >= 1:
+        return 1.0, 0.0
+    matching = space.graph.selectivity(space.streams(bound), space.streams(partner))
+    return max(0.0, narrowed - matching), 1.0
 
 
 def _scores(

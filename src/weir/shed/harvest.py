@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from weir.plan import Join
 from weir.shed.ages import Ages
@@ -11,7 +11,7 @@ from weir.shed.allowance import Allowance, check_sample
 from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
 from weir.shed.setting import greedy, greedy_reverse
 from weir.shed.throttle import check_throttle
-from weir.stats import Correlations, JoinGraph
+from weir.stats import Correlations, Hop, JoinGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +30,58 @@ def harvest(
     correlations: Correlations | None = None,
     basic: float | None = None,
     sample: float = 0.0,
+    measured: Mapping[Hop, float] | None = None,
 ) -> Harvest:
     """The ages worth looking at when the join may cost `throttle` times what it costs in full.
 
-    `basic` is the length of a range in seconds. A share `sample` of the cost is spent on learning: 002 lets
+    `basic` is the length of a range in seconds; `measured` selectivities of hops go before the graph's. A share `sample` of the cost is spent on learning: 002 lets
     so many rows look at `throttle` of their first window; here `sample · throttle` of the rows look at
     everything, which costs the same and favours no age.
     """
     check_throttle(throttle)
     check_sample(sample)
     every = basic_window(graph, plan, basic)
-    found = directions(graph, plan, every, correlations)
+    found = directions(graph, plan, every, correlations, measured)
     whole, learning = everything(found), sample * throttle
     full = cost(found, whole)
     # What is left, for each row that is not sampled.
     budget = throttle * full * (1 - sample) / (1 - learning) if learning < 1 else full
-    setting = best_setting(found, budget)
-    return Harvest(
-        looking(found, setting, every, learning),
-        (1 - learning) * output(found, setting) + learning * output(found, whole),
-        (1 - learning) * cost(found, setting) + learning * full,
+    setting, shares = _filled(found, best_setting(found, budget), budget)
+    results, spent = (
+        sum(shares[one.stream] * one.worth(taken)[i] for one, taken in zip(found, setting, strict=True))
+        for i in (0, 1)
     )
+    allowed = looking(found, setting, every, learning)
+    partly = {one.looks[0].hop: shares[one.stream] for one in found if 0 < shares[one.stream] < 1}
+    return Harvest(
+        replace(allowed, probes={**allowed.probes, **partly}, choose="hash"),
+        (1 - learning) * results + learning * output(found, whole),
+        (1 - learning) * spent + learning * full,
+    )
+
+
+def _filled(found: Sequence[Direction], setting: Setting, budget: float) -> tuple[Setting, dict[str, float]]:
+    """Let directions of which not one range fits begin with a share of their rows, for what is left.
+
+    The first step of a direction may cost more than a small throttle allows: where all matches of the first
+    hop have one age, one range of each hop costs as much as a range's share of the last window does.
+    """
+    taken = dict(zip((one.stream for one in found), setting, strict=True))
+    shares = {one.stream: float(all(taken[one.stream])) for one in found}
+    left = budget - cost(found, setting)
+    idle = [(one, (1,) * len(one.looks)) for one in found if not shares[one.stream]]
+    for one, least in sorted(idle, key=lambda step: -_gain(*step)):
+        results, spent = one.worth(least)
+        if results > 0 and left > 0:
+            shares[one.stream] = min(1.0, left / spent) if spent else 1.0
+            taken[one.stream] = least
+            left -= shares[one.stream] * spent
+    return tuple(taken[one.stream] for one in found), shares
+
+
+def _gain(one: Direction, taken: tuple[int, ...]) -> float:
+    results, spent = one.worth(taken)
+    return results / spent if spent else 0.0
 
 
 def best_setting(found: Sequence[Direction], budget: float) -> Setting:

@@ -1,0 +1,64 @@
+"""`weir lab grubjoin`: the experiments of 002, beside what the paper says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from weir.cli.lab import check_ready
+
+if TYPE_CHECKING:
+    from weir.lab.grubjoin.experiment import Report
+
+
+def grubjoin(quick: bool, out: Path, console: Console) -> None:
+    """Repeat the experiments of 002 into a folder."""
+    check_ready(out)
+    # Not at the top: an experiment may import what no other command should pay for.
+    from weir.lab.grubjoin.experiment import FULL, QUICK, run
+
+    with console.status("") as status:
+        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
+    show(report, console)
+    console.print(f"CSV files and pictures: {out}", highlight=False)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print how it was done and what was found, beside what the paper says."""
+    from weir.lab.grubjoin.decide import SELECTIVITIES
+    from weir.lab.grubjoin.output import BUFFER, FITTING, ROOM
+    from weir.lab.grubjoin.streams import DEVIATIONS, LAGGED
+
+    bench = report.bench
+    console.print(
+        f"The machine makes {bench.machine.speed:,.0f} comparisons a second: {ROOM:g} times what the full join "
+        f"of three aligned streams at {FITTING:g} rows/s takes. One row stands for {bench.thin:g} of the "
+        f"paper's, ε is {bench.thin:g}, and a buffer of {BUFFER:g} rows holds {bench.machine.buffer:g}; "
+        "outputs are told in the paper's rows. Figures 14 and 15 charge decisions: this computer is "
+        f"{bench.slowdown:.0f} times as fast as the machine, so a decision takes so many times as long there.",
+        highlight=False,
+    )
+    console.print(
+        f"Lags τ = {_listed(LAGGED)} s, deviations κ = {_listed(DEVIATIONS)}; streams 4 and 5 are ours. "
+        f"Figure 7: selectivities from {SELECTIVITIES[0]:g} to {SELECTIVITIES[1]:g} on a logarithmic scale, lags "
+        "normal with any mean that windows allow and a deviation of 5 to 100 % of the window.",
+        highlight=False,
+    )
+    console.print(_aims(report))
+
+
+def _listed(numbers: tuple[float, ...]) -> str:
+    return ", ".join(f"{number:g}" for number in numbers)
+
+
+def _aims(report: Report) -> Table:
+    table = Table(title="The paper's headlines and ours", title_justify="left")
+    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
+        table.add_column(heading)
+    for aim in report.aims:
+        told = "" if aim.reached else aim.why
+        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", told)
+    return table

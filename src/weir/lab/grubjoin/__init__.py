@@ -1,0 +1,1 @@
+"""The experiments of 002: window harvesting beside random dropping."""

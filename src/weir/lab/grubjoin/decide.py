@@ -1,0 +1,136 @@
+"""Figures 7 to 10: how good the greedy settings are, and how long they take.
+
+A problem has rates uniform in [100, 500] as in 002. The paper does not say how selectivities and correlations
+are drawn. Here selectivities are spread evenly on a logarithmic scale from 1e-4 to 1e-2; a stream's lag
+against the first one is a bell with a mean uniform over all lags that the windows allow, and a deviation
+spread on a logarithmic scale from a twentieth of the window to the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+from time import process_time
+from typing import get_args
+
+import numpy as np
+
+from weir.plan import Join, Leaf
+from weir.shed import Direction, brute_force, directions, double_sided, greedy, greedy_reverse
+from weir.shed.directions import Setting, cost, everything, output
+from weir.shed.harvest import best_setting
+from weir.shed.setting import Metric
+from weir.stats import Correlations, Costs, JoinGraph, Lags
+
+WINDOW = 10.0
+RATES = (100.0, 500.0)
+SELECTIVITIES = (1e-4, 1e-2)
+WIDTHS = (0.05, 1.0)
+BETTER = "better of both"
+METRICS: tuple[Metric, ...] = get_args(Metric)
+_BUCKETS = 128
+
+Search = Callable[[Sequence[Direction], float], Setting]
+SEARCHES: dict[str, Search] = {
+    "greedy": greedy,
+    "greedy reverse": greedy_reverse,
+    "double-sided": double_sided,
+    "exhaustive": brute_force,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Optimality:
+    """The mean and the least share of the best output, over all problems at one throttle fraction."""
+
+    throttle: float
+    metric: str
+    mean: float
+    least: float
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The median of the CPU time that a search takes."""
+
+    figure: str
+    search: str
+    streams: int
+    ranges: int
+    throttle: float
+    milliseconds: float
+
+
+def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direction, ...]:
+    """A random mjoin with so many ranges in a window, its orders by low selectivity first."""
+    names = [f"s{i + 1}" for i in range(streams)]
+    edges = {pair: _spread(rng, *SELECTIVITIES) for pair in combinations(names, 2)}
+    rates = {name: float(rng.uniform(*RATES)) for name in names}
+    graph = JoinGraph.of(rates, WINDOW, edges, Costs.per_comparison(1.0))
+    orders = tuple(
+        tuple(sorted((j for j in range(streams) if j != i), key=lambda j, i=i: edges[_pair(names, i, j)]))
+        for i in range(streams)
+    )
+    lags = {name: _bell(rng) for name in names[1:]}
+    plan = Join(tuple(map(Leaf, names)), orders)
+    return directions(graph, plan, WINDOW / ranges, Correlations(names[0], lags))
+
+
+def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterator[Optimality]:
+    """Figure 7: three streams, ten ranges."""
+    problems = [problem(np.random.default_rng([seed, i]), 3, 10) for i in range(count)]
+    for throttle in throttles:
+        found: dict[str, list[float]] = {metric: [] for metric in (*METRICS, BETTER)}
+        for one in problems:
+            budget = throttle * cost(one, everything(one))
+            best = output(one, brute_force(one, budget))
+            if best <= 0:
+                continue
+            for metric in METRICS:
+                found[metric].append(output(one, greedy(one, budget, metric)) / best)
+            found[BETTER].append(output(one, best_setting(one, budget)) / best)
+        for metric, shares in found.items():
+            yield Optimality(throttle, metric, float(np.mean(shares)), min(shares), len(shares))
+
+
+def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> Iterator[Timing]:
+    """Figures 8, 9 and 10."""
+    for streams in (3, 4, 5):
+        for count in ranges:
+            yield _timed("8", "greedy", streams, count, 0.25, repeats)
+            if streams == 3:
+                yield _timed("8", "exhaustive", streams, count, 0.25, max(1, repeats // 4))
+        for throttle in throttles:
+            yield _timed("9", "greedy", streams, 20, throttle, repeats)
+            yield _timed("9", "double-sided", streams, 20, throttle, repeats)
+    for throttle in throttles:
+        for search in ("greedy", "greedy reverse", "double-sided"):
+            yield _timed("10", search, 3, 20, throttle, repeats)
+
+
+def _timed(figure: str, search: str, streams: int, ranges: int, throttle: float, repeats: int) -> Timing:
+    took = []
+    for i in range(repeats):
+        one = problem(np.random.default_rng([8, i]), streams, ranges)
+        budget = throttle * cost(one, everything(one))  # also makes the tables that a direction keeps
+        started = process_time()
+        SEARCHES[search](one, budget)
+        took.append(1000 * (process_time() - started))
+    return Timing(figure, search, streams, ranges, throttle, median(took))
+
+
+def _pair(names: Sequence[str], i: int, j: int) -> tuple[str, str]:
+    return (names[i], names[j]) if i < j else (names[j], names[i])
+
+
+def _bell(rng: np.random.Generator) -> Lags:
+    edges = np.linspace(-WINDOW, WINDOW, _BUCKETS + 1)
+    away = ((edges[1:] + edges[:-1]) / 2 - rng.uniform(-WINDOW, WINDOW)) / (WINDOW * _spread(rng, *WIDTHS))
+    return Lags(-WINDOW, WINDOW, tuple((np.exp(-(away**2) / 2) + 1e-12).tolist()))
+
+
+def _spread(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
