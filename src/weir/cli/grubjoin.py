@@ -33,18 +33,20 @@ def show(report: Report, console: Console) -> None:
     from weir.lab.grubjoin.streams import DEVIATIONS, LAGGED
 
     bench = report.bench
+    thin = f"{bench.thin:g}"
     console.print(
-        f"The machine makes {bench.machine.speed:,.0f} comparisons a second: {ROOM:g} times what the full join "
-        f"of three aligned streams at {FITTING:g} rows/s takes. One row stands for {bench.thin:g} of the "
-        f"paper's, ε is {bench.thin:g}, and a buffer of {BUFFER:g} rows holds {bench.machine.buffer:g}; "
-        "outputs are told in the paper's rows. Figures 14 and 15 charge decisions: this computer is "
-        f"{bench.slowdown:.0f} times as fast as the machine, so a decision takes so many times as long there.",
+        f"The machine makes {bench.machine.speed:,.0f} comparisons a second: {ROOM:g} times what the full "
+        f"join of three aligned streams at {FITTING:g} rows/s takes. One row stands for {thin} of the "
+        f"paper's, ε is {thin}, and a buffer of {BUFFER:g} rows holds {bench.machine.buffer:g}; outputs are "
+        "told in the paper's rows. Figures 14 and 15 charge decisions: this computer is "
+        f"{bench.slowdown:.0f} times as fast as the machine, so a decision takes so many times as long "
+        "there.",
         highlight=False,
     )
     console.print(
         f"Lags τ = {_listed(LAGGED)} s, deviations κ = {_listed(DEVIATIONS)}; streams 4 and 5 are ours. "
-        f"Figure 7: selectivities from {SELECTIVITIES[0]:g} to {SELECTIVITIES[1]:g} on a logarithmic scale, lags "
-        "normal with any mean that windows allow and a deviation of 5 to 100 % of the window.",
+        f"Figure 7: selectivities from {SELECTIVITIES[0]:g} to {SELECTIVITIES[1]:g} on a logarithmic scale, "
+        "lags normal with any mean that windows allow and a deviation of 5 to 100 % of the window.",
         highlight=False,
     )
     console.print(_aims(report))

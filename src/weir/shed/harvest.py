@@ -9,7 +9,7 @@ from weir.plan import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance, check_sample
 from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
-from weir.shed.setting import greedy, greedy_reverse
+from weir.shed.setting import exchanged, greedy, greedy_reverse
 from weir.shed.throttle import check_throttle
 from weir.stats import Correlations, Hop, JoinGraph
 
@@ -34,9 +34,9 @@ def harvest(
 ) -> Harvest:
     """The ages worth looking at when the join may cost `throttle` times what it costs in full.
 
-    `basic` is the length of a range in seconds; `measured` selectivities of hops go before the graph's. A share `sample` of the cost is spent on learning: 002 lets
-    so many rows look at `throttle` of their first window; here `sample · throttle` of the rows look at
-    everything, which costs the same and favours no age.
+    `basic` is the length of a range in seconds; `measured` selectivities of hops go before the graph's. A
+    share `sample` of the cost is spent on learning: 002 lets so many rows look at `throttle` of their first
+    window; here `sample · throttle` of the rows look at everything, which costs the same and favours no age.
     """
     check_throttle(throttle)
     check_sample(sample)
@@ -85,11 +85,14 @@ def _gain(one: Direction, taken: tuple[int, ...]) -> float:
 
 
 def best_setting(found: Sequence[Direction], budget: float) -> Setting:
-    """The better of what the two greedy searches find: they miss the best in different places."""
+    """The better of what the two greedy searches find, made better by exchanges.
+
+    The two miss the best in different places, and together at a small budget more than 002's 0.98 of it.
+    """
     if cost(found, everything(found)) <= budget:
         return everything(found)
     tried = (greedy(found, budget), greedy_reverse(found, budget))
-    return max(tried, key=lambda setting: output(found, setting))
+    return exchanged(found, budget, max(tried, key=lambda setting: output(found, setting)))
 
 
 def looking(found: Sequence[Direction], setting: Setting, every: float, sample: float = 0.0) -> Allowance:

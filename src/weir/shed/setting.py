@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from weir.errors import QueryError
-from weir.shed.directions import Direction, Setting, cost, everything
+from weir.shed.directions import Direction, Setting, cost, everything, output
 
 Metric = Literal["output", "output per cost", "delta"]
 Taken = tuple[int, ...]
@@ -66,13 +66,24 @@ def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metri
 
     What the last one given up leaves of the budget is then filled as `greedy` does.
     """
+    return greedy(directions, budget, metric, _shrunk(directions, budget, everything(directions), metric))
+
+
+def _shrunk(
+    directions: Sequence[Direction],
+    budget: float,
+    start: Setting,
+    metric: Metric = "delta",
+    held: tuple[int, int] | None = None,
+) -> Setting:
+    """What is left of a setting when it fits; a direction's hop that is held gives nothing up."""
     _check(metric)
-    setting = list(everything(directions))
+    setting = list(start)
     worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
     moves = [list(_backward(i, one, setting[i], worth[i])) for i, one in enumerate(directions)]
     while spent > budget * _HAIR:
-        offered = [move for some in moves for move in some]
+        offered = [move for some in moves for move in some if (move.direction, move.hop) != held]
         if not offered:
             break
         best = max(offered, key=lambda move: _score_back(metric, move, found, spent))
@@ -80,7 +91,7 @@ def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metri
         spent, found = spent + best.cost, found + best.output
         setting[i] = best.taken
         moves[i] = list(_backward(i, directions[i], setting[i], directions[i].worth(setting[i])))
-    return greedy(directions, budget, metric, tuple(setting))
+    return tuple(setting)
 
 
 def double_sided(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
@@ -89,6 +100,31 @@ def double_sided(directions: Sequence[Direction], budget: float, metric: Metric 
     share = budget / whole if whole else 1.0
     near_nothing = share <= 0.5 ** ((len(directions) - 1) / 2)
     return (greedy if near_nothing else greedy_reverse)(directions, budget, metric)
+
+
+def exchanged(directions: Sequence[Direction], budget: float, setting: Setting) -> Setting:
+    """A setting made better, as long as it can be, by one range more somewhere and fewer elsewhere.
+
+    Greedy steps fill up the cheap later hops of a direction, and then cannot pay for a range of its first
+    hop, which would be worth more.
+    """
+    best, most = setting, output(directions, setting)
+    while True:
+        tried = [
+            greedy(directions, budget, start=_shrunk(directions, budget, more, held=held))
+            for more, held in _one_more(directions, best)
+        ]
+        fitting = [one for one in tried if cost(directions, one) <= budget * _HAIR]
+        found = max(fitting, key=lambda one: output(directions, one), default=best)
+        if output(directions, found) <= most * _HAIR:
+            return best
+        best, most = found, output(directions, found)
+
+
+def _one_more(directions: Sequence[Direction], setting: Setting) -> Iterator[tuple[Setting, tuple[int, int]]]:
+    for i, one in enumerate(directions):
+        for move in _forward(i, one, setting[i], (0.0, 0.0)):
+            yield (*setting[:i], move.taken, *setting[i + 1 :]), (i, move.hop)
 
 
 def brute_force(directions: Sequence[Direction], budget: float) -> Setting:
@@ -145,8 +181,8 @@ def _backward(i: int, one: Direction, taken: Taken, worth: tuple[float, float]) 
 
 
 def _move(i: int, hop: int, one: Direction, taken: Taken, before: tuple[float, float]) -> _Move:
-    output, spent = one.worth(taken)
-    return _Move(i, hop, taken, output - before[0], spent - before[1])
+    results, spent = one.worth(taken)
+    return _Move(i, hop, taken, results - before[0], spent - before[1])
 
 
 def _score(metric: Metric, move: _Move, found: float, spent: float) -> float:

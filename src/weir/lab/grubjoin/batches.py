@@ -4,9 +4,9 @@ Two streams, the second 8 s ahead of the first and blurred by 3 s; the first loo
 chooses by the true correlation. A batch is run on the same state again and again, full and throttled in turn.
 
     nested loop     every row in the ages looked at is a candidate
-    band, and more  the band is on a column that no time tells, and a condition without index on the other: the
-                    index leaves candidates of all ages
-    band alone      the band is the correlated condition itself: the candidates have the ages of the matches
+    band, and more  the band is on a column that no time tells, with a condition without index on the other:
+                    the index leaves candidates of all ages
+    band alone      the band is the correlated condition itself: candidates have the ages of the matches
     equality        the same with a key
 """
 
@@ -30,7 +30,7 @@ from weir.lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
 from weir.local import LocalJoin, LocalQuery
 from weir.plan import join
 from weir.shed import Allowance, harvest
-from weir.stats import Correlations, Hop, JoinGraph
+from weir.stats import Correlations, Hop
 
 LAG, SPREAD = 8.0, 3.0
 NAMES = ("a", "b")
@@ -49,7 +49,7 @@ PROMISE = "1.15 z + 0.05"
 class BatchCost:
     """Medians at one throttle fraction, as shares of the same batch in full.
 
-    `foretold` is what harvesting expected to cost, `ranges` what it looks at, of all ranges of both directions.
+    `foretold` is what harvesting expected it to cost, `ranges` what it looks at, of those of both directions.
     """
 
     kind: str
@@ -77,7 +77,7 @@ def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator
     )  # fmt: skip
     assert isinstance(asked, LocalJoin)
     query = asked.start()
-    query.allow(Allowance({hop: 0.0 for hop in _hops()}))  # fill the windows without joining
+    query.allow(Allowance(dict.fromkeys(_hops(), 0.0)))  # fill the windows without joining
     steps = round((WINDOW + 2.0) / every)
     for number in range(steps):
         for _ in query.chunks(_rows(rate, number * every, every)):
@@ -87,21 +87,26 @@ def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator
     graph = graph_of(asked.query, dict.fromkeys(NAMES, float(rate)), _pairs(measured), calibrated(), every)
     chosen = {z: harvest(graph, join(*NAMES), z, lags, BASIC, measured=measured) for z in throttles}
     full_cost = harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
-    full: list[_Run] = []
-    runs: dict[float, list[_Run]] = {z: [] for z in throttles}
-    for _ in range(repeats):
-        for z in throttles:
-            full.append(_run(query, batch, None))
-            runs[z].append(_run(query, batch, chosen[z].allowance))
-    whole = full[0]
-    took = median(one.seconds for one in full)
-    for z in throttles:
-        one = runs[z][0]
+    _run(query, batch, None)  # indexes are made by who needs them first
+    runs = {z: [_both(query, batch, chosen[z].allowance) for _ in range(repeats)] for z in throttles}
+    for z, pairs in runs.items():
+        whole, one = pairs[0]
         yield BatchCost(
-            kind, z, median(run.seconds for run in runs[z]) / took, chosen[z].cost / full_cost,
-            _ranges(chosen[z].allowance), one.slices / max(whole.slices, 1),
-            one.comparisons / max(whole.comparisons, 1), one.results / max(whole.results, 1), 1000 * took,
-        )  # fmt: skip
+            kind=kind,
+            throttle=z,
+            cpu=median(throttled.seconds / full.seconds for full, throttled in pairs),
+            foretold=chosen[z].cost / full_cost,
+            ranges=_ranges(chosen[z].allowance),
+            slices=one.slices / max(whole.slices, 1),
+            comparisons=one.comparisons / max(whole.comparisons, 1),
+            results=one.results / max(whole.results, 1),
+            full_ms=1000 * median(full.seconds for full, _ in pairs),
+        )
+
+
+def _both(query: LocalQuery, batch: Delta, allowed: Allowance) -> tuple[_Run, _Run]:
+    """The batch in full and throttled, one right after the other, so that both see the same computer."""
+    return _run(query, batch, None), _run(query, batch, allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ spread on a logarithmic scale from a twentieth of the window to the window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
@@ -28,7 +28,7 @@ WINDOW = 10.0
 RATES = (100.0, 500.0)
 SELECTIVITIES = (1e-4, 1e-2)
 WIDTHS = (0.05, 1.0)
-BETTER = "better of both"
+BETTER = "both ways, and exchanges"
 METRICS: tuple[Metric, ...] = get_args(Metric)
 _BUCKETS = 128
 
@@ -38,6 +38,7 @@ SEARCHES: dict[str, Search] = {
     "greedy reverse": greedy_reverse,
     "double-sided": double_sided,
     "exhaustive": brute_force,
+    BETTER: best_setting,
 }
 
 
@@ -70,10 +71,7 @@ def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direct
     edges = {pair: _spread(rng, *SELECTIVITIES) for pair in combinations(names, 2)}
     rates = {name: float(rng.uniform(*RATES)) for name in names}
     graph = JoinGraph.of(rates, WINDOW, edges, Costs.per_comparison(1.0))
-    orders = tuple(
-        tuple(sorted((j for j in range(streams) if j != i), key=lambda j, i=i: edges[_pair(names, i, j)]))
-        for i in range(streams)
-    )
+    orders = tuple(_order(names, edges, i) for i in range(streams))
     lags = {name: _bell(rng) for name in names[1:]}
     plan = Join(tuple(map(Leaf, names)), orders)
     return directions(graph, plan, WINDOW / ranges, Correlations(names[0], lags))
@@ -92,8 +90,8 @@ def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterato
             for metric in METRICS:
                 found[metric].append(output(one, greedy(one, budget, metric)) / best)
             found[BETTER].append(output(one, best_setting(one, budget)) / best)
-        for metric, shares in found.items():
-            yield Optimality(throttle, metric, float(np.mean(shares)), min(shares), len(shares))
+        for name, shares in found.items():
+            yield Optimality(throttle, name, float(np.mean(shares)), min(shares), len(shares))
 
 
 def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> Iterator[Timing]:
@@ -106,6 +104,8 @@ def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> 
         for throttle in throttles:
             yield _timed("9", "greedy", streams, 20, throttle, repeats)
             yield _timed("9", "double-sided", streams, 20, throttle, repeats)
+            if streams == 5:
+                yield _timed("9", BETTER, streams, 20, throttle, repeats)
     for throttle in throttles:
         for search in ("greedy", "greedy reverse", "double-sided"):
             yield _timed("10", search, 3, 20, throttle, repeats)
@@ -120,6 +120,11 @@ def _timed(figure: str, search: str, streams: int, ranges: int, throttle: float,
         SEARCHES[search](one, budget)
         took.append(1000 * (process_time() - started))
     return Timing(figure, search, streams, ranges, throttle, median(took))
+
+
+def _order(names: Sequence[str], edges: Mapping[tuple[str, str], float], i: int) -> tuple[int, ...]:
+    others = (j for j in range(len(names)) if j != i)
+    return tuple(sorted(others, key=lambda j: edges[_pair(names, i, j)]))
 
 
 def _pair(names: Sequence[str], i: int, j: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""A lag that drifts: what it does to a join that learns, to one that has stopped learning, and to dropping."""
+"""A lag that drifts: what it does to a join that learns, to one that has stopped, and to dropping."""
 
 from __future__ import annotations
 

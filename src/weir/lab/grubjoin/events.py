@@ -33,7 +33,7 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us"), "v": pa.list_(pa.float32(), SIZE),
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """At a throttle fraction: the share of planted events that was found, and of the full join's comparisons."""
+    """At a throttle fraction: the share of the planted events found, and of the full join's comparisons."""
 
     way: str
     throttle: float

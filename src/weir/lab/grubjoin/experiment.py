@@ -33,15 +33,17 @@ from weir.lab.grubjoin.output import (
 class Size:
     """How much is done.
 
-    `problems` for figure 7 and `repeats` of each timing; runs of `seconds`, of which `warm` do not count, with
-    so many `seeds` (`few` in the figures about one way only); one row stands for `thin`. What follows is what
-    the figures vary; `whole` is for how many seconds streams are run that are not thin (0: not at all).
+    `problems` for figure 7 and `repeats` of each timing; runs of `seconds`, of which `warm` do not count,
+    with so many `seeds` (`few` in the figures about one way only); one row stands for `thin`, and a tick is
+    `every` seconds. What follows is what the figures vary; `whole` is for how many seconds streams are run
+    that are not thin (0: not at all), and of the tenths of z every so many is tried.
     """
 
     problems: int
     repeats: int
     throttles: tuple[float, ...]
     thin: float
+    every: float
     seconds: float
     warm: float
     seeds: int
@@ -56,8 +58,10 @@ class Size:
     multipliers: tuple[int, ...]
     whole: float
     event_seconds: float
+    event_throttles: tuple[float, ...]
     phase: float
     batch_repeats: int
+    tenths: int
 
 
 FULL = Size(
@@ -65,6 +69,7 @@ FULL = Size(
     repeats=15,
     throttles=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0),
     thin=4.0,
+    every=0.25,
     seconds=60.0,
     warm=20.0,
     seeds=3,
@@ -79,14 +84,17 @@ FULL = Size(
     multipliers=MULTIPLIERS,
     whole=50.0,
     event_seconds=120.0,
+    event_throttles=(0.05, 0.1, 0.25, 0.5),
     phase=25.0,
     batch_repeats=9,
+    tenths=1,
 )
 QUICK = Size(
     problems=40,
     repeats=3,
     throttles=(0.1, 0.4, 0.8),
     thin=8.0,
+    every=0.5,
     seconds=30.0,
     warm=20.0,
     seeds=1,
@@ -101,8 +109,10 @@ QUICK = Size(
     multipliers=(1, 10),
     whole=0.0,
     event_seconds=70.0,
+    event_throttles=(0.1, 0.25),
     phase=10.0,
     batch_repeats=3,
+    tenths=3,
 )
 
 
@@ -129,14 +139,14 @@ def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
     tell("figures 8 to 10")
     times = list(timings(size.repeats, (5, 10, 20), size.throttles))
     tell("batches at a throttle fraction")
-    costs = [one for kind in KINDS for one in batch_costs(kind, _TENTHS, size.batch_repeats)]
+    costs = [one for kind in KINDS for one in batch_costs(kind, _TENTHS[:: size.tenths], size.batch_repeats)]
     tell("the machine")
-    machine = bench(size.thin, size.seconds, size.warm)
+    machine = bench(size.thin, size.seconds, size.warm, size.every)
     points = list(_points(size, machine, tell))
     tell("planted events")
     found = [
         seen(z, way, seed, size.event_seconds, size.warm)
-        for z in (0.05, 0.1, 0.25, 0.5)
+        for z in size.event_throttles
         for seed in range(1, size.few + 1)
         for way in WAYS
     ]

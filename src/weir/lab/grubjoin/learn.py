@@ -11,7 +11,7 @@ from weir.local import LocalQuery
 from weir.plan import Join
 from weir.stats import BatchStats, Correlations, Costs, Hop, JoinGraph, Lags
 
-# Of what was known, this share is left after each adaptation.
+# Of what was known, this share is left after the usual time between two adaptations.
 KEPT = 0.7
 
 

@@ -23,7 +23,7 @@ MULTIPLIERS = (1, 2, 4, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run: results a second in the rows of the paper, the share of rows dropped, what was used of the CPU.
+    """One run: results a second in the paper's rows, the share of rows dropped, what was used of the CPU.
 
     `x` is what the figure varies, and `series` what its lines are.
     """
@@ -55,10 +55,10 @@ class Bench:
         return Streams(tuple(lags), blurs, ((0.0, rate),), self.thin, seed)
 
 
-def bench(thin: float, seconds: float, warm: float) -> Bench:
+def bench(thin: float, seconds: float, warm: float, every: float = 0.25) -> Bench:
     """Measure what the full join at the fitting rate takes, and build the machine that just does it."""
     streams = Streams(ALIGNED[:3], DEVIATIONS[:3], ((0.0, FITTING),), thin)
-    query, every = streams.join().start(), 0.25
+    query = streams.join().start()
     compared, took = 0, 0.0
     for number in range(round((WINDOW + 5.0) / every)):
         started = process_time()

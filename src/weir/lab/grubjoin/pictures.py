@@ -42,25 +42,24 @@ def draw_optimality(found: Sequence[Optimality], file: Path) -> None:
 
 def draw_timings(found: Sequence[Timing], out: Path) -> None:
     """Figures 8, 9 and 10."""
-    for name, over, title in (
-        ("8", lambda one: one.ranges, "over the ranges of a window, z = 0.25"),
-        ("9", lambda one: one.throttle, "over z, 20 ranges"),
-        ("10", lambda one: one.throttle, "three streams, 20 ranges"),
+    for name, title in (
+        ("8", "over the ranges of a window, z = 0.25"),
+        ("9", "over z, 20 ranges"),
+        ("10", "three streams, 20 ranges"),
     ):
         figure, panel = plt.subplots(figsize=(6.5, 4.6), layout="constrained")
         mine = [one for one in found if one.figure == name]
-        for colour, (search, streams) in zip(
-            _COLOURS * 2, dict.fromkeys((one.search, one.streams) for one in mine), strict=False
-        ):
+        for place, (search, streams) in enumerate(dict.fromkeys((one.search, one.streams) for one in mine)):
             line = [one for one in mine if (one.search, one.streams) == (search, streams)]
-            style = "o--" if search == "double-sided" and name == "9" else "o-"
             panel.plot(
-                [over(one) for one in line], [one.milliseconds for one in line], style, color=colour,
+                [one.ranges if name == "8" else one.throttle for one in line],
+                [one.milliseconds for one in line],
+                "o-" if place < len(_COLOURS) else "s--",
+                color=_COLOURS[place % len(_COLOURS)],
                 label=f"{search}, m = {streams}",
-            )  # fmt: skip
+            )
         label(panel, "CPU milliseconds (median)", "ranges" if name == "8" else "throttle fraction z")
-        if name == "8":
-            panel.set_yscale("log")
+        panel.set_yscale("log")
         panel.legend(frameon=False, fontsize=8)
         panel.set_title(f"002, figure {name}: time to decide, {title}")
         save(figure, out / f"figure{name}.png")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import process_time
 
-from weir.lab.grubjoin.learn import Learned
+from weir.lab.grubjoin.learn import KEPT, Learned
 from weir.lab.grubjoin.machine import Machine
 from weir.lab.grubjoin.streams import WINDOW, Streams
 from weir.plan import Join
@@ -74,7 +74,13 @@ class _Run:
         self._plan: Join = streams.plan
         self._query = streams.join().start()
         self._queue = machine.start()
-        self._learned = Learned(self._plan, WINDOW, machine.every, sampled=way.name != RANDOM_DROP)
+        self._learned = Learned(
+            self._plan,
+            WINDOW,
+            machine.every,
+            sampled=way.name != RANDOM_DROP,
+            kept=KEPT ** (way.period / PERIOD),
+        )
         self._throttle = 1.0
         self._foretold = 0.0
         self._count = _Count()
@@ -105,17 +111,15 @@ class _Run:
     def adapt(self, now: float) -> Period:
         count, self._count = self._count, _Count()
         dropped, self._dropped = self._queue.dropped - self._dropped, self._queue.dropped
-        # What waits is not lost: only dropped rows tell that the join cannot keep up.
         self._throttle = throttled(self._throttle, count.consumed, count.arrived, BOOST)
         if abs(now - self._way.reset_at) < self._machine.every / 2:
             self._throttle = 1.0
         took = self._decide({name: n / self._way.period for name, n in count.per_stream.items()}, now)
         self._queue.stall(took * self._way.slowdown)
-        period = Period(
+        return Period(
             now, self._throttle, count.arrived, count.consumed, dropped, count.results, count.comparisons,
             self._foretold / self._machine.speed, took,
         )  # fmt: skip
-        return period
 
     def _decide(self, rates: dict[str, float], now: float) -> float:
         if now > self._way.frozen_at:

@@ -1,7 +1,7 @@
 """The streams of 002, section VI-B, and the join over them.
 
 A row of stream i at time φ has the value X_i(φ) = (D/η)(φ + τ_i) + κ_i N(0, 1) mod D: all streams go through
-the same values, stream i a lag of τ_i earlier and blurred by κ_i. Rows match if all their values lie within ε.
+the same values, stream i a lag of τ_i earlier and blurred by κ_i. Rows match if their values lie within ε.
 
 A nested loop over the paper's rates takes minutes of real time for a minute of virtual time. So streams are
 `thin`: of so many rows one is left, and ε is so much wider. A row then has as many partners as in the paper,
@@ -81,7 +81,7 @@ class Streams:
     def join(self, on: str | None = None) -> LocalJoin:
         """The join as asked; unless told otherwise, in a way that no index helps with.
 
-        Slices are a quarter of `basic`; ages are cut exactly, so that few slices save time and change nothing.
+        Ages are cut exactly whatever the slices, so few of them (of 2 s each) only save time.
         """
         asked = weir.join(
             streams=dict.fromkeys(self.names, SCHEMA),
