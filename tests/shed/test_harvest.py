@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from weir.shed import (
     throttled,
 )
 from weir.shed.directions import Direction, Look, Setting, cost, everything, output
+from weir.shed.setting import exchanged
 from weir.stats import Correlations, Costs, Hop, JoinGraph, Lags
 
 NODE = "(s1 s2 s3)"
@@ -171,6 +173,29 @@ def test_greedy_settings_fit_and_are_no_better_than_the_best(
         assert output(found, setting) <= best * (1 + 1e-6) + 1e-9
 
 
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.floats(0.01, 1))
+def test_exchanges_fit_and_never_make_worse(found: tuple[Direction, ...], throttle: float) -> None:
+    budget = throttle * cost(found, everything(found))
+    start = double_sided(found, budget)
+    better = exchanged(found, budget, start)
+    assert cost(found, better) <= budget * (1 + 1e-6)
+    best = output(found, brute_force(found, budget))
+    assert output(found, start) <= output(found, better) * (1 + 1e-9) <= best * (1 + 1e-6) + 1e-9
+
+
+def test_an_exchange_pays_for_a_range_that_greedy_steps_cannot() -> None:
+    """All but one of the second hop's ranges give little, yet are taken first: they are cheap."""
+    looks = (
+        Look(Hop("s1", NODE, "s2"), 100.0, 0.01, (0.5, 0.5), compare=100.0),
+        Look(Hop("s1", NODE, "s3"), 100.0, 0.01, (0.4, 0.2, 0.2, 0.2), compare=100.0),
+    )
+    one = (Direction("s1", 1.0, looks),)
+    budget = cost(one, ((2, 2),))
+    assert greedy(one, budget) == ((1, 4),)
+    assert exchanged(one, budget, ((1, 4),)) == ((2, 2),) == brute_force(one, budget)
+
+
 def lagged(streams: int = 3) -> tuple[JoinGraph, Join, Correlations]:
     names = [f"s{i + 1}" for i in range(streams)]
     edges = dict.fromkeys(itertools.combinations(names, 2), 0.002)
@@ -189,6 +214,35 @@ def test_a_harvest_costs_what_it_may_and_gives_more_than_its_share(throttle: flo
     assert found.cost <= throttle * whole.cost * (1 + 1e-9)
     assert found.results >= throttle * whole.results
     assert found.allowance.sample == pytest.approx(0.1 * throttle)
+
+
+@pytest.mark.parametrize("throttle", [0.001, 0.01])
+def test_where_not_one_range_fits_a_share_of_the_rows_looks(throttle: float) -> None:
+    graph, plan, lags = lagged()
+    found = harvest(graph, plan, throttle, lags)
+    assert found.cost == pytest.approx(throttle * harvest(graph, plan, 1.0, lags).cost)
+    assert found.results > 0
+    shares = [share for share in found.allowance.probes.values() if 0 < share < 1]
+    assert shares and found.allowance.choose == "hash"
+
+
+def test_what_a_hop_was_seen_to_match_goes_before_the_graph() -> None:
+    graph, plan, lags = lagged()
+    hop = Hop("s1", str(plan), "s2")
+    looks = [look for one in directions(graph, plan, 1.0, lags, {hop: 0.5}) for look in one.looks]
+    assert [look.selectivity for look in looks if look.hop == hop] == [0.5]
+    assert all(look.selectivity < 0.1 for look in looks if look.hop != hop)
+
+
+def test_candidates_of_an_index_have_the_ages_of_the_matches() -> None:
+    """A band narrows to what matches; what else it lets through may have any age."""
+    pair = frozenset({"a", "b"})
+    graph = JoinGraph.of({"a": 10, "b": 10}, 10.0, {("a", "b"): 0.1}, Costs.per_comparison(1.0))
+    lags = Correlations("a", {"b": normal(-4, 1, 10)})
+    for narrowing, expected in ((0.1, 0.0), (0.3, 0.2)):
+        narrowed = replace(graph, narrowing={pair: narrowing})
+        look = directions(narrowed, join("a", "b"), 1.0, lags)[0].looks[0]
+        assert look.takes == pytest.approx(100 * expected * np.arange(11) / 10 + look.gives)
 
 
 @pytest.mark.parametrize("throttle", [0.02, 0.1, 0.4, 0.9])

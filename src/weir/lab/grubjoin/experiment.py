@@ -62,6 +62,7 @@ class Size:
     phase: float
     batch_repeats: int
     tenths: int
+    kinds: tuple[str, ...] = tuple(KINDS)
 
 
 FULL = Size(
@@ -139,7 +140,9 @@ def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
     tell("figures 8 to 10")
     times = list(timings(size.repeats, (5, 10, 20), size.throttles))
     tell("batches at a throttle fraction")
-    costs = [one for kind in KINDS for one in batch_costs(kind, _TENTHS[:: size.tenths], size.batch_repeats)]
+    costs = [
+        one for kind in size.kinds for one in batch_costs(kind, _TENTHS[:: size.tenths], size.batch_repeats)
+    ]
     tell("the machine")
     machine = bench(size.thin, size.seconds, size.warm, size.every)
     points = list(_points(size, machine, tell))
