@@ -165,8 +165,8 @@ def test_a_throttled_batch_looks_at_its_share() -> None:
 
 def test_the_command_in_small(tmp_path: Path) -> None:
     size = replace(
-        QUICK, problems=3, repeats=1, thin=20.0, seconds=25.0, rates=(50.0, 200.0), deviations=(25.0,),
-        streams=(3,), basics=(2.0,), periods=(5.0,), multipliers=(1, 4), event_seconds=55.0,
+        QUICK, problems=3, repeats=1, thin=20.0, seconds=25.0, rates=(100.0, 200.0), deviations=(25.0,),
+        streams=(), basics=(2.0,), periods=(5.0,), multipliers=(4,), event_seconds=55.0,
         event_throttles=(0.25,), phase=5.0, batch_repeats=1, tenths=9, every=1.0, kinds=("nested loop",),
     )  # fmt: skip
     told: list[str] = []

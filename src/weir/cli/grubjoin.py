@@ -39,8 +39,8 @@ def show(report: Report, console: Console) -> None:
         f"join of three aligned streams at {FITTING:g} rows/s takes. One row stands for {thin} of the "
         f"paper's, ε is {thin}, and a buffer of {BUFFER:g} rows holds {bench.machine.buffer:g}; outputs are "
         "told in the paper's rows. Figures 14 and 15 charge decisions: this computer is "
-        f"{bench.slowdown:.0f} times as fast as the machine, so a decision takes so many times as long "
-        "there.",
+        f"{bench.slowdown:.1f} times as fast as a machine for the paper's rows, so a decision takes so many "
+        "times as long there.",
         highlight=False,
     )
     console.print(

@@ -142,7 +142,9 @@ def _streams(points: Sequence[Point], scenario: str) -> Aim:
         "grows with m" + (", up to +700 % at m = 5" if wanted else ""),
         told,
         gains[counts[-1]] >= max(wanted, gains[counts[0]]),
-        _state(points, "13", scenario, counts[-1]),
+        _state(points, "13", scenario, counts[-1])
+        + ": a row looks into thousands of partials or none, a sampled one takes the machine a second or "
+        "more, ten rows of buffer overflow, and each drop lowers z, however idle the machine is afterwards",
     )
 
 
@@ -176,7 +178,7 @@ def _periods(points: Sequence[Point]) -> list[Aim]:
                 f"{paper[series]:g} s",
                 f"{best:g} s; 5 s has {_of(outputs.get(5.0, 0.0), outputs[best])} of it",
                 best <= paper[series],
-                "a short period sees few sampled results, and each boost of z overloads the machine sooner",
+                "z may rise by a fifth in each period, so short ones overload the machine more often",
             )
         )
     return found
@@ -197,7 +199,7 @@ def _buffers(points: Sequence[Point]) -> list[Aim]:
                 f"about {wanted:.0%}",
                 f"{cut:.0%} (of {none:.1%} with 10 rows)",
                 cut >= wanted,
-                "while z is too high rows come faster than they go, and a buffer only delays the first drop",
+                "rows that waited are consumed later, so z rises sooner",
             )
         )
     return found

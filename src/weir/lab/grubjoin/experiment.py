@@ -13,10 +13,13 @@ from weir.lab.grubjoin.decide import Optimality, Timing, optimality, timings
 from weir.lab.grubjoin.drift import Moment, drifting
 from weir.lab.grubjoin.events import Seen, seen
 from weir.lab.grubjoin.output import (
+    FITTING,
     MULTIPLIERS,
+    SCENARIOS,
     WAYS,
     Bench,
     Point,
+    again,
     bench,
     equal_rate,
     figure11,
@@ -27,6 +30,7 @@ from weir.lab.grubjoin.output import (
     figure16,
     table2,
 )
+from weir.lab.grubjoin.streams import DEVIATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Size:
 
 FULL = Size(
     problems=500,
-    repeats=15,
+    repeats=11,
     throttles=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0),
     thin=4.0,
     every=0.25,
@@ -75,19 +79,19 @@ FULL = Size(
     warm=20.0,
     seeds=3,
     few=2,
-    rates=(50.0, 75.0, 100.0, 150.0, 200.0, 300.0),
-    deviations=(10.0, 25.0, 50.0, 75.0, 100.0),
-    streams=(3, 4, 5),
-    basics=(0.5, 1.0, 2.0, 4.0, 5.0),
+    rates=(50.0, 100.0, 150.0, 200.0, 300.0),
+    deviations=(25.0, 75.0, 100.0),
+    streams=(4, 5),
+    basics=(0.5, 1.0, 2.0, 4.0),
     periods=(0.5, 1.0, 3.0, 5.0, 8.0),
     buffers=(0.0, 0.5, 1.0, 2.0),
-    buffer_rates=(150.0, 200.0, 300.0),
-    multipliers=MULTIPLIERS,
-    whole=50.0,
+    buffer_rates=(150.0, 200.0),
+    multipliers=MULTIPLIERS[1:],
+    whole=40.0,
     event_seconds=120.0,
     event_throttles=(0.05, 0.1, 0.25, 0.5),
     phase=25.0,
-    batch_repeats=9,
+    batch_repeats=7,
     tenths=1,
 )
 QUICK = Size(
@@ -100,14 +104,14 @@ QUICK = Size(
     warm=20.0,
     seeds=1,
     few=1,
-    rates=(75.0, 200.0),
+    rates=(100.0, 200.0),
     deviations=(25.0, 75.0),
-    streams=(3, 5),
+    streams=(5,),
     basics=(1.0, 4.0),
     periods=(1.0, 5.0),
     buffers=(0.0, 1.0),
     buffer_rates=(200.0,),
-    multipliers=(1, 10),
+    multipliers=(10,),
     whole=0.0,
     event_seconds=70.0,
     event_throttles=(0.1, 0.25),
@@ -167,20 +171,22 @@ _TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 def _points(size: Size, machine: Bench, tell: Callable[[str], None]) -> Iterator[Point]:
     many, few = range(1, size.seeds + 1), range(1, size.few + 1)
-    first: list[Point] = []
-    for point in _told(figure11(machine, size.rates, many), tell):
-        first.append(point)
-        yield point
+    first = list(_told(figure11(machine, size.rates, many), tell))
+    yield from first
+    yield from again(first, "lagged", 200.0, "12", DEVIATIONS[2], "lagged")
     yield from _told(figure12(machine, size.deviations, many), tell)
+    for scenario in SCENARIOS:
+        yield from again(first, scenario, FITTING, "13", 3, scenario)
     yield from _told(figure13(machine, size.streams, many), tell)
     yield from _told(figure14(machine, size.basics, (25.0, 50.0, 75.0)[: 1 + 2 * (size.few > 1)], few), tell)
-    yield from _told(figure15(machine, size.streams, size.periods, few), tell)
+    yield from _told(figure15(machine, (3, *size.streams), size.periods, few), tell)
     yield from _told(figure16(machine, size.buffers, size.buffer_rates, few), tell)
-    yield from _told(table2(machine, equal_rate(first), size.multipliers, few), tell)
+    rate = equal_rate(first)
+    yield from again(first, "lagged", rate, "II", 1, f"{rate:g} rows/s")
+    yield from _told(table2(machine, rate, size.multipliers, few), tell)
     if size.whole:
         tell("streams that are not thin")
-        whole = bench(1.0, size.whole, size.warm)
-        yield from _whole(whole, tell)
+        yield from _whole(bench(1.0, size.whole, size.warm), tell)
 
 
 def _whole(machine: Bench, tell: Callable[[str], None]) -> Iterator[Point]:

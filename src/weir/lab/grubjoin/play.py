@@ -37,8 +37,7 @@ class Way:
     """How a join sheds: its name, the seconds between adaptations, and the length of basic windows.
 
     From `frozen_at` on the allowance stays as it is. `slowdown` is how much slower the machine is than the
-    computer that takes the decisions: so many times what they take is charged, and 0 charges nothing. At
-    `reset_at` the throttle fraction is set to one.
+    computer that takes the decisions: so many times what they take is charged, and 0 charges nothing.
     """
 
     name: str
@@ -46,7 +45,6 @@ class Way:
     basic: float = BASIC
     frozen_at: float = float("inf")
     slowdown: float = 0.0
-    reset_at: float = -1.0
 
 
 def play(streams: Streams, machine: Machine, way: Way, seconds: float) -> Iterator[Period]:
@@ -112,8 +110,6 @@ class _Run:
         count, self._count = self._count, _Count()
         dropped, self._dropped = self._queue.dropped - self._dropped, self._queue.dropped
         self._throttle = throttled(self._throttle, count.consumed, count.arrived, BOOST)
-        if abs(now - self._way.reset_at) < self._machine.every / 2:
-            self._throttle = 1.0
         took = self._decide({name: n / self._way.period for name, n in count.per_stream.items()}, now)
         self._queue.stall(took * self._way.slowdown)
         return Period(
