@@ -104,7 +104,8 @@ def _both(points: Sequence[Point], name: str, over: str, title: str, file: Path)
         panel.set_title(one)
     axes[0][0].legend(frameon=False)
     what = "table II" if name == "II" else f"figure {name}"
-    figure.suptitle(f"002, {what}: {title}; medians and quartiles over seeds")
+    apart = "; " if len(series) > 1 else "\n"
+    figure.suptitle(f"002, {what}: {title}{apart}medians and quartiles over seeds")
     save(figure, file)
 
 
@@ -127,10 +128,9 @@ def _bars(points: Sequence[Point], file: Path) -> None:
             )  # fmt: skip
         panel.set_xticks(range(len(counts)), [f"m = {x:g}" for x in counts])
         label(panel, _OUTPUT, "streams")
-        panel.set_yscale("log")
-        panel.margins(y=0.25)
+        panel.margins(y=0.15)
         panel.set_title(scenario)
-    axes[0].legend(frameon=False, loc="center left")
+    axes[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.92))
     figure.suptitle("002, figure 13: output over the number of streams, 100 rows/s")
     save(figure, file)
 
