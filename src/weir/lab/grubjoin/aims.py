@@ -143,8 +143,8 @@ def _streams(points: Sequence[Point], scenario: str) -> Aim:
         told,
         gains[counts[-1]] >= max(wanted, gains[counts[0]]),
         _state(points, "13", scenario, counts[-1])
-        + ": a row looks into thousands of partials or none, a sampled one takes the machine a second or "
-        "more, ten rows of buffer overflow, and each drop lowers z, however idle the machine is afterwards",
+        + ": partners multiply with every hop, so the work comes in bursts that take the machine a second or "
+        "two; ten rows of buffer overflow, and each drop lowers z, however idle the machine is afterwards",
     )
 
 
