@@ -141,3 +141,29 @@ def test_the_last_batches_count_most_and_the_sums_can_be_kept() -> None:
     assert Recall.from_json(json.loads(json.dumps(both.to_json()))) == both
     # More found than the sample made expect is no more than all.
     assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, SAMPLED).estimate(plan) == 1.0
+
+
+def test_what_is_forgotten_leaves_the_recall_unknown() -> None:
+    ages = {hop: Ages(600, frozenset({0})) for hop in hops(MJOIN)}
+    query = started(MJOIN, Allowance(ages=ages, sample=0.1, forget=True))
+    for tables in batches(6, 100):
+        query.process(tables)
+    assert query.stats is not None and query.stats.estimated_recall is None
+
+
+def test_the_end_of_dropping_is_felt_for_a_while() -> None:
+    query = started(MJOIN, Allowance(drop={"a": 0.9, "b": 0.0}))
+    told = []
+    for number, tables in enumerate(batches(40, 30)):
+        if number == 30:
+            query.allow(None)
+        query.process(tables)
+        assert query.stats is not None
+        told.append(query.stats.estimated_recall)
+    assert told[29] < 0.2 < told[33] < told[39] < 1
+
+
+def test_dropping_nothing_is_exact() -> None:
+    query = started(MJOIN, Allowance(drop={"a": 0.0}))
+    query.process(next(batches(1, 30)))
+    assert query.stats is not None and query.stats.estimated_recall == 1.0

@@ -80,7 +80,7 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
 @pytest.mark.parametrize(
     ("shed", "told"),
     [
-        ("jaqpot", "% probe"),
+        ("jaqpot", "% of the rows that reach it probe"),
         ("harvest", "partners aged up to"),
         ("random-drop", "% dropped"),
         ("auto", "shed by"),
@@ -116,9 +116,9 @@ def test_the_way_asked_for_is_taken(shed: Any, told: str) -> None:
     ("more", "message"),
     [
         ({"shed": "grub"}, "shed is one of 'auto', 'jaqpot', 'harvest', 'random-drop'; got 'grub'"),
-        ({"basic": "11 seconds"}, "do not fit into the window of stream 'a', 10 seconds; make them shorter"),
+        ({"basic": "11 seconds"}, "do not fit into the longest window, 10 seconds of stream 'a'"),
         ({"basic": "1 millisecond"}, "into more than 1000; make them longer"),
-        ({"basic": "0 seconds"}, "basic windows of 0 seconds do not fit"),
+        ({"basic": "0 seconds"}, "must be longer than nothing; got 0 seconds"),
         ({"basic": 2}, "basic= is a length of time, like '2 seconds'; got 2"),
         (
             {"shed": "harvest", "plan": join(join("a", "b"), "c")},
@@ -131,6 +131,32 @@ def test_what_cannot_be_shed_so_is_refused(more: dict[str, Any], message: str) -
     given = {"within": "10 seconds", "rates": 1e6, "budget": weir.Budget(cpu=0.01), **more}
     with pytest.raises(weir.QueryError, match=message):
         weir.join(streams=dict.fromkeys("abc", SCHEMA), on=ON, **given)
+
+
+@pytest.mark.parametrize(
+    ("on", "within"),
+    [
+        ("a.k = b.k AND b.k = c.k", {"a": "1 second", "b": "1 hour", "c": "1 minute"}),
+        (
+            "a.k = b.k AND b.k = c.k AND b.ts BETWEEN a.ts + INTERVAL 5 SECONDS AND a.ts + INTERVAL 1 MINUTE",
+            {"a": "10 minutes", "c": "10 minutes"},
+        ),
+    ],
+    ids=["very different windows", "rows that are never stored"],
+)
+@pytest.mark.parametrize("shed", ["auto", "harvest"])
+def test_any_windows_of_time_can_be_shed(on: str, within: Any, shed: Any) -> None:
+    found = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA),
+        on=on,
+        within=within,
+        rates=2000,
+        budget=weir.Budget(cpu=0.001),
+        plan="mjoin",
+        shed=shed,
+    )
+    assert isinstance(found, LocalJoin)
+    assert found.planned.shedding is not None and found.planned.shedding.recall > 0
 
 
 def test_a_budget_reaches_plans_whose_joins_have_windows_of_their_own(
@@ -171,8 +197,8 @@ def test_an_allowance_given_by_hand_is_explained() -> None:
         allowance=weir.Allowance({first: 0.25}, sample=0.005),
     )
     assert found.explanation().endswith(
-        "shed, as the allowance says: of the rows that reach\n"
-        "     a ⋉ b in (a b c): 25% probe\n"
+        "shed, as the allowance says:\n"
+        "     a ⋉ b in (a b c): 25% of the rows that reach it probe\n"
         "     a sample of 0.5% passes every hop"
     )
 

@@ -296,7 +296,10 @@ def test_what_may_be_forgotten() -> None:
     plan = join("a", "b", "c")
     ages = {hop: Ages(10, frozenset({0, 3})) for hop in (Hop("a", str(plan), "b"), Hop("c", str(plan), "b"))}
     assert Allowance(ages=ages).oldest(plan) == {"b": 40}
-    assert Allowance(ages={Hop("a", str(plan), "b"): Ages(10, frozenset({0}))}).oldest(plan) == {}
+    one = {Hop("a", str(plan), "b"): Ages(10, frozenset({0}))}
+    assert Allowance(ages=one).oldest(plan) == {}
+    # c never starts, so it looks at nothing.
+    assert Allowance({Hop("c", str(plan), "a"): 0.0}, ages=one).oldest(plan) == {"b": 10}
 
 
 @pytest.mark.parametrize(
@@ -305,7 +308,7 @@ def test_what_may_be_forgotten() -> None:
         (lambda g, p: harvest(g, p, 0.0), "above 0 and at most 1"),
         (lambda g, p: harvest(g, p, 1.1), "above 0 and at most 1"),
         (lambda g, p: harvest(g, p, math.nan), "above 0 and at most 1"),
-        (lambda g, p: harvest(g, p, 0.5, basic=11.0), "no longer than the shortest window, 10 seconds"),
+        (lambda g, p: harvest(g, p, 0.5, basic=11.0), "no longer than the longest window, 10 seconds"),
         (lambda g, p: harvest(g, p, 0.5, basic=0.0), "above zero"),
         (lambda g, p: harvest(g, p, 0.5, basic=0.001), "more than 1000"),
         (lambda g, p: harvest(g, p, 0.5, sample=1.5), "a share from 0 to 1"),
@@ -314,7 +317,11 @@ def test_what_may_be_forgotten() -> None:
         (lambda g, p: best_way(g, p, 1.0, "grub"), "shed is one of 'auto'"),
         (lambda g, p: best_way(g, p, 0.0), "above zero"),
         (lambda g, p: throttled(0.5, 1, 1, boost=1.0), "boost"),
-        (lambda g, p: Ages(0, frozenset()), "a microsecond or longer"),
+        (lambda g, p: Ages(0, frozenset()), "1 or more; got 0"),
+        (lambda g, p: Ages("2 seconds", frozenset()), "1 or more; got '2 seconds'"),
+        (lambda g, p: Ages(10, frozenset({0.5})), "numbered 0, 1, 2"),
+        (lambda g, p: Allowance(sample="x"), "a share from 0 to 1"),
+        (lambda g, p: Allowance(ages={Hop("s1", NODE, "s2"): frozenset({1})}), "are written weir.Ages"),
         (lambda g, p: Allowance(drop={"s1": 2.0}), "from 0 to 1"),
         (lambda g, p: Allowance(drop={"x": 0.5}).check(p), "'x'"),
         (lambda g, p: harvest(rows(), join("a", "b"), 0.5), "a window of rows"),

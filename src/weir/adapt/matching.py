@@ -33,7 +33,8 @@ class Matching:
         Without one order for all its rows, a row saw half of what came with it.
         """
         hops = {hop: (_AGEING * matches, _AGEING * pairs) for hop, (matches, pairs) in self.hops.items()}
-        for hop, found in per_hop.items():
+        # A hop that looks at some ages only says nothing of all.
+        for hop, found in ((hop, found) for hop, found in per_hop.items() if not found.narrowed):
             matches, pairs = hops.get(hop, (0.0, 0.0))
             came = rows_in.get(hop.partner, 0) * _seen(hop, order)
             reached = states.get(hop.partner, 0) + came

@@ -37,11 +37,13 @@ from weir.plan import (
     show_share,
 )
 from weir.query import Budget, Query
-from weir.shed import RANGES, Allowance, Shed, check_shed
+from weir.shed import Allowance, Shed, check_harvestable, check_shed, usual_basic
 from weir.stats import Costs, JoinGraph
 
 _LOG = logging.getLogger("weir")
 _NAMES = ("auto", "mjoin", "bjtree")
+# Ages and rows are shed in an mjoin only.
+_IN_AN_MJOIN = ("harvest", "random-drop")
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ class Wish:
 
     def divided(self, query: Query) -> Query:
         """The query with basic windows, if its windows are to be harvested and it does not say how long."""
-        kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i))]
+        kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i)) and kept > 0]
         if self.shed != "harvest" or query.basic is not None or not kept:
             return query
-        return replace(query, basic=max(1, min(kept) // RANGES))
+        return replace(query, basic=math.ceil(usual_basic(kept)))
 
     def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> Planned:
         """The plan to run; tables are measured if a plan hangs on it and no rates are given."""
@@ -104,9 +106,10 @@ class Wish:
         seen = stated(query, self.rates, self.selectivities)
         if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
             seen = _measured(query, tables or {})
-        # Ages and rows are shed in an mjoin only.
-        wanted = "mjoin" if self.plan == "auto" and self.shed in ("harvest", "random-drop") else self.plan
+        wanted = "mjoin" if self.plan == "auto" and self.shed in _IN_AN_MJOIN else self.plan
         found = replace(_planned(wanted, query, seen, limits_of(query.budget, cores)), shed=self.shed)
+        if self.shed in _IN_AN_MJOIN:
+            check_harvestable(found.plan, dict(zip(query.names, query.windows, strict=True)))
         if found.warning is not None:
             _LOG.warning(found.warning)
         # Tables are joined whole; only streams whose rates are known before they run are shed from the start.
@@ -180,11 +183,11 @@ def explained(found: Planned, allowance: Allowance | None = None) -> str:
 
 def _skipped(found: Planned, allowance: Allowance | None) -> list[str]:
     if allowance is not None:
-        title = "shed, as the allowance says: of the rows that reach"
+        title = "shed, as the allowance says:"
     elif found.shedding is not None:
         allowance = found.shedding.allowance
         kept, way = found.shedding.recall, found.shedding.way
-        title = f"shed by {way}: about {kept:.0%} of the results are kept; of the rows that reach"
+        title = f"shed by {way}: about {kept:.0%} of the results are kept"
     else:
         return []
     lines = share_lines(allowance)

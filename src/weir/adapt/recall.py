@@ -56,24 +56,24 @@ class Recall:
 
     paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
     quiet: int = _MEMORY
-    kept: Mapping[str, float] = field(default_factory=dict)
 
     def after(self, plan: Join, per_hop: Mapping[Hop, HopStats], allowance: Allowance | None) -> Recall:
         """With one batch more; one that skips without a sample makes what was known before worthless."""
-        sample = 0.0 if allowance is None else allowance.sample
-        kept = {} if allowance is None else {name: 1 - share for name, share in allowance.drop.items()}
-        batch = {where: _sums(path, per_hop, sample) for where, path in _paths(plan).items()}
+        # Where old rows are forgotten, the sample does not see what others miss.
+        sample = 0.0 if allowance is None or allowance.forget else allowance.sample
+        drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
+        batch = {where: _sums(path, per_hop, sample, drop) for where, path in _paths(plan).items()}
         skipped = any(sums.skipped for sums in batch.values())
         if skipped and not sample:
-            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0, kept)
+            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0)
         paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
-        return Recall(paths, 0 if skipped or kept else self.quiet + 1, kept)
+        return Recall(paths, 0 if skipped or drop else self.quiet + 1)
 
     def estimate(self, plan: Join) -> float | None:
         """Emitted / exact, freshness aside; None while nothing sampled has matched."""
         if self.quiet >= _MEMORY:
             return 1.0
-        found = dict(self.kept)
+        found: dict[str, float] = {}
         for node in plan.inner():
             recall = self._of(node, found)
             if recall is None:
@@ -100,13 +100,13 @@ class Recall:
             [node, driver, sums.matches, sums.exact, sums.sampled, sums.skipped]
             for (node, driver), sums in self.paths.items()
         ]
-        return {"quiet": self.quiet, "paths": paths, "kept": dict(self.kept)}
+        return {"quiet": self.quiet, "paths": paths}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Recall:
         """The recall of `to_json`."""
         paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
-        return Recall(paths, found["quiet"], found.get("kept", {}))
+        return Recall(paths, found["quiet"])
 
 
 def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
@@ -117,11 +117,18 @@ def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
     }
 
 
-def _sums(path: tuple[Hop, ...], per_hop: Mapping[Hop, HopStats], sample: float) -> PathSums:
-    """One batch of a path; where it skipped nothing, all its rows are as good as sampled."""
+def _sums(
+    path: tuple[Hop, ...], per_hop: Mapping[Hop, HopStats], sample: float, drop: Mapping[str, float]
+) -> PathSums:
+    """One batch of a path; where it skipped nothing, all its rows are as good as sampled.
+
+    Of streams that are thinned out, results are as much rarer as the shares kept of them multiply to.
+    """
     skipped = sum(per_hop[hop].skipped + per_hop[hop].narrowed for hop in path if hop in per_hop)
     last = per_hop.get(path[-1], HopStats())
+    kept = math.prod(1 - drop.get(name, 0.0) for name in (path[0].driver, *(hop.partner for hop in path)))
     exact = last.sampled_matches / sample if skipped and sample else last.matches
+    exact = exact / kept if kept else 0.0
     return PathSums(last.matches, exact, last.sampled_matches, skipped)
 
 

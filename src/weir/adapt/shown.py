@@ -37,9 +37,13 @@ def shown(decision: Decision) -> dict[str, Any]:
 
 def share_lines(allowance: Allowance) -> list[str]:
     """The hops where not all may probe or not all ages are looked at, a line each, streams and the sample."""
-    lines = [f"{hop}: {100 * share:.3g}% probe" for hop, share in allowance.probes.items() if share < _ALL]
-    lines += [f"{hop}: partners aged {_ranges(ages)}" for hop, ages in allowance.ages.items()]
-    lines += [f"{stream}: {share:.0%} dropped" for stream, share in allowance.drop.items() if share]
+    lines = [
+        f"{hop}: {100 * share:.3g}% of the rows that reach it probe"
+        for hop, share in allowance.probes.items()
+        if share < _ALL
+    ]
+    lines += [f"{hop}: looks at partners aged {_ranges(ages)}" for hop, ages in allowance.ages.items()]
+    lines += [f"{s}: {100 * share:.3g}% dropped" for s, share in allowance.drop.items() if share > 1 - _ALL]
     return lines + [f"a sample of {100 * allowance.sample:.3g}% passes every hop"] * bool(allowance.sample)
 
 

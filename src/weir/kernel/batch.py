@@ -45,6 +45,7 @@ from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import cut
 from weir.kernel.state import State
+from weir.query import RowWindow
 from weir.stats import Hop, HopStats
 
 
@@ -90,8 +91,9 @@ def probe(program: Program, decision: Decision, state: State, batch: int, work: 
 
 
 def _result_samples(program: Program, decision: Decision, batch: int) -> dict[str, Sample]:
-    """Who is sampled among each driver's results; of an mjoin only, whose results hold all times."""
-    if any(name not in program.query.names for name in program.root.inputs):
+    """Who is sampled among each driver's results; of an mjoin over windows of time only."""
+    in_rows = any(isinstance(window, RowWindow) for window in program.query.windows)
+    if in_rows or any(name not in program.query.names for name in program.root.inputs):
         return {}
     found = {
         path[0].hop.driver: Sample.of(decision.allowance, path[0].hop, batch) for path in program.root.paths

@@ -24,6 +24,8 @@ BASIC_WINDOWS = 16
 # Where windows are harvested: a range of ages seldom ends between two slices, and a slice that is indexed by
 # value is searched as a whole.
 SLICES_IN_BASIC = 4
+# Every slice that a probe visits costs something, however small it is.
+MOST_SLICES = 64
 _NO_TIME_LIMIT = 1_000_000
 # What the state of a leaf's line is called, after the leaf.
 LINE = "@line"
@@ -270,8 +272,9 @@ def _cut(
     if deadlines is None and lines:
         return lines[0].number, max(1, lines[0].rows // (BASIC_WINDOWS // 2))
     span = _probe_span(query, node, composed)
-    finest = span if query.basic is None else query.basic // SLICES_IN_BASIC
-    return lead, max(1, min(span // BASIC_WINDOWS, finest))
+    if query.basic is None:
+        return lead, max(1, span // BASIC_WINDOWS)
+    return lead, max(1, query.basic // SLICES_IN_BASIC, span // MOST_SLICES)
 
 
 def _probe_span(query: Query, node: JTree, composed: bool) -> int:

@@ -30,6 +30,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
                     "numInputRows": stats.rows_in[name],
                     "numRowsDroppedByWatermark": stats.late[name],
                     "numRowsNullTime": stats.null_time[name],
+                    "numRowsShed": stats.dropped[name],
                 }
                 for name in stats.rows_in
             },

@@ -90,7 +90,7 @@ class LocalQuery:
         for chunk in probe(self._program, decision, built.state, self._batch, work):
             produced.append((perf_counter() - started, chunk.num_rows))
             yield chunk
-        self._state = commit(self._program, built.state, self._allowance)
+        self._state = commit(self._program, built.state, allowance)
         per_hop = work.per_hop()
         self._recall = self._recall.after(plan, per_hop, allowance)
         if self._driver_order in LEARNING:

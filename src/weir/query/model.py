@@ -135,7 +135,8 @@ class Query:
             self.stream(name)
         for i, stream in enumerate(self.streams):
             self._check_freshness(i, stream.name)
-            self._check_basic(i, stream.name)
+
+        self._check_basic()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,19 +166,24 @@ class Query:
                 "rows that may still join would never be shown; make it at least as long as the window"
             )
 
-    def _check_basic(self, i: int, name: str) -> None:
-        window = self.bounds.retention(i)
-        if self.basic is None or isinstance(self.windows[i], RowWindow) or window is None or window <= 0:
+    def _check_basic(self) -> None:
+        """A window that is shorter than a basic window is one of them; the longest must be divided."""
+        if self.basic is None:
             return
-        if not 0 < self.basic <= window:
+        if self.basic <= 0:
+            raise QueryError(f"basic windows must be longer than nothing; got {show_interval(self.basic)}")
+        kept = {name: self.bounds.retention(i) or 0 for i, name in enumerate(self.names)}
+        longest = max(kept, key=lambda name: kept[name])
+        window = kept[longest]
+        if 0 < window < self.basic:
             raise QueryError(
-                f"basic windows of {show_interval(self.basic)} do not fit into the window of stream "
-                f"'{name}', {show_interval(window)}; make them shorter"
+                f"basic windows of {show_interval(self.basic)} do not fit into the longest window, "
+                f"{show_interval(window)} of stream '{longest}'; make them shorter"
             )
         if window > MOST_BASIC_WINDOWS * self.basic:
             raise QueryError(
                 f"basic windows of {show_interval(self.basic)} would divide the window of stream "
-                f"'{name}', {show_interval(window)}, into more than {MOST_BASIC_WINDOWS}; make them longer"
+                f"'{longest}', {show_interval(window)}, into more than {MOST_BASIC_WINDOWS}; make them longer"
             )
 
 

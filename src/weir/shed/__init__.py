@@ -2,7 +2,7 @@
 
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.directions import RANGES, Direction, directions, is_harvestable
+from weir.shed.directions import Direction, check_harvestable, directions, is_harvestable, usual_basic
 from weir.shed.drop import random_drop
 from weir.shed.flow import Flow, allowance, flow
 from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
@@ -29,7 +29,6 @@ from weir.shed.ways import Shed, Way, best_way, check_shed
 
 __all__ = [
     "POLICIES",
-    "RANGES",
     "Ages",
     "Allowance",
     "Cover",
@@ -47,6 +46,7 @@ __all__ = [
     "best_hjp",
     "best_way",
     "brute_force",
+    "check_harvestable",
     "check_shed",
     "directions",
     "double_sided",
@@ -74,5 +74,6 @@ __all__ = [
     "steady",
     "throttled",
     "tightest",
+    "usual_basic",
     "whole_units",
 ]

@@ -23,10 +23,14 @@ class Ages:
     kept: frozenset[int]
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise QueryError(f"a range of ages must be a microsecond or longer; got {self.every}")
-        if any(number < 0 for number in self.kept):
-            raise QueryError(f"ranges of ages are numbered from 0; got {min(self.kept)}")
+        if not isinstance(self.every, int) or self.every < 1:
+            raise QueryError(
+                f"a range of ages is a whole number of microseconds, 1 or more; got {self.every!r}"
+            )
+        object.__setattr__(self, "kept", frozenset(self.kept))
+        for number in self.kept:
+            if not isinstance(number, int) or number < 0:
+                raise QueryError(f"ranges of ages are numbered 0, 1, 2 and so on; got {number!r}")
 
     def runs(self) -> Iterator[tuple[int | None, int]]:
         """The least and the greatest age of each run of neighbouring ranges; None: nothing is too young."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from itertools import groupby
+from typing import Any, Literal, get_args
 
 from weir.errors import QueryError, unknown
 from weir.plan import Join, hops
@@ -37,11 +38,16 @@ class Allowance:
     forget: bool = False
 
     def __post_init__(self) -> None:
+        for hop, ages in self.ages.items():
+            if not isinstance(ages, Ages):
+                raise QueryError(
+                    f"the ages of {hop} are written weir.Ages(2_000_000, {{0, 3}}); got {ages!r}"
+                )
         for hop, share in self.probes.items():
-            if not 0 <= share <= 1:
+            if not _is_share(share):
                 raise QueryError(f"the allowance of {hop} must be a share from 0 to 1; got {share}")
         for stream, share in self.drop.items():
-            if not 0 <= share <= 1:
+            if not _is_share(share):
                 raise QueryError(f"the share of stream '{stream}' to drop must be from 0 to 1; got {share}")
         check_sample(self.sample)
         if self.choose not in get_args(Choose):
@@ -71,9 +77,11 @@ class Allowance:
         of streams are sure to be younger than the watermark, so a state that partials probe is kept.
         """
         looked: dict[str, list[Ages | None]] = {}
-        for hop in hops(plan):
+        idle = {(path[0].driver, path[0].node) for path in _paths(plan) if not self.share(path[0])}
+        for hop in (hop for path in _paths(plan) for hop in path):
             by_rows = hop.driver in plan.streams
-            looked.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
+            if (hop.driver, hop.node) not in idle:
+                looked.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
         return {
             node: max(ages.oldest for ages in found if ages is not None)
             for node, found in looked.items()
@@ -81,7 +89,17 @@ class Allowance:
         }
 
 
+def _paths(plan: Join) -> Iterator[list[Hop]]:
+    """The hops of every driver through every join."""
+    for _, path in groupby(hops(plan), key=lambda hop: (hop.driver, hop.node)):
+        yield list(path)
+
+
 def check_sample(sample: float) -> None:
     """Refuse what is no share."""
-    if not 0 <= sample <= 1:
+    if not _is_share(sample):
         raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {sample}")
+
+
+def _is_share(given: Any) -> bool:
+    return isinstance(given, int | float) and 0 <= given <= 1

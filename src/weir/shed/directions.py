@@ -8,7 +8,7 @@ likeliest first. A setting says how many; what it gives and costs is a sum over 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,7 +118,7 @@ def directions(
     correlations: Correlations | None = None,
     measured: Mapping[Hop, float] | None = None,
 ) -> tuple[Direction, ...]:
-    """The directions of an mjoin, for basic windows of so many seconds; else a tenth of the shortest window.
+    """The directions of an mjoin, for basic windows of so many seconds; else `usual_basic`.
 
     Without correlations, all ages are equally likely. With them, a stream whose rows mostly come before their
     partners has fewer matches in the windows than one whose rows come after: a selectivity is that of both
@@ -134,35 +134,50 @@ def directions(
     )
 
 
-def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
-    """True for an mjoin over windows of time, whose ages can be looked at one by one."""
-    rows = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
-    return not rows and all(isinstance(child, Leaf) for child in plan.inputs)
-
-
-def basic_window(graph: JoinGraph, plan: Join, basic: float | None = None) -> float:
-    """The length of basic windows in seconds; refused where windows cannot be divided by it."""
+def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
+    """Refuse all but an mjoin over windows of time, whose ages can be looked at one by one."""
     if any(not isinstance(child, Leaf) for child in plan.inputs):
         raise QueryError(
             f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
         )
     for stream in plan.streams:
-        if isinstance(graph.windows[stream], RowWindow):
+        if isinstance(windows[stream], RowWindow):
             raise QueryError(
                 f"stream '{stream}' has a window of rows, but ages are shed in windows of time; "
                 "use shed='jaqpot'"
             )
+
+
+def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
+    """True for an mjoin over windows of time."""
+    rows = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
+    return not rows and all(isinstance(child, Leaf) for child in plan.inputs)
+
+
+def usual_basic(windows: Iterable[float]) -> float:
+    """The length of basic windows if nobody says: a tenth of the shortest window, if the others allow it.
+
+    A window that is shorter is one range.
+    """
+    lengths = list(windows)
+    return max(min(lengths) / RANGES, max(lengths) / MOST_BASIC_WINDOWS)
+
+
+def basic_window(graph: JoinGraph, plan: Join, basic: float | None = None) -> float:
+    """The length of basic windows in seconds; refused where windows cannot be divided by it."""
+    check_harvestable(plan, graph.windows)
     windows = {stream: graph.window_seconds(stream) for stream in plan.streams}
-    shortest = min(windows, key=lambda stream: windows[stream])
-    every = windows[shortest] / RANGES if basic is None else basic
-    if not 0 < every <= windows[shortest]:
+    longest = max(windows, key=lambda stream: windows[stream])
+    every = usual_basic(windows.values()) if basic is None else basic
+    if not 0 < every <= windows[longest]:
         raise QueryError(
-            "a basic window must be above zero and no longer than the shortest window, "
-            f"{windows[shortest]:g} seconds of stream '{shortest}'; got {every:g}"
+            "a basic window must be above zero and no longer than the longest window, "
+            f"{windows[longest]:g} seconds of stream '{longest}'; got {every:g}"
         )
-    if max(windows.values()) / every > MOST_BASIC_WINDOWS:
+    # A hair, since a thousandth is not a number.
+    if windows[longest] / every > MOST_BASIC_WINDOWS * (1 + 1e-9):
         raise QueryError(
-            f"basic windows of {every:g} seconds would divide a window of {max(windows.values()):g} seconds "
+            f"basic windows of {every:g} seconds would divide a window of {windows[longest]:g} seconds "
             f"into more than {MOST_BASIC_WINDOWS}; take longer ones"
         )
     return every

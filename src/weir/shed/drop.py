@@ -37,15 +37,16 @@ def random_drop(directions: Sequence[Direction], budget: float) -> dict[str, flo
     nothing = np.zeros(len(directions))
     if not len(logs) or over(nothing) >= 0:
         return dict.fromkeys((one.stream for one in directions), 0.0)
+    even = _even(over, len(directions))
     found = minimize(
         lambda kept: -kept.sum(),
-        _even(over, len(directions)),
+        even,
         jac=lambda kept: -np.ones_like(kept),
         bounds=[(_LEAST, 0.0)] * len(directions),
         constraints={"type": "ineq", "fun": over, "jac": slope},
         method="SLSQP",
     )
-    kept = np.exp(np.clip(found.x, _LEAST, 0.0))
+    kept = np.exp(np.clip(found.x if found.success else even, _LEAST, 0.0))
     return {one.stream: float(1 - share) for one, share in zip(directions, kept, strict=True)}
 
 

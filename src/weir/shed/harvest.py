@@ -46,18 +46,24 @@ def harvest(
     full = cost(found, whole)
     # What is left, for each row that is not sampled.
     budget = throttle * full * (1 - sample) / (1 - learning) if learning < 1 else full
+    best = harvested(found, budget, every)
+    return Harvest(
+        replace(best.allowance, sample=learning),
+        (1 - learning) * best.results + learning * output(found, whole),
+        (1 - learning) * best.cost + learning * full,
+    )
+
+
+def harvested(found: Sequence[Direction], budget: float, every: float) -> Harvest:
+    """The same for a budget and no sample."""
     setting, shares = _filled(found, best_setting(found, budget), budget)
     results, spent = (
         sum(shares[one.stream] * one.worth(taken)[i] for one, taken in zip(found, setting, strict=True))
         for i in (0, 1)
     )
-    allowed = looking(found, setting, every, learning)
+    allowed = looking(found, setting, every)
     partly = {one.looks[0].hop: shares[one.stream] for one in found if 0 < shares[one.stream] < 1}
-    return Harvest(
-        replace(allowed, probes={**allowed.probes, **partly}, choose="hash"),
-        (1 - learning) * results + learning * output(found, whole),
-        (1 - learning) * spent + learning * full,
-    )
+    return Harvest(replace(allowed, probes={**allowed.probes, **partly}, choose="hash"), results, spent)
 
 
 def _filled(found: Sequence[Direction], setting: Setting, budget: float) -> tuple[Setting, dict[str, float]]:
@@ -95,7 +101,7 @@ def best_setting(found: Sequence[Direction], budget: float) -> Setting:
     return exchanged(found, budget, max(tried, key=lambda setting: output(found, setting)))
 
 
-def looking(found: Sequence[Direction], setting: Setting, every: float, sample: float = 0.0) -> Allowance:
+def looking(found: Sequence[Direction], setting: Setting, every: float) -> Allowance:
     """A setting as an allowance: hops look at their likeliest ranges; directions without any never start."""
     width = round(every * 1e6)
     idle = {one.looks[0].hop: 0.0 for one, taken in zip(found, setting, strict=True) if not all(taken)}
@@ -106,4 +112,4 @@ def looking(found: Sequence[Direction], setting: Setting, every: float, sample: 
         for look, count in zip(one.looks, taken, strict=True)
         if count < len(look.scores)
     }
-    return Allowance(idle, sample=sample, ages=ages)
+    return Allowance(idle, ages=ages)

@@ -14,7 +14,7 @@ from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
 from weir.shed.drop import random_drop
 from weir.shed.flow import allowance, flow
-from weir.shed.harvest import best_setting, looking
+from weir.shed.harvest import best_setting, harvested, looking
 from weir.shed.network import Link, Network
 from weir.shed.optimal import optimal
 from weir.shed.policies import check_budget
@@ -73,8 +73,8 @@ def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Way:
 
 
 def _by_ages(found: Sequence[Direction], budget: float, every: float) -> Way:
-    setting = best_setting(found, budget)
-    return Way("harvest", looking(found, setting, every), output(found, setting))
+    best = harvested(found, budget, every)
+    return Way("harvest", best.allowance, best.results)
 
 
 def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Way:

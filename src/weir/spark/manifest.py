@@ -160,7 +160,7 @@ def job_of(query: Query, plan: Join, partitions: int) -> dict[str, Any]:
             s.name: {f.name: str(f.type) for f in s.schema} | {"time column": s.time} for s in query.streams
         },
         "windows": {n: str(w) for n, w in zip(query.names, query.windows, strict=True)},
-        "query": describe(replace(query, budget=None)),
+        "query": describe(replace(query, budget=None, basic=None)),
         "plan": str(plan),
         "tree": _tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),

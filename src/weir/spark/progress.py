@@ -62,16 +62,18 @@ def _dropped(reports: Sequence[Report]) -> int:
 
 
 def _streams(reports: Sequence[Report]) -> dict[str, dict[str, int]]:
-    rows, late, null = Counter[str](), Counter[str](), Counter[str]()
+    rows, late, null, shed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for report in reports:
         rows.update(report.rows_in)
         late.update(report.late)
         null.update(report.null_time)
+        shed.update(report.dropped)
     return {
         name: {
             "numInputRows": rows[name],
             "numRowsDroppedByWatermark": late[name],
             "numRowsNullTime": null[name],
+            "numRowsShed": shed[name],
         }
         for name in rows
     }
