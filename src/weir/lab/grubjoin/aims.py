@@ -196,8 +196,8 @@ def _buffers(points: Sequence[Point]) -> list[Aim]:
         cut = 1 - some / none if none else 0.0
         found.append(
             Aim(
-                f"figure 16: drops that buffers of {seconds:g} s avoid in 30 s from z = 1 and empty buffers on, "
-                "at 200 rows/s",
+                f"figure 16: drops that buffers of {seconds:g} s avoid in 30 s from z = 1 and empty buffers "
+                "on, at 200 rows/s",
                 f"about {wanted:.0%}",
                 f"{cut:.0%} (of {none:.1%} with 10 rows)",
                 cut >= wanted,
