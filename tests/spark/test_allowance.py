@@ -22,7 +22,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     plan = join("a", "b")
     ages = {hops(plan)[1]: weir.Ages(3_000_000, frozenset({0, 2}))}
     allowance = weir.Allowance(
-        dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash", 0.2, ages, drop={"a": 0.1}, forget=True
+        dict(zip(hops(plan), (0.3, 0.6), strict=True)), "hash", 0.2, ages, drop={"a": 0.1}
     )
     batches = generate(2, 3, 40, 5, seed=31)
     asked = {**PAIR, "plan": plan, "partitions": 1}
@@ -57,7 +57,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
             "sample": 0.2,
             "ages": {"b ⋉ a in (a b)": {"every": "3 seconds", "kept": [0, 2]}},
             "drop": {"a": 0.1},
-            "forget": True,
+            "forget": False,
         },
         "reason": "as asked",
     }
