@@ -45,6 +45,7 @@ _SHARED = (
     "selectivities",
     "driver_order",
     "partitions",
+    "spread",
     "idle",
     "on_null_time",
     "allowance",
@@ -76,6 +77,7 @@ def join(
     selectivities: Mapping[tuple[str, str], float] | None = None,
     driver_order: Sequence[str] | Policy = "auto",
     partitions: int | None = None,
+    spread: str = "auto",
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
@@ -134,9 +136,9 @@ def join(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
         return ask(given, way, **settings)
-    _check_local(partitions, idle)
+    _check_local(partitions, idle, spread)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked = wish.divided(asked)
@@ -157,6 +159,7 @@ def sql(
     selectivities: Mapping[tuple[str, str], float] | None = None,
     driver_order: Sequence[str] | Policy = "auto",
     partitions: int | None = None,
+    spread: str = "auto",
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
@@ -196,9 +199,9 @@ def sql(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask_sql  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
         return ask_sql(text, given, way, **settings)
-    _check_local(partitions, idle)
+    _check_local(partitions, idle, spread)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked, read = wish.divided(found.query), {alias: inputs[table] for alias, table in found.tables.items()}
@@ -211,8 +214,9 @@ def _is_spark(given: Any) -> bool:
     return any(kind.__module__.startswith("pyspark.") for kind in type(given).__mro__)
 
 
-def _check_local(partitions: int | None, idle: str | None) -> None:
-    for argument, value in (("partitions", partitions), ("idle", idle)):
+def _check_local(partitions: int | None, idle: str | None, spread: str) -> None:
+    given = None if spread == "auto" else spread
+    for argument, value in (("partitions", partitions), ("idle", idle), ("spread", given)):
         if value is not None:
             raise QueryError(f"{argument}= is for Spark DataFrames; tables in this process need none")
 

@@ -20,7 +20,7 @@ pure function of the slices and may run never, once, or several times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -74,12 +74,23 @@ def build(
     return replace(ingested, state=state)
 
 
-def probe(program: Program, decision: Decision, state: State, batch: int, work: Work) -> Iterator[pa.Table]:
-    """The results of a batch, in chunks, as they are found."""
+def probe(
+    program: Program,
+    decision: Decision,
+    state: State,
+    batch: int,
+    work: Work,
+    drivers: Collection[int] | None = None,
+) -> Iterator[pa.Table]:
+    """The results of a batch, in chunks, as they are found; with `drivers`, those that some slices find.
+
+    These are named by their `id`; several calls with all slices of a batch divided among them find together
+    what one call finds.
+    """
     results = Results(program.query, state, decision.clock)
     samples = _result_samples(program, decision, batch)
     work.apart = Apart(program.query) if samples else None
-    for _, found in _run(program.root, program, decision, state, batch, work):
+    for _, found in _run(program.root, program, decision, state, batch, work, drivers):
         if work.apart is not None:
             marks = samples[found.groups[0].layout.node].marks(found)
             work.apart.add(found.pick(np.flatnonzero(marks)))
@@ -102,7 +113,13 @@ def _result_samples(program: Program, decision: Decision, batch: int) -> dict[st
 
 
 def _run(
-    node: NodePlan, program: Program, decision: Decision, state: State, batch: int, work: Work
+    node: NodePlan,
+    program: Program,
+    decision: Decision,
+    state: State,
+    batch: int,
+    work: Work,
+    drivers: Collection[int] | None = None,
 ) -> Iterator[tuple[int, Partial]]:
     """Every new partial of a join, with its rank, lowest rank first."""
     shelves = {name: Shelf(state.of(name)) for name in node.inputs}
@@ -114,6 +131,7 @@ def _run(
             one
             for one in state.of(name)
             if one.batch == batch
+            and (drivers is None or id(one) in drivers)
             and all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path)
         ]
         hop = path[0].hop

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame
 from weir.adapt import Wish
 from weir.errors import QueryError
 from weir.order import DriverOrder
-from weir.query import Query, RowWindow, SqlQuery, query, sql_query
+from weir.query import Query, SqlQuery, query, sql_query
 from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
-from weir.spark.union import covering_class
+from weir.spark.spread import Routing, routing
 from weir.units import interval
 
 _LOG = logging.getLogger("weir")
@@ -37,6 +37,7 @@ class Way:
     idle: str | None
     on_null_time: str
     allowance: Allowance | None = None
+    spread: str = "auto"
 
 
 def ask(frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
@@ -69,32 +70,23 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
         on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
-    count = _partitions(asked, way.partitions, spark.sparkContext.defaultParallelism)
     asked = way.wish.divided(asked)
-    planned = way.wish.planned(asked, cores=min(count, spark.sparkContext.defaultParallelism))
+    cores = spark.sparkContext.defaultParallelism
+    planned = way.wish.planned(asked, cores=min(way.partitions or cores, cores))
+    streaming = any(frame.isStreaming for frame in frames.values())
+    route = routing(asked, planned.plan, way.spread, way.partitions, cores, streaming)
+    _check_order(route, way.orderer(asked))
     if way.allowance is not None:
         way.allowance.check(planned.plan)
-    return SparkJoin(asked, planned, frames, way.orderer(asked), count, settings)
+    return SparkJoin(asked, planned, frames, way.orderer(asked), route, settings)
 
 
-def _partitions(asked: Query, wanted: int | None, cores: int) -> int:
-    if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1):
-        raise QueryError(f"partitions must be a whole number of at least 1; got {wanted!r}")
-    rows = [n for n, w in zip(asked.names, asked.windows, strict=True) if isinstance(w, RowWindow)]
-    alone = (
-        f"the row window of stream '{rows[0]}' counts all its rows"
-        if rows
-        else "no one key is shared by all streams"
-        if covering_class(asked) is None
-        else None
-    )
-    if alone is None:
-        return wanted or cores
-    if wanted is not None and wanted > 1 and rows:
-        raise QueryError(f"{alone}, so it needs partitions=1; got {wanted}")
-    if (wanted or cores) > 1:
-        _LOG.warning("the join runs in one partition, because %s", alone)
-    return 1
+def _check_order(route: Routing, order: DriverOrder) -> None:
+    if route.is_shared and order in ("timestamp", "round-robin"):
+        raise QueryError(
+            f"driver_order='{order}' interleaves the rows of one partition, but spread='share' probes across "
+            "partitions; choose another order"
+        )
 
 
 def _late(frames: Mapping[str, DataFrame], time: Any, late: Any) -> Any:

@@ -17,9 +17,10 @@ from weir.order import DriverOrder
 from weir.query import Query, describe
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
+from weir.spark.spread import Routing
 from weir.spark.steps import check_stateless, refuse_stateful
 from weir.spark.task import WholeTask
-from weir.spark.union import covering_class, routed, tagged_union
+from weir.spark.union import routed, tagged_union
 from weir.spark.writer import JoinWriter
 
 
@@ -32,7 +33,7 @@ class SparkJoin:
         planned: Planned,
         frames: Mapping[str, DataFrame],
         driver_order: DriverOrder,
-        partitions: int,
+        routing: Routing,
         settings: Settings,
         steps: tuple[Step, ...] = (),
     ) -> None:
@@ -40,7 +41,7 @@ class SparkJoin:
         self.planned = planned
         self.frames = frames
         self.driver_order = driver_order
-        self.partitions = partitions
+        self.routing = routing
         self.settings = settings
         self.steps = steps
 
@@ -75,11 +76,11 @@ class SparkJoin:
         """The join of static DataFrames; evaluated when it is read, as every DataFrame is."""
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
-        union, slots = tagged_union(self.query, self.frames, self.partitions)
+        union, slots = tagged_union(self.query, self.frames, self.routing)
         program = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.settings.allowance)
         task = WholeTask(program, decision, slots, self.settings.on_null_time)
-        rows = routed(union, self.partitions)
+        rows = routed(union, self.routing.partitions)
         return self._applied(rows.mapInArrow(task, self._joined_schema()))
 
     def filter(self, condition: str | Column) -> SparkJoin:
@@ -104,7 +105,7 @@ class SparkJoin:
             self.planned,
             self.frames,
             self.driver_order,
-            self.partitions,
+            self.routing,
             self.settings,
             (*self.steps, step),
         )
@@ -117,18 +118,13 @@ class SparkJoin:
         chart = str(mode).lower() == "mermaid"
         print(charted(self.planned) if chart else self.explanation())
         if mode and not chart:
-            union, _ = tagged_union(self.query, self.frames, self.partitions)
+            union, _ = tagged_union(self.query, self.frames, self.routing)
             union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
 
     def explanation(self) -> str:
         """What `explain` prints without a mode."""
-        spread = covering_class(self.query)
-        where = (
-            f"{self.partitions} partitions by {spread.name}"
-            if spread is not None and self.partitions > 1
-            else "one partition"
-        )
-        return f"{describe(self.query)}\n\nover {where}\n\n{explained(self.planned, self.settings.allowance)}"
+        how = explained(self.planned, self.settings.allowance)
+        return f"{describe(self.query)}\n\nover {self.routing}\n\n{how}"
 
     def __getattr__(self, name: str) -> Any:
         refuse_stateful(name)

@@ -152,7 +152,7 @@ class Ledger:
         self._folder.write(name, json.dumps(sealed).encode())
 
 
-def job_of(query: Query, plan: Join, partitions: int) -> dict[str, Any]:
+def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, Any]:
     """What shapes a query's state."""
     return {
         "version": VERSION,
@@ -165,6 +165,7 @@ def job_of(query: Query, plan: Join, partitions: int) -> dict[str, Any]:
         "tree": _tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         "partitions": partitions,
+        **({"spread": spread} if spread != "hash" else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from weir.kernel import Ingested, Work
@@ -157,6 +157,10 @@ class Report:
             files,
             seconds,
         )
+
+    def without(self, copies: Mapping[str, int]) -> Report:
+        """The same with rows counted once that other partitions have too."""
+        return replace(self, rows_in={name: n - copies.get(name, 0) for name, n in self.rows_in.items()})
 
     def to_bytes(self) -> bytes:
         """As it travels."""

@@ -21,7 +21,7 @@ from weir.adapt import Matching, Recall
 from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
-from weir.order import LEARNING, DriverOrder
+from weir.order import LEARNING, DriverOrder, Waiting, order
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
@@ -30,7 +30,8 @@ from weir.spark.progress import Progress
 from weir.spark.report import Counts, Part, Report
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
-from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask
+from weir.spark.spread import Routing
+from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles, SharedTask
 from weir.spark.union import Slots, routed
 
 
@@ -41,7 +42,7 @@ class Job:
     program: Program
     slots: Slots
     driver_order: DriverOrder
-    partitions: int
+    routing: Routing
     checkpoint: str
     settings: Settings
 
@@ -115,20 +116,33 @@ class MicroBatches:
             self._ledger.write_decision(batch, decision, attempt + 1)
             return decision, attempt + 1
         clock = max(before.newest.values(), default=None)
-        # Pairs were counted over all partitions, but are made within one.
-        seen = before.matching
+        # Pairs were counted over all partitions, but unless slices are shared they are made within one.
+        seen, within = before.matching, 1 if self._job.routing.is_shared else self._job.routing.partitions
         decision = Decision(
             plan=self._job.program.plan,
-            driver_order=self._job.driver_order,
+            driver_order=self._driver_order(before),
             clock=clock,
             idle=self._idle(before, clock),
             allowance=self._job.settings.allowance,
-            selectivities={hop: share * self._job.partitions for hop, share in seen.selectivities.items()},
+            selectivities={hop: share * within for hop, share in seen.selectivities.items()},
             gains=seen.gains,
             reason=self._job.settings.reason,
         )
         self._ledger.write_decision(batch, decision, 1)
         return decision, 1
+
+    def _driver_order(self, before: Manifest) -> DriverOrder:
+        """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
+        wanted = self._job.driver_order
+        if not self._job.routing.is_shared or not isinstance(wanted, str):
+            return wanted
+        states = Counter[str]()
+        for entry in (entry for part in before.parts.values() for entry in part.slices):
+            states[entry.node] += entry.rows
+        seen = before.matching
+        plan = self._job.program.plan
+        # What will come is taken to be like what is there.
+        return order(wanted, Waiting(plan, states, states, seen.selectivities, seen.gains))
 
     def _idle(self, before: Manifest, clock: int | None) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""
@@ -143,8 +157,9 @@ class MicroBatches:
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
         self._session = session
-        task = BuildTask(assignment, self._job.slots, self._sink.results)
-        found = routed(frame, self._job.partitions).mapInArrow(task, REPORT).collect()
+        results = None if self._job.routing.is_shared else self._sink.results
+        task = BuildTask(assignment, self._job.slots, results)
+        found = routed(frame, self._job.routing.partitions).mapInArrow(task, REPORT).collect()
         reports = [Report.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
 
@@ -164,6 +179,8 @@ class MicroBatches:
     ) -> Counts | None:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
+        if self._sink.results is not None and self._job.routing.is_shared:
+            return self._write_shared(spark, assignment, reports, self._sink.results, repeated)
         if self._sink.results is not None:
             files = [name for report in reports for name in report.files]
             self._sink.publish(assignment.batch, files, repeated)
@@ -175,14 +192,36 @@ class MicroBatches:
     def _results(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> DataFrame:
         """The batch's results, computed when they are read."""
         schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
-        touched = [report.partition for report in reports]
-        if not touched:
+        if not reports:
             return spark.createDataFrame([], schema)
-        parts = {report.partition: report.part for report in reports}
         self._folder.write("stats/.keep", b"")
-        task = ProbeTask(replace(assignment, parts=parts), f"{self._folder.uri}/stats")
-        numbers = spark.range(0, self._job.partitions, 1, self._job.partitions)
-        return numbers.filter(numbers.id.isin(touched)).mapInArrow(task, schema)
+        shared = self._job.routing.is_shared
+        task = ProbeTask(_built(assignment, reports, shared), f"{self._folder.uri}/stats", shared)
+        return self._touched(spark, reports).mapInArrow(task, schema)
+
+    def _write_shared(
+        self,
+        spark: SparkSession,
+        assignment: Assignment,
+        reports: list[Report],
+        results: ResultFiles,
+        repeated: bool,
+    ) -> Counts:
+        """Probe when all partitions are built, and let the workers write what they find."""
+        told = []
+        if reports:
+            task = SharedTask(_built(assignment, reports, True), results)
+            found = self._touched(spark, reports).mapInArrow(task, REPORT).collect()
+            told = [json.loads(bytes(row.report)) for row in found]
+        self._sink.publish(assignment.batch, [name for one in told for name in one["files"]], repeated)
+        counts = [Counts.from_json(one["counts"]) for one in told]
+        return reduce(Counts.__add__, [*counts, *(report.counts for report in reports)], Counts())
+
+    def _touched(self, spark: SparkSession, reports: list[Report]) -> DataFrame:
+        """The numbers of the partitions that got rows, each in a task of its own."""
+        partitions = self._job.routing.partitions
+        numbers = spark.range(0, partitions, 1, partitions)
+        return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
     def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
         names = [f"stats/{batch}-{report.partition}.json" for report in reports]
@@ -255,6 +294,12 @@ _SESSION: Mapping[str, Any] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
 }
+
+
+def _built(assignment: Assignment, reports: list[Report], shared: bool) -> Assignment:
+    """The assignment with the slices that the batch has built, and where they are shared all others too."""
+    parts = {report.partition: report.part for report in reports}
+    return replace(assignment, parts={**assignment.parts, **parts} if shared else parts)
 
 
 def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall:

@@ -36,6 +36,18 @@ class Assignment:
         """A partition's state, its slices mapped from their files, and the entry of each by its identity."""
         part = self.parts.get(partition, Part())
         close_others(self.root, partition, part.slices)
+        return self._state(part)
+
+    def load_shared(self, partition: int) -> tuple[State, frozenset[int]]:
+        """The state of all partitions, and the identities of the slices of one of them."""
+        mine = frozenset(entry.file for entry in self.parts.get(partition, Part()).slices)
+        every = tuple(entry for part in self.parts.values() for entry in part.slices)
+        for number, part in self.parts.items():
+            close_others(self.root, number, part.slices)
+        state, entries = self._state(Part(every))
+        return state, frozenset(one for one, entry in entries.items() if entry.file in mine)
+
+    def _state(self, part: Part) -> tuple[State, dict[int, SliceEntry]]:
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -69,8 +81,8 @@ class BuildTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One report per partition."""
-        for partition, tables in self.slots.tables(batches).items():
-            report = self._run(partition, tables)
+        for partition, (tables, copies) in self.slots.tables(batches).items():
+            report = self._run(partition, tables).without(copies)
             yield pa.RecordBatch.from_pydict({"report": [report.to_bytes()]})
 
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> Report:
@@ -110,15 +122,42 @@ class ProbeTask:
 
     assignment: Assignment
     stats: str
+    shared: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of the partitions whose numbers come in."""
         job = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             work = Work()
-            for chunk in probe(job.program, job.decision, job.load(partition)[0], job.batch, work):
+            for chunk in _found(job, partition, self.shared, work):
                 yield from chunk.combine_chunks().to_batches()
             write_counts(f"{self.stats}/{job.batch}-{partition}.json", Counts.of(work))
+
+
+@dataclass(frozen=True)
+class SharedTask:
+    """The same for folded sinks: results are written into files, and the driver gets names and counts."""
+
+    assignment: Assignment
+    results: ResultFiles
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One line of JSON per partition."""
+        job = self.assignment
+        for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            work = Work()
+            chunks = _found(job, partition, True, work)
+            files = write_results(self.results, job.program, job.batch, partition, chunks)
+            told = {"files": files, "counts": Counts.of(work).to_json()}
+            yield pa.RecordBatch.from_pydict({"report": [json.dumps(told).encode()]})
+
+
+def _found(job: Assignment, partition: int, shared: bool, work: Work) -> Iterator[pa.Table]:
+    """The results that a partition's rows find, in its own slices or in all."""
+    if not shared:
+        return probe(job.program, job.decision, job.load(partition)[0], job.batch, work)
+    state, drivers = job.load_shared(partition)
+    return probe(job.program, job.decision, state, job.batch, work, drivers)
 
 
 @dataclass(frozen=True)
@@ -132,7 +171,7 @@ class WholeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every result."""
-        for tables in self.slots.tables(batches).values():
+        for tables, _ in self.slots.tables(batches).values():
             work = Work()
             built = build(self.program, self.decision, State(), tables, 0, work)
             timeless = next((name for name, count in built.null_time.items() if count), None)

@@ -15,9 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_type
 
 from weir.expr import Column, columns_of
-from weir.query import AttributeClass, Query
+from weir.query import Query
+from weir.spark.spread import Routing, Segments
 
-STREAM, PARTITION = "weir_stream", "weir_partition"
+STREAM, PARTITION, COPY = "weir_stream", "weir_partition", "weir_copy"
+
+
+# How many rows of each stream are in other partitions too, and counted there.
+Copies = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -28,24 +33,26 @@ class Slots:
     places: Mapping[str, Mapping[str, str]]
     schemas: Mapping[str, pa.Schema]
 
-    def tables(self, batches: Iterator[pa.RecordBatch]) -> dict[int, dict[str, pa.Table]]:
-        """The rows of a task per partition and stream."""
+    def tables(self, batches: Iterator[pa.RecordBatch]) -> dict[int, tuple[dict[str, pa.Table], Copies]]:
+        """The rows of a task per partition and stream, and how many of each stream are copies."""
         rows = pa.Table.from_batches(found) if (found := [b for b in batches if b.num_rows]) else None
         if rows is None:
             return {}
         rows = rows.combine_chunks()
         return {
-            partition: self._streams(rows, pc.equal(rows[PARTITION], partition))
+            partition: self._of_partition(rows, pc.equal(rows[PARTITION], partition))
             for partition in sorted(pc.unique(rows[PARTITION]).to_pylist())
         }
 
-    def _streams(self, rows: pa.Table, mine: pa.ChunkedArray) -> dict[str, pa.Table]:
+    def _of_partition(self, rows: pa.Table, mine: pa.ChunkedArray) -> tuple[dict[str, pa.Table], Copies]:
         rows = rows if pc.all(mine).as_py() else rows.filter(mine)
-        return {
-            name: self._restored(name, rows.filter(pc.equal(rows[STREAM], i)))
+        found = {
+            name: rows.filter(pc.equal(rows[STREAM], i))
             for i, name in enumerate(self.streams)
             if pc.any(pc.equal(rows[STREAM], i)).as_py()
         }
+        copies = {name: pc.sum(pc.greater(table[COPY], 0)).as_py() for name, table in found.items()}
+        return {name: self._restored(name, table) for name, table in found.items()}, copies
 
     def _restored(self, name: str, rows: pa.Table) -> pa.Table:
         places = self.places[name]
@@ -71,17 +78,11 @@ def needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
     }
 
 
-def covering_class(query: Query) -> AttributeClass | None:
-    """A class with a column of every stream: rows that join then share a partition."""
-    for c in query.predicate.classes:
-        columns = {member.stream for member in c.members if isinstance(member, Column)}
-        if columns == set(query.names):
-            return c
-    return None
+def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing) -> tuple[DataFrame, Slots]:
+    """One DataFrame of all streams' rows, each with its stream's number and its partition.
 
-
-def tagged_union(query: Query, frames: Mapping[str, DataFrame], partitions: int) -> tuple[DataFrame, Slots]:
-    """One DataFrame of all streams' rows, each with its stream's number and its partition."""
+    Where rows are copied to several partitions, they come as often, all but one marked as a copy.
+    """
     needed = needed_columns(query)
     types = {name: {c: frames[name].schema[c].dataType for c in columns} for name, columns in needed.items()}
     width: Counter[str] = Counter()
@@ -99,7 +100,6 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], partitions: int)
     slots = [f"{key}#{i}" for key, count in width.items() for i in range(count)]
     names = {slot: f"slot{i}" for i, slot in enumerate(slots)}
     kinds = {slot: spark_types[slot.rsplit("#", 1)[0]] for slot in slots}
-    key_class = covering_class(query)
 
     def tagged(number: int, name: str) -> DataFrame:
         at = {slot: column for column, slot in places[name].items()}
@@ -109,8 +109,16 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], partitions: int)
             )
             for slot in slots
         ]
-        part = _partition(name, key_class, partitions)
-        return frames[name].select(F.lit(number).alias(STREAM), part.alias(PARTITION), *columns)
+        frame, time = frames[name], query.stream(name).time
+        if routing.segments is not None:
+            homes = _homes(name, time, routing.segments, routing.partitions)
+            found = frame.select(F.posexplode(homes).alias(COPY, PARTITION), *frame.columns)
+            return found.select(F.lit(number).alias(STREAM), PARTITION, COPY, *columns)
+        hashed = [c for c, kind in types[name].items() if "map<" not in kind.simpleString()]
+        part = _partition(name, hashed, number, routing)
+        return frame.select(
+            F.lit(number).alias(STREAM), part.alias(PARTITION), F.lit(0).alias(COPY), *columns
+        )
 
     union = reduce(DataFrame.unionAll, [tagged(i, name) for i, name in enumerate(query.names)])
     schemas = {
@@ -132,10 +140,29 @@ def routed(rows: DataFrame, partitions: int) -> DataFrame:
     return rows.repartition(partitions, PARTITION)
 
 
-def _partition(name: str, key_class: AttributeClass | None, partitions: int) -> SparkColumn:
-    """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in."""
-    if key_class is None or partitions == 1:
+def _homes(name: str, time: str, segments: Segments, partitions: int) -> SparkColumn:
+    """The partitions of a row: one for the master's, for others all whose segments they reach into."""
+    micros = F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+    back, ahead = next(((b, a) for other, b, a in segments.reach if other == name), (0, 0))
+    first, last = (
+        F.floor((micros + F.lit(shift)) / F.lit(segments.length)).cast("long") for shift in (-back, ahead)
+    )
+    # A row without a time goes somewhere, to be counted.
+    reached = F.sequence(F.coalesce(first, F.lit(0)), F.coalesce(last, F.lit(0)))
+    return F.array_distinct(F.transform(reached, lambda one: F.pmod(one, F.lit(partitions)).cast("int")))
+
+
+def _partition(name: str, columns: list[str], number: int, routing: Routing) -> SparkColumn:
+    """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in.
+
+    Without a key, rows are divided evenly, by what they hold.
+    """
+    key_class, partitions = routing.key, routing.partitions
+    if partitions == 1:
         return F.lit(0)
+    if key_class is None:
+        held = [F.col(f"`{column}`") for column in columns]
+        return F.pmod(F.xxhash64(F.lit(number), *held), F.lit(partitions)).cast("int")
     column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
     key = F.col(f"`{column.name}`").cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
     if pa.types.is_floating(key_class.domain):

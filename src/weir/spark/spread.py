@@ -1,0 +1,136 @@
+"""How rows and work are divided over partitions (DESIGN, section 9).
+
+What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
+all hops happen inside it. With `share`, each row is stored in one partition, and tasks divide the rows of a
+batch among them, each probing the slices of all partitions. With `atr`, each row of the master stream is in
+one partition, and the rows of the others are copied to wherever a master row may need them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from weir.errors import QueryError
+from weir.expr import Column
+from weir.plan import Join, Leaf
+from weir.query import AttributeClass, Query, RowWindow
+from weir.units import show_interval
+
+_LOG = logging.getLogger("weir")
+
+Spread = Literal["auto", "hash", "share", "atr"]
+# Segments of the master stream, in times of what the others must be copied for: few rows are copied.
+_SEGMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The master stream's segments, in microseconds, and how far each other stream's rows reach into it.
+
+    A row at time T may join with master rows from T - back to T + ahead.
+    """
+
+    master: str
+    length: int
+    reach: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What was chosen: `key` for hash, `segments` for atr, neither for share or a single partition."""
+
+    partitions: int
+    key: AttributeClass | None = None
+    segments: Segments | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """True if tasks look at the slices of all partitions."""
+        return self.partitions > 1 and self.key is None and self.segments is None
+
+    @property
+    def name(self) -> str:
+        """The spread."""
+        if self.partitions == 1 or self.key is not None:
+            return "hash"
+        return "share" if self.segments is None else "atr"
+
+    def __str__(self) -> str:
+        if self.partitions == 1:
+            return "one partition"
+        if self.key is not None:
+            return f"{self.partitions} partitions by {self.key.name}"
+        if self.segments is None:
+            return f"{self.partitions} partitions that share all slices"
+        length = show_interval(self.segments.length)
+        return f"{self.partitions} partitions by segments of {length} of stream '{self.segments.master}'"
+
+
+def routing(
+    query: Query, plan: Join, wanted: str, partitions: int | None, cores: int, streaming: bool
+) -> Routing:
+    """The spread asked for, or the best there is; refused where the query or the plan cannot have it."""
+    if wanted not in get_args(Spread):
+        raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
+    if partitions is not None and (
+        isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1
+    ):
+        raise QueryError(f"partitions must be a whole number of at least 1; got {partitions!r}")
+    count = partitions or cores
+    rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
+    if rows:
+        return _alone(f"the row window of stream '{rows[0]}' counts all its rows", partitions, count)
+    key = covering_class(query)
+    if wanted == "hash" or (wanted == "auto" and key is not None):
+        if key is None:
+            raise QueryError(
+                "spread='hash' needs one key that all streams share; use spread='share', which needs none"
+            )
+        return Routing(count, key=key) if count > 1 else Routing(1)
+    if count == 1:
+        return Routing(1)
+    if wanted == "atr" or not streaming:
+        segments = _segments(query, wanted)
+        if segments is not None:
+            return Routing(count, segments=segments)
+    elif all(isinstance(child, Leaf) for child in plan.inputs):
+        return Routing(count)
+    elif wanted == "share":
+        raise QueryError(f"spread='share' needs an mjoin, not the tree {plan}; use plan='mjoin'")
+    return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
+
+
+def covering_class(query: Query) -> AttributeClass | None:
+    """A class with a column of every stream: rows that join then share a partition."""
+    for c in query.predicate.classes:
+        columns = {member.stream for member in c.members if isinstance(member, Column)}
+        if columns == set(query.names):
+            return c
+    return None
+
+
+def _alone(why: str, wanted: int | None, count: int) -> Routing:
+    if wanted is not None and wanted > 1:
+        raise QueryError(f"{why}, so it needs partitions=1; got {wanted}")
+    if count > 1:
+        _LOG.warning("the join runs in one partition, because %s", why)
+    return Routing(1)
+
+
+def _segments(query: Query, wanted: str) -> Segments | None:
+    """Segments of the first stream, if time bounds tie every other one to it on both sides."""
+    master, upper = query.names[0], query.bounds.upper
+    reach = []
+    for i, name in enumerate(query.names[1:], 1):
+        back, ahead = upper[0][i], upper[i][0]
+        if back is None or ahead is None:
+            if wanted == "atr":
+                raise QueryError(
+                    f"spread='atr' needs bounds on how far stream '{name}' may lie from '{master}', before "
+                    "and after; give within="
+                )
+            return None
+        reach.append((name, back, ahead))
+    return Segments(master, max(1, _SEGMENT * max(back + ahead for _, back, ahead in reach)), tuple(reach))

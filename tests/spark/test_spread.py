@@ -1,0 +1,134 @@
+"""However rows and work are divided over partitions, the results are those of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+import weir
+from weir.errors import QueryError
+from weir.plan import join as tree
+
+from .streams import LATE, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+PREDICATES = {
+    "band": ("abs(a.v - b.v) <= 1", "abs(b.v - c.v) <= 1", "abs(c.v - d.v) <= 1"),
+    "python": ("near(a.v, b.v)", "near(b.v, c.v)", "near(c.v, d.v)"),
+    "two keys": ("a.k = b.k", "b.v = c.v", "c.k = d.k"),
+}
+
+
+def asked(kind: str, streams: int) -> dict[str, Any]:
+    names = "abcd"[:streams]
+
+    def near(one: pa.Array, other: pa.Array) -> pa.Array:
+        return pc.less_equal(pc.abs(pc.subtract(one, other)), 1)
+
+    return {
+        "on": " AND ".join(PREDICATES[kind][: streams - 1]),
+        "within": "8 seconds",
+        "late": LATE,
+        "select": ", ".join(f"{x}.v AS {x}v, {x}.k AS {x}k" for x in names),
+        "functions": {"near": weir.udf(near)} if kind == "python" else None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spread", "kind", "streams", "more"),
+    [
+        ("share", "band", 2, {}),
+        ("share", "python", 3, {"driver_order": "least-work"}),
+        ("share", "two keys", 4, {"format": "json"}),
+        ("auto", "two keys", 3, {}),
+        ("atr", "two keys", 3, {"plan": tree(tree("a", "b"), "c"), "format": "json"}),
+    ],
+)
+def test_any_predicate_over_several_partitions(
+    spread: str, kind: str, streams: int, more: dict[str, Any], spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = generate(streams, 3, 40, 9, seed=streams)
+    feed = write_feed(tmp_path / "in", batches)
+    given = asked(kind, streams)
+    wanted = bag(weir.join(**feed.tables(), **given).to_arrow())
+    form = more.pop("format", "parquet")
+    join = weir.join(**feed.frames(spark), **given, partitions=3, spread=spread, **more)
+    assert join.routing.partitions == 3 and join.routing.name == ("share" if spread == "auto" else spread)
+    query = run(join, tmp_path / "ckpt", tmp_path / "out", form)
+    assert sum(wanted.values()) > 20
+    assert read_bag(tmp_path / "out", form) == wanted
+    told = [one["weir"] for one in query.recentProgress]
+    rows = Counter[str]()
+    for section in told:
+        rows.update({name: found["numInputRows"] for name, found in section["streams"].items()})
+    assert rows == dict.fromkeys("abcd"[:streams], 120)
+    assert sum(section["numOutputRows"] for section in told) == sum(wanted.values())
+
+
+def test_shared_slices_are_stored_once_and_survive_a_repeat(spark: SparkSession, tmp_path: Path) -> None:
+    batches = generate(2, 4, 50, 9, seed=8)
+    feed = write_feed(tmp_path / "in", {name: found[:3] for name, found in batches.items()})
+    given = asked("band", 2)
+    query = run(
+        weir.join(**feed.frames(spark), **given, partitions=4, spread="share"),
+        tmp_path / "ckpt",
+        tmp_path / "out",
+    )
+    # Each row of the last windows is in one slice of one partition.
+    local = weir.join(**feed.tables(), **given).start()
+    for i in range(3):
+        local.process({name: found[i] for name, found in feed.batches.items()})
+    kept = {node: size.rows for node, size in local.stats.state.items()}
+    told = query.lastProgress["weir"]["state"]
+    assert all(found["numRowsTotal"] <= 1.5 * kept[node] + 10 for node, found in told.items())
+    repeat_last_batch(tmp_path / "ckpt")
+    feed = add_batch(feed, {name: found[3] for name, found in batches.items()})
+    run(
+        weir.join(**feed.frames(spark), **given, partitions=4, spread="share"),
+        tmp_path / "ckpt",
+        tmp_path / "out",
+    )
+    assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
+
+
+def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) -> None:
+    tables = write_feed(tmp_path / "in", generate(3, 20, 12, 9, seed=4)).tables()
+    given = asked("band", 3)
+    frames = {name: spark.createDataFrame(table.to_pandas()) for name, table in tables.items()}
+    join = weir.join(**frames, **given, partitions=4)
+    assert join.routing.name == "atr" and "by segments of" in join.explanation()
+    wanted = bag(weir.join(**tables, **given).to_arrow())
+    assert join.toDF().count() == sum(wanted.values()) > 100
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'atr'; got 'ring'"),
+        ({"spread": "hash"}, "needs one key that all streams share"),
+        ({"spread": "share", "plan": tree(tree("a", "b"), "c")}, "needs an mjoin, not the tree"),
+        ({"spread": "share", "driver_order": "timestamp"}, "choose another order"),
+        ({"spread": "share", "partitions": 0}, "at least 1"),
+        ({"spread": "share", "within": "50 rows"}, "counts all its rows, so it needs partitions=1"),
+    ],
+)
+def test_spreads_that_cannot_be(
+    given: dict[str, Any], message: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    feed = write_feed(tmp_path / "in", generate(3, 1, 5, 3, seed=1))
+    with pytest.raises(QueryError, match=message):
+        weir.join(**feed.frames(spark), **{**asked("band", 3), "partitions": 3, **given})
+
+
+def test_tables_of_this_process_need_no_spread() -> None:
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
+    with pytest.raises(QueryError, match="spread= is for Spark DataFrames"):
+        weir.join(a=schema, b=schema, on="a.k = b.k", within="1 second", spread="share")
