@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
+from weir.plan import hops
 from weir.plan import join as tree
 
 from .streams import LATE, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
@@ -46,6 +47,8 @@ def asked(kind: str, streams: int) -> dict[str, Any]:
     ("spread", "kind", "streams", "more"),
     [
         ("share", "band", 2, {}),
+        ("psp", "band", 3, {}),
+        ("psp", "two keys", 4, {"format": "json"}),
         ("share", "python", 3, {"driver_order": "least-work"}),
         ("share", "two keys", 4, {"format": "json"}),
         ("auto", "two keys", 3, {}),
@@ -73,30 +76,39 @@ def test_any_predicate_over_several_partitions(
     assert sum(section["numOutputRows"] for section in told) == sum(wanted.values())
 
 
-def test_shared_slices_are_stored_once_and_survive_a_repeat(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spread", ["share", "psp"])
+def test_each_row_is_stored_once_and_a_repeat_gives_the_same(
+    spread: str, spark: SparkSession, tmp_path: Path
+) -> None:
     batches = generate(2, 4, 50, 9, seed=8)
     feed = write_feed(tmp_path / "in", {name: found[:3] for name, found in batches.items()})
     given = asked("band", 2)
+    # An allowance is obeyed across partitions too: the sample passes, some ages are not looked at.
+    plan = tree("a", "b")
+    allowance = weir.Allowance(ages={hops(plan)[0]: weir.Ages(2_000_000, frozenset({0, 2}))}, sample=0.5)
+    more: dict[str, Any] = {"partitions": 4, "spread": spread, "plan": plan, "driver_order": ["a", "b"]}
     query = run(
-        weir.join(**feed.frames(spark), **given, partitions=4, spread="share"),
+        weir.join(**feed.frames(spark), **given, **more, allowance=allowance),
         tmp_path / "ckpt",
         tmp_path / "out",
     )
-    # Each row of the last windows is in one slice of one partition.
-    local = weir.join(**feed.tables(), **given).start()
-    for i in range(3):
-        local.process({name: found[i] for name, found in feed.batches.items()})
-    kept = {node: size.rows for node, size in local.stats.state.items()}
-    told = query.lastProgress["weir"]["state"]
-    assert all(found["numRowsTotal"] <= 1.5 * kept[node] + 10 for node, found in told.items())
+    local = weir.join(
+        **feed.tables(), **given, plan=plan, driver_order=["a", "b"], allowance=allowance
+    ).start()
+    wanted = [bag(local.process({name: found[i] for name, found in feed.batches.items()})) for i in range(3)]
+    assert read_bag(tmp_path / "out") == wanted[0] + wanted[1] + wanted[2]
+    told, known = query.lastProgress["weir"], local.lastProgress["weir"]
+    for hop, found in known["hops"].items():
+        assert told["hops"][hop]["probes"] == found["probes"]
+        assert told["hops"][hop]["matches"] == found["matches"]
+    for node, found in known["state"].items():
+        assert told["state"][node]["numRowsTotal"] <= 1.5 * found["numRowsTotal"] + 10
     repeat_last_batch(tmp_path / "ckpt")
     feed = add_batch(feed, {name: found[3] for name, found in batches.items()})
-    run(
-        weir.join(**feed.frames(spark), **given, partitions=4, spread="share"),
-        tmp_path / "ckpt",
-        tmp_path / "out",
-    )
-    assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
+    run(weir.join(**feed.frames(spark), **given, **more), tmp_path / "ckpt", tmp_path / "out")
+    local.allow(None)
+    wanted.append(bag(local.process({name: found[3] for name, found in batches.items()})))
+    assert read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
 
 
 def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) -> None:
@@ -112,9 +124,10 @@ def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'atr'; got 'ring'"),
+        ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'psp', 'atr'; got 'ring'"),
         ({"spread": "hash"}, "needs one key that all streams share"),
         ({"spread": "share", "plan": tree(tree("a", "b"), "c")}, "needs an mjoin, not the tree"),
+        ({"spread": "psp", "plan": tree(tree("a", "b"), "c")}, "spread='psp' needs an mjoin"),
         ({"spread": "share", "driver_order": "timestamp"}, "choose another order"),
         ({"spread": "share", "partitions": 0}, "at least 1"),
         ({"spread": "share", "within": "50 rows"}, "counts all its rows, so it needs partitions=1"),

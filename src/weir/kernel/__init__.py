@@ -6,13 +6,16 @@ from weir.kernel.ingest import Ingested
 from weir.kernel.layout import stored_schema
 from weir.kernel.output import result_schema
 from weir.kernel.program import Program, compile_plan
+from weir.kernel.relay import Parcel, Relay, partial_at, places
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_after
 
 __all__ = [
     "Decision",
     "Ingested",
+    "Parcel",
     "Program",
+    "Relay",
     "Slice",
     "State",
     "Work",
@@ -21,6 +24,8 @@ __all__ = [
     "compile_plan",
     "expire",
     "is_dead",
+    "partial_at",
+    "places",
     "probe",
     "result_schema",
     "stored_schema",

@@ -58,6 +58,12 @@ class Rows:
             self._numbers[name] = taken[0] if len(taken) == 1 else np.concatenate(taken)
         return self._numbers[name]
 
+    def places(self) -> tuple[list[Slice], Int64s, Int64s]:
+        """The slices, and of each row its slice's number among them and its own number there."""
+        rows = [np.arange(s.rows) if picks is None else picks for s, picks in self._parts]
+        numbers = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
+        return [s for s, _ in self._parts], numbers, np.concatenate(rows)
+
     def content(self) -> Int64s:
         """A hash of all that each row holds."""
         taken = [s.content() if p is None else s.content()[p] for s, p in self._parts]

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from weir.adapt import Matching, Recall
 from weir.errors import QueryError
@@ -28,6 +29,7 @@ from weir.spark.manifest import Ledger, Manifest
 from weir.spark.phases import reached
 from weir.spark.progress import Progress
 from weir.spark.report import Counts, Part, Report
+from weir.spark.ring import ring, ring_counts
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
 from weir.spark.spread import Routing
@@ -195,6 +197,8 @@ class MicroBatches:
         if not reports:
             return spark.createDataFrame([], schema)
         self._folder.write("stats/.keep", b"")
+        if self._job.routing.name == "psp":
+            return self._ring(spark, assignment, reports, schema)
         shared = self._job.routing.is_shared
         task = ProbeTask(_built(assignment, reports, shared), f"{self._folder.uri}/stats", shared)
         return self._touched(spark, reports).mapInArrow(task, schema)
@@ -206,8 +210,10 @@ class MicroBatches:
         reports: list[Report],
         results: ResultFiles,
         repeated: bool,
-    ) -> Counts:
+    ) -> Counts | None:
         """Probe when all partitions are built, and let the workers write what they find."""
+        if self._job.routing.name == "psp":
+            return self._write_ring(spark, assignment, reports, results, repeated)
         told = []
         if reports:
             task = SharedTask(_built(assignment, reports, True), results)
@@ -217,6 +223,32 @@ class MicroBatches:
         counts = [Counts.from_json(one["counts"]) for one in told]
         return reduce(Counts.__add__, [*counts, *(report.counts for report in reports)], Counts())
 
+    def _ring(
+        self,
+        spark: SparkSession,
+        assignment: Assignment,
+        reports: list[Report],
+        results: ResultFiles | StructType,
+    ) -> DataFrame:
+        built = _built(assignment, reports, True)
+        stats = f"{self._folder.uri}/stats"
+        return ring(self._touched(spark, reports), built, self._job.routing.partitions, stats, results)
+
+    def _write_ring(
+        self,
+        spark: SparkSession,
+        assignment: Assignment,
+        reports: list[Report],
+        results: ResultFiles,
+        repeated: bool,
+    ) -> Counts | None:
+        files: list[str] = []
+        if reports:
+            found = self._ring(spark, assignment, reports, results).collect()
+            files = [name for row in found for name in json.loads(bytes(row.report))]
+        self._sink.publish(assignment.batch, files, repeated)
+        return self._probe_counts(assignment.batch, reports)
+
     def _touched(self, spark: SparkSession, reports: list[Report]) -> DataFrame:
         """The numbers of the partitions that got rows, each in a task of its own."""
         partitions = self._job.routing.partitions
@@ -224,6 +256,10 @@ class MicroBatches:
         return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
     def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
+        if self._job.routing.name == "psp":
+            hops = len(self._job.program.query.names) - 1
+            counts = ring_counts(self._folder, batch, hops, [report.partition for report in reports])
+            return None if counts is None else reduce(Counts.__add__, (r.counts for r in reports), counts)
         names = [f"stats/{batch}-{report.partition}.json" for report in reports]
         found = [self._folder.read(name) for name in names]
         for name in names:

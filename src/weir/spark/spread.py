@@ -2,7 +2,8 @@
 
 What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
 all hops happen inside it. With `share`, each row is stored in one partition, and tasks divide the rows of a
-batch among them, each probing the slices of all partitions. With `atr`, each row of the master stream is in
+batch among them, each probing the slices of all partitions; with `psp`, rows are stored by time, and partials
+visit the partitions whose slices they may match. With `atr`, each row of the master stream is in
 one partition, and the rows of the others are copied to wherever a master row may need them.
 """
 
@@ -20,9 +21,11 @@ from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")
 
-Spread = Literal["auto", "hash", "share", "atr"]
+Spread = Literal["auto", "hash", "share", "psp", "atr"]
 # Segments of the master stream, in times of what the others must be copied for: few rows are copied.
 _SEGMENT = 8
+# How many slices of the shortest window each partition holds.
+_SLICES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +42,25 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` for hash, `segments` for atr, neither for share or a single partition."""
+    """What was chosen: `key` for hash, `segments` for atr, `slices` (in microseconds) for psp, else share."""
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
+    slices: int | None = None
 
     @property
     def is_shared(self) -> bool:
-        """True if tasks look at the slices of all partitions."""
-        return self.partitions > 1 and self.key is None and self.segments is None
+        """True if rows find partners in other partitions than their own."""
+        return self.name in ("share", "psp")
 
     @property
     def name(self) -> str:
         """The spread."""
         if self.partitions == 1 or self.key is not None:
             return "hash"
+        if self.slices is not None:
+            return "psp"
         return "share" if self.segments is None else "atr"
 
     def __str__(self) -> str:
@@ -62,6 +68,8 @@ class Routing:
             return "one partition"
         if self.key is not None:
             return f"{self.partitions} partitions by {self.key.name}"
+        if self.slices is not None:
+            return f"{self.partitions} partitions by slices of {show_interval(self.slices)} of time"
         if self.segments is None:
             return f"{self.partitions} partitions that share all slices"
         length = show_interval(self.segments.length)
@@ -96,9 +104,9 @@ def routing(
         if segments is not None:
             return Routing(count, segments=segments)
     elif all(isinstance(child, Leaf) for child in plan.inputs):
-        return Routing(count)
-    elif wanted == "share":
-        raise QueryError(f"spread='share' needs an mjoin, not the tree {plan}; use plan='mjoin'")
+        return Routing(count, slices=_slices(query, count) if wanted == "psp" else None)
+    elif wanted != "auto":
+        raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
     return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
 
 
@@ -117,6 +125,12 @@ def _alone(why: str, wanted: int | None, count: int) -> Routing:
     if count > 1:
         _LOG.warning("the join runs in one partition, because %s", why)
     return Routing(1)
+
+
+def _slices(query: Query, partitions: int) -> int:
+    """Slices so short that every partition holds a few of each window; the head role goes round with time."""
+    kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i)) and kept > 0]
+    return max(1, min(kept, default=1) // (_SLICES * partitions))
 
 
 def _segments(query: Query, wanted: str) -> Segments | None:

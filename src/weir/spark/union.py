@@ -115,7 +115,11 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing
             found = frame.select(F.posexplode(homes).alias(COPY, PARTITION), *frame.columns)
             return found.select(F.lit(number).alias(STREAM), PARTITION, COPY, *columns)
         hashed = [c for c, kind in types[name].items() if "map<" not in kind.simpleString()]
-        part = _partition(name, hashed, number, routing)
+        part = (
+            _partition(name, hashed, number, routing)
+            if routing.slices is None
+            else _slice_number(time, routing.slices, routing.partitions)
+        )
         return frame.select(
             F.lit(number).alias(STREAM), part.alias(PARTITION), F.lit(0).alias(COPY), *columns
         )
@@ -150,6 +154,13 @@ def _homes(name: str, time: str, segments: Segments, partitions: int) -> SparkCo
     # A row without a time goes somewhere, to be counted.
     reached = F.sequence(F.coalesce(first, F.lit(0)), F.coalesce(last, F.lit(0)))
     return F.array_distinct(F.transform(reached, lambda one: F.pmod(one, F.lit(partitions)).cast("int")))
+
+
+def _slice_number(time: str, slices: int, partitions: int) -> SparkColumn:
+    """Slices of time go round the partitions; a row without a time goes somewhere, to be counted."""
+    micros = F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+    number = F.pmod(F.floor(micros / F.lit(slices)).cast("long"), F.lit(partitions))
+    return F.coalesce(number, F.lit(0)).cast("int")
 
 
 def _partition(name: str, columns: list[str], number: int, routing: Routing) -> SparkColumn:

@@ -1,0 +1,150 @@
+"""An mjoin one hop at a time, for partials that go from partition to partition (004; DESIGN, section 9).
+
+What is correct: a partial visits every partition that holds slices which it may match, and each slice lies in
+one partition, so a pair is found once. Who may probe is decided where a partial is made, once, and not again
+at each partition that it visits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from weir.kernel.batch import Work
+from weir.kernel.decision import Decision
+from weir.kernel.gate import Gate
+from weir.kernel.hop import HopRun
+from weir.kernel.keys import Int64s
+from weir.kernel.look import Look
+from weir.kernel.output import Results
+from weir.kernel.partial import Group, Partial, Rows
+from weir.kernel.program import HopPlan, Program
+from weir.kernel.reached import Reached
+from weir.kernel.sample import Sample
+from weir.kernel.shelf import Shelf
+from weir.kernel.slice import Slice
+from weir.kernel.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Partials of one driver and rank, on their way to hop number `place` of their path."""
+
+    driver: str
+    rank: int
+    place: int
+    partial: Partial
+
+
+class Relay:
+    """The root's hops during one batch, for a plan that is one mjoin."""
+
+    def __init__(self, program: Program, decision: Decision, batch: int) -> None:
+        self._program, self._decision, self._batch = program, decision, batch
+        self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
+
+    def start(self, state: State, work: Work) -> Iterator[Parcel]:
+        """What the batch's rows in a state send out: those that may probe."""
+        for driver, path in self._paths.items():
+            slices = [one for one in state.of(driver) if one.batch == self._batch]
+            gate = self._gate(path, 0)
+            entered = (
+                gate.enter([Partial.of(one) for one in slices], work.hops[path[0].hop]) if slices else ()
+            )
+            for one, partial in zip(slices, entered, strict=True):
+                if partial.rows:
+                    yield self._sent(Parcel(driver, one.rank, 0, partial), work)
+
+    def visit(self, parcel: Parcel, state: State, work: Work) -> Iterator[Parcel]:
+        """What a parcel finds in the slices of one partition, ready to go on; finished ones are results."""
+        path = self._paths[parcel.driver]
+        plan = path[parcel.place]
+        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
+        run = HopRun(
+            plan,
+            Look.of(self._program, self._decision.allowance, plan, sample),
+            Shelf(state.of(plan.partner.node)),
+            {},
+            self._batch,
+            parcel.rank,
+            self._decision.candidates,
+            sample,
+        )
+        count = work.hops[plan.hop]
+        probes, sampled = count.probes, count.sampled
+        for found in run.run(parcel.partial, count):
+            onward = replace(parcel, place=parcel.place + 1, partial=found)
+            if self.is_done(onward):
+                yield onward
+                continue
+            passed = self._gate(path, onward.place).go_on(found, work.hops[path[onward.place].hop])
+            if passed.rows:
+                yield self._sent(replace(onward, partial=passed), work)
+        # They were counted where they were sent from, not at each partition that they visit.
+        count.probes, count.sampled = probes, sampled
+
+    def is_done(self, parcel: Parcel) -> bool:
+        """True if no hop is left."""
+        return parcel.place == len(self._paths[parcel.driver])
+
+    def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
+        """The state that a parcel probes next, and the range of lead times that it may reach there."""
+        plan = self._paths[parcel.driver][parcel.place]
+        lead = Reached(plan.lead, parcel.partial)
+        return plan.partner.node, lead.least_low, lead.most_high
+
+    def results(self, parcel: Parcel, work: Work) -> pa.Table:
+        """The results of a finished parcel."""
+        chunk, stale = Results(self._program.query, State(), self._decision.clock).chunk(parcel.partial)
+        work.stale += stale
+        work.results += chunk.num_rows
+        return chunk
+
+    def _gate(self, path: tuple[HopPlan, ...], place: int) -> Gate:
+        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
+        return Gate.of(self._decision.allowance, path[place].hop, self._batch, sample)
+
+    def _sent(self, parcel: Parcel, work: Work) -> Parcel:
+        path = self._paths[parcel.driver]
+        count = work.hops[path[parcel.place].hop]
+        count.probes += parcel.partial.rows
+        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
+        if sample is not None:
+            count.sampled += sample.count(parcel.partial)
+        return parcel
+
+
+# The rows of one state in a partial: the slices they lie in, and of each row the slice's number and its own.
+Places = tuple[Sequence[Slice], Int64s, Int64s]
+
+
+def places(partial: Partial) -> list[Places]:
+    """Where every row of a partial lies, state by state."""
+    found: list[Places] = []
+    for group in partial.groups:
+        slices, numbers, rows = group.rows.places()
+        if group.picks is not None:
+            numbers, rows = numbers[group.picks], rows[group.picks]
+        found.append((slices, numbers, rows))
+    return found
+
+
+def partial_at(found: Sequence[Places]) -> Partial:
+    """The partial whose rows lie there."""
+    return Partial(tuple(_group(*one) for one in found), len(found[0][1]))
+
+
+def _group(slices: Sequence[Slice], numbers: Int64s, rows: Int64s) -> Group:
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(len(slices) + 1))
+    parts = [
+        (one, rows[order[first:last]].astype(np.intp))
+        for one, first, last in zip(slices, ends[:-1], ends[1:], strict=True)
+        if last > first
+    ]
+    back = np.empty(len(order), np.intp)
+    back[order] = np.arange(len(order))
+    return Group(Rows(slices[0].layout, parts), back)

@@ -1,0 +1,189 @@
+"""Partials that go from partition to partition, one shuffle per hop, all hops in one job (DESIGN, section 9).
+
+A partial travels as the places of its rows: slices are files that every worker can read, so nothing of a row
+has to move. The end of a stage plays the part of 004's END tuple: by then every slice has been visited.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from weir.kernel import Parcel, Relay, Slice, State, Work, partial_at, places
+from weir.spark.folder import Folder
+from weir.spark.report import Counts, Part
+from weir.spark.slices import SliceEntry, close_others, open_output, read_slice
+from weir.spark.task import REPORT, Assignment, ResultFiles, write_results
+from weir.spark.union import PARTITION, routed
+
+_PARCELS = f"{PARTITION} int, parcel binary"
+
+
+def ring(
+    numbers: DataFrame, job: Assignment, partitions: int, stats: str, results: ResultFiles | StructType
+) -> DataFrame:
+    """All stages of a batch: results of that schema, or where the workers write them the names of files."""
+    hops = len(job.program.query.names) - 1
+    moving = numbers.mapInArrow(_Stage(job, stats, 0, hops, None), _PARCELS)
+    for place in range(1, hops):
+        moving = routed(moving, partitions).mapInArrow(_Stage(job, stats, place, hops, None), _PARCELS)
+    files = results if isinstance(results, ResultFiles) else None
+    schema = REPORT if isinstance(results, ResultFiles) else results
+    return routed(moving, partitions).mapInArrow(_Stage(job, stats, hops, hops, files), schema)
+
+
+def ring_counts(folder: Folder, batch: int, hops: int, touched: list[int]) -> Counts | None:
+    """What all stages counted; None if some stage was not run to its end. The files go."""
+    counts, names, complete = Counts(), [], True
+    for stage in range(hops + 1):
+        wanted: set[int] = set()
+        for partition in touched:
+            names.append(f"stats/{_stage_file(batch, partition, stage)}")
+            data = folder.read(names[-1])
+            complete = complete and data is not None
+            if data is not None:
+                told = json.loads(data)
+                counts += Counts.from_json(told["counts"])
+                wanted.update(told["sent"])
+        touched = sorted(wanted)
+    for name in names:
+        folder.delete(name)
+    return counts if complete else None
+
+
+def _stage_file(batch: int, partition: int, stage: int) -> str:
+    return f"{batch}-{partition}-{stage}.json"
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One stage: the batch's rows set out (0), or parcels that come in look into their partition's slices.
+
+    Each partition tells in a file of its own name what it counted, and to whom it sent parcels.
+    """
+
+    job: Assignment
+    stats: str
+    place: int
+    last: int
+    results: ResultFiles | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Parcels, results, or the names of the files that hold them."""
+        for partition, parcels in _by_partition(batches, is_start=not self.place).items():
+            post = _Post(self.job, partition)
+            if self.place < self.last:
+                found = post.visited(parcels) if self.place else post.started()
+                yield from post.sent(found)
+            elif self.results is None:
+                for chunk in post.results(parcels):
+                    yield from chunk.combine_chunks().to_batches()
+            else:
+                job = self.job
+                files = write_results(self.results, job.program, job.batch, partition, post.results(parcels))
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(files).encode()]})
+            told = {"counts": Counts.of(post.work).to_json(), "sent": sorted(post.reached)}
+            with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
+                stream.write(json.dumps(told).encode())
+
+
+def _by_partition(batches: Iterator[pa.RecordBatch], is_start: bool) -> dict[int, list[bytes]]:
+    found: dict[int, list[bytes]] = {}
+    for batch in batches:
+        numbers = batch.column(0).to_pylist()
+        for i, number in enumerate(numbers):
+            found.setdefault(number, [])
+            if not is_start:
+                found[number].append(batch.column(1)[i].as_py())
+    return found
+
+
+class _Post:
+    """Parcels in and out of one partition."""
+
+    def __init__(self, job: Assignment, partition: int) -> None:
+        self._job, self._partition = job, partition
+        self._relay = Relay(job.program, job.decision, job.batch)
+        self._entries = {
+            (entry.file, entry.index): entry for part in job.parts.values() for entry in part.slices
+        }
+        self._names: dict[int, tuple[str, int]] = {}
+        self.work = Work()
+        self.reached: set[int] = set()
+
+    def started(self) -> Iterator[Parcel]:
+        """The batch's own rows."""
+        return self._relay.start(self._state(), self.work)
+
+    def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
+        """What comes of parcels that visit the partition's slices."""
+        state = self._state()
+        for data in parcels:
+            yield from self._relay.visit(self._opened(data), state, self.work)
+
+    def results(self, parcels: list[bytes]) -> Iterator[pa.Table]:
+        """The results of parcels at their last hop."""
+        for parcel in self.visited(parcels):
+            chunk = self._relay.results(parcel, self.work)
+            if chunk.num_rows:
+                yield chunk
+
+    def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
+        """Each parcel once for every partition with slices that it may match."""
+        schema = pa.schema([(PARTITION, pa.int32()), ("parcel", pa.binary())])
+        for parcel in parcels:
+            targets = self._targets(parcel)
+            self.reached.update(targets)
+            if targets:
+                data = self._packed(parcel)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array(targets, pa.int32()), pa.array([data] * len(targets), pa.binary())],
+                    schema=schema,
+                )
+
+    def _targets(self, parcel: Parcel) -> list[int]:
+        node, first, last = self._relay.wanted(parcel)
+        lead = self._job.program.layouts[node].lead
+
+        def may_match(entry: SliceEntry) -> bool:
+            if entry.node != node or (entry.batch == self._job.batch and entry.rank >= parcel.rank):
+                return False
+            begin, end = entry.spans[lead]
+            return begin <= last and end >= first
+
+        return [number for number, part in self._job.parts.items() if any(map(may_match, part.slices))]
+
+    def _state(self) -> State:
+        part = self._job.parts.get(self._partition, Part())
+        close_others(self._job.root, self._partition, part.slices)
+        slices: dict[str, list[Slice]] = {}
+        for entry in part.slices:
+            slices.setdefault(entry.node, []).append(self._slice(entry))
+        return State({node: tuple(found) for node, found in slices.items()}, self._job.watermark)
+
+    def _slice(self, entry: SliceEntry) -> Slice:
+        one = read_slice(self._job.root, entry, self._job.program)
+        self._names[id(one)] = entry.file, entry.index
+        return one
+
+    def _packed(self, parcel: Parcel) -> bytes:
+        groups = [
+            ([self._names[id(one)] for one in slices], numbers, rows)
+            for slices, numbers, rows in places(parcel.partial)
+        ]
+        return pickle.dumps((parcel.driver, parcel.rank, parcel.place, groups), protocol=5)
+
+    def _opened(self, data: bytes) -> Parcel:
+        driver, rank, place, groups = pickle.loads(data)  # made by `_packed`, in this query
+        found: list[Any] = [
+            ([self._slice(self._entries[name]) for name in named], numbers, rows)
+            for named, numbers, rows in groups
+        ]
+        return Parcel(driver, rank, place, partial_at(found))
