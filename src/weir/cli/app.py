@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from weir.cli import bench, demo, lab
+from weir.cli import driver as driver_lab
 from weir.cli import grubjoin as grubjoin_lab
 from weir.cli import jaqpot as jaqpot_lab
 from weir.cli import run as jobs
@@ -179,3 +180,12 @@ def _lab_grubjoin(
 ) -> None:
     """Which ages of a window are worth looking at, beside dropping rows at random."""
     grubjoin_lab.grubjoin(quick, out, Console())
+
+
+@experiments.command("driver")
+def _lab_driver(
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller streams, fewer repeats.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out/driver"),
+) -> None:
+    """Which stream of a batch goes first: how early results are there, and what it costs."""
+    driver_lab.driver(quick, out, Console())

@@ -1,0 +1,97 @@
+"""`weir lab driver`: the experiments of 003, beside what the paper says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from weir.cli.lab import check_ready
+
+if TYPE_CHECKING:
+    from weir.lab.driver.experiment import Report
+    from weir.lab.driver.settings import Figures
+
+
+def driver(quick: bool, out: Path, console: Console) -> None:
+    """Repeat the experiments of 003 into a folder."""
+    check_ready(out)
+    # Not at the top: an experiment may import what no other command should pay for.
+    from weir.lab.driver.experiment import FULL, QUICK, run
+
+    with console.status("") as status:
+        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
+    show(report, console)
+    console.print(f"CSV files and pictures: {out}", highlight=False)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print what was found, beside what the paper says."""
+    from weir.lab.driver.endless import TOLD
+    from weir.lab.driver.settings import MORE, SLIPS, TABLE_4, TABLE_5
+
+    size = report.size
+    console.print(SLIPS, highlight=False)
+    console.print(
+        f"Tables 4 and 5 on {size.part:g} of the keys, rows and time of I-IV and {size.uneven_part:g} of V-VI, "
+        f"as many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, seconds of "
+        "the processor's. In b-models the first halving is as named, the others are drawn.",
+        highlight=False,
+    )
+    for one in MORE:
+        console.print(
+            f"{one.name}: keys with {'/'.join(map(str, one.per_key))} rows, {one.rows[0]:,} rows each, "
+            f"{', '.join(one.arrivals)}, {size.more_part:g} of it.",
+            highlight=False,
+        )
+    console.print(f"The endless stream: {TOLD}.", highlight=False)
+    for ahead in (False, True):
+        how = "orders told beforehand" if ahead else "as in the paper"
+        console.print(_cells(report, "time", TABLE_4, ahead, f"Table 4: running time, {how} (paper)"))
+        console.print(
+            _cells(report, "early", TABLE_5, ahead, f"Table 5: results at half time, {how} (paper)")
+        )
+    console.print(_aims(report))
+
+
+def _cells(report: Report, of: str, paper_table: Figures, ahead: bool, title: str) -> Table:
+    from weir.lab.driver.aims import average, paper_average
+    from weir.lab.driver.settings import BATCH_NAMES, COMPARED, SETS, paper
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("data set")
+    columns = [(policy, batch) for policy in COMPARED for batch in BATCH_NAMES.values()]
+    for policy, batch in columns:
+        table.add_column(f"{policy} {batch}", justify="right")
+    scores = report.measured.scores
+    found = {(one.data_set, one.policy, one.batch): getattr(one, of) for one in scores if one.ahead == ahead}
+    for one in SETS:
+        cells = [
+            _cell(found.get((one.name, *column)), paper(paper_table, one.name, *column)) for column in columns
+        ]
+        table.add_row(one.name, *cells)
+    table.add_row(
+        "average",
+        *(
+            _cell(average(scores, *column, ahead, of), paper_average(paper_table, *column))
+            for column in columns
+        ),
+    )
+    return table
+
+
+def _cell(found: float | None, said: float | None) -> str:
+    if found is None:
+        return "N/A"
+    return f"{found:.2f}" if said is None else f"{found:.2f} ({said:.2f})"
+
+
+def _aims(report: Report) -> Table:
+    table = Table(title="The paper's headlines and ours", title_justify="left")
+    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
+        table.add_column(heading)
+    for aim in report.aims:
+        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
+    return table

@@ -1,0 +1,1 @@
+"""Paper 003: which stream of a batch goes first, and what that is worth."""
