@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,9 @@ def show(report: Report, console: Console) -> None:
     size = report.size
     console.print(SLIPS, highlight=False)
     console.print(
-        f"Tables 4 and 5 on {size.part:g} of the keys, rows and time of I-IV and {size.uneven_part:g} of V-VI, "
-        f"as many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, seconds of "
-        "the processor's. In b-models the first halving is as named, the others are drawn.",
+        f"Tables 4 and 5 on {size.part:g} of the keys, rows and time of I-IV and {size.uneven_part:g} of V-VI; as "
+        f"many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, seconds of "
+        "the processor. In b-models the first halving is as named, the others are drawn.",
         highlight=False,
     )
     for one in MORE:
@@ -56,29 +57,23 @@ def show(report: Report, console: Console) -> None:
     console.print(_aims(report))
 
 
-def _cells(report: Report, of: str, paper_table: Figures, ahead: bool, title: str) -> Table:
+def _cells(report: Report, of: str, said: Figures, ahead: bool, title: str) -> Table:
     from weir.lab.driver.aims import average, paper_average
     from weir.lab.driver.settings import BATCH_NAMES, COMPARED, SETS, paper
 
     table = Table(title=title, title_justify="left")
-    table.add_column("data set")
-    columns = [(policy, batch) for policy in COMPARED for batch in BATCH_NAMES.values()]
-    for policy, batch in columns:
-        table.add_column(f"{policy} {batch}", justify="right")
+    for heading in ("batch", "data set"):
+        table.add_column(heading)
+    for policy in COMPARED:
+        table.add_column(policy, justify="right")
     scores = report.measured.scores
     found = {(one.data_set, one.policy, one.batch): getattr(one, of) for one in scores if one.ahead == ahead}
-    for one in SETS:
-        cells = [
-            _cell(found.get((one.name, *column)), paper(paper_table, one.name, *column)) for column in columns
-        ]
-        table.add_row(one.name, *cells)
-    table.add_row(
-        "average",
-        *(
-            _cell(average(scores, *column, ahead, of), paper_average(paper_table, *column))
-            for column in columns
-        ),
-    )
+    for batch in BATCH_NAMES.values():
+        for one in SETS:
+            cells = [(found.get((one.name, p, batch)), paper(said, one.name, p, batch)) for p in COMPARED]
+            table.add_row(batch, one.name, *starmap(_cell, cells))
+        means = [(average(scores, p, batch, ahead, of), paper_average(said, p, batch)) for p in COMPARED]
+        table.add_row(batch, "average", *starmap(_cell, means), end_section=True)
     return table
 
 

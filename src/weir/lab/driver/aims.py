@@ -98,8 +98,8 @@ def _early(measured: Measured, policy: str) -> Iterator[Aim]:
         said,
         f"{told:.2f} ({_cells(measured, policy, True)})",
         told >= _EARLY,
-        f"at half of timestamp's counted work it is {_counted(measured.counted, policy, 'early'):.2f}: a result "
-        "costs about the same whoever finds it, and each stream finds about a third",
+        f"at half of timestamp's counted work it is {_counted(measured.counted, policy, 'early'):.2f}: a "
+        "result costs about the same whoever finds it, and each stream finds about a third",
     )
 
 
@@ -179,7 +179,7 @@ def _engine(measured: Measured) -> Iterator[Aim]:
         "(not in the paper)",
         ", ".join(f"{p} {_of(found, p, 'beside_fixed'):.2f}" for p in (INITIAL, RATE, LEAST)),
         max(_of(found, p, "beside_fixed") for p in (INITIAL, RATE, LEAST)) < 1 + 2 * _ALIKE,
-        "a user gains no time by an order: each has the same runs through the kernel and nearly the same work",
+        "an order gains no time: each has the same runs through the kernel and nearly the same work",
     )
     yield Aim(
         "weir's engine on I-VI: when a result is there on average, as a part of the batch's time, 1M",

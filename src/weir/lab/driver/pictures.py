@@ -86,8 +86,8 @@ def draw_courses(number: int, curves: Sequence[Curve], file: Path) -> None:
     axes[0][2].legend(frameon=False, fontsize=9, loc="lower right")
     since, until = HALVES[half]
     figure.suptitle(
-        f"003, figure {number}: results over time, tuple at a time, batches from {since:.0%} to {until:.0%} of "
-        "the run (crosses: table 5 of the paper, same colours)"
+        f"003, figure {number}: results over time, tuple at a time, batches from {since:.0%} to {until:.0%} "
+        "of the run (crosses: table 5 of the paper, same colours)"
     )
     save(figure, file)
 
