@@ -14,7 +14,7 @@ from weir.lab.driver.endless import endless
 from weir.lab.driver.engine import on_engine
 from weir.lab.driver.measured import Measured, arrived
 from weir.lab.driver.play import FIGURES, Run, curves, is_in, runs, scores
-from weir.lab.driver.settings import BATCHES, MORE, SETS, UNEVEN, DataSet
+from weir.lab.driver.settings import BATCHES, INITIAL, MORE, RATE, SETS, TIMESTAMP, UNEVEN, DataSet
 from weir.lab.driver.table2 import table2
 from weir.lab.driver.work import counted
 
@@ -44,36 +44,38 @@ class Size:
 
 
 FULL = Size(
-    part=0.1,
-    uneven_part=0.2,
+    part=0.05,
+    uneven_part=0.1,
     repeats=10,
-    ahead=3,
+    ahead=5,
     whole=True,
-    more_part=0.5,
+    more_part=0.3,
     more_repeats=3,
-    engine_part=0.2,
+    engine_part=0.1,
     interleaved=("I", "II", "III", "IV", "V", "VI"),
     endless_keys=4_000,
     endless_batches=40,
 )
 QUICK = Size(
-    part=0.02,
+    part=0.01,
     uneven_part=0.04,
     repeats=2,
     ahead=1,
     whole=False,
-    more_part=0.05,
+    more_part=0.02,
     more_repeats=1,
     engine_part=0.02,
     interleaved=("VI",),
     endless_keys=500,
-    endless_batches=20,
+    endless_batches=16,
 )
 # One shared key.
 _SMALLEST = 0.001
 _SMALL_KEYS = 100
 # Batches of 1M time units.
 _LONG = BATCHES[1:]
+# Whole streams fill a third of a gigabyte for each policy.
+_HEADLINES = (TIMESTAMP, INITIAL, RATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
     sets = [one.scaled(size.uneven_part if one.name in UNEVEN else size.part) for one in SETS]
     more = [one.scaled(size.more_part) for one in MORE]
     played = [found for one in sets for found in _played(one, BATCHES, size.repeats, size.ahead, tell)]
-    whole = [found for one in SETS if size.whole for found in runs(one, _LONG, 1, (False,), tell)]
-    longer = [f for one in more for f in runs(one, _LONG, size.more_repeats, (False, True), tell)]
+    whole = [f for one in SETS if size.whole for f in runs(one, _LONG, 1, False, tell, _HEADLINES)]
+    longer = [f for one in more for f in _played(one, _LONG, size.more_repeats, size.more_repeats, tell)]
     small = [one.scaled(_SMALLEST) for one in SETS if one.name in size.interleaved]
     return Measured(
         printed=table2(tell),
@@ -126,8 +128,8 @@ def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
 def _played(
     data_set: DataSet, batches: Sequence[int], repeats: int, ahead: int, tell: Callable[[str], None]
 ) -> Iterator[Run]:
-    yield from runs(data_set, batches, repeats, (False,), tell)
-    yield from runs(data_set, batches, ahead, (True,), tell)
+    yield from runs(data_set, batches, repeats, False, tell)
+    yield from runs(data_set, batches, ahead, True, tell)
 
 
 def _write(report: Report, out: Path) -> None:

@@ -62,6 +62,7 @@ def draw_arrivals(found: Sequence[Arrived], file: Path) -> None:
         label(panel, "rows per 1 000 time units", "of the time")
         if max(one.rate for one in mine) > 500:
             panel.set_yscale("log")
+            panel.set_ylim(1, 1e5)
         else:
             panel.set_ylim(0, 350)
         panel.legend(frameon=False, fontsize=9, loc="upper right")
@@ -130,7 +131,7 @@ def draw_work(scores: Sequence[Score], counted: Sequence[Counted], file: Path) -
             _bars(panel, policy, scores, counted, of, by_work, table)
             title = "running time" if of == "time" else "results at half of the time"
             panel.set_title(f"{policy}: {title}, timestamp = 1, batches of {LONG}")
-    axes[0][0].legend(frameon=True, fontsize=9, loc="lower left")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle("tables 4 and 5: with the choosing, without it, and by counted work")
     save(figure, file)
 
@@ -186,6 +187,6 @@ def draw_engine(found: Sequence[Batches], file: Path) -> None:
             panel.bar(places, heights, 0.15, color=_LOOKS[policy][0], label=policy)
         label(panel, what, "")
         panel.set_xticks(range(len(names)), names)
-    axes[0].legend(frameon=True, fontsize=9, ncol=5, loc="lower center")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle("weir's engine, stream by stream: what an order changes")
     save(figure, file)

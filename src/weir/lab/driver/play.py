@@ -91,20 +91,23 @@ def runs(
     data_set: DataSet,
     batches: Sequence[int],
     repeats: int,
-    aheads: Sequence[bool],
+    ahead: bool,
     tell: Callable[[str], None],
+    names: Sequence[str] | None = None,
 ) -> Iterator[Run]:
-    """Every policy, side by side within each repeat."""
+    """Every policy, or those named; batch by batch side by side, so that a busy moment hits them all."""
     for repeat in range(repeats):
         streams = generate(data_set, repeat)
         facts = known(streams)
         for count in batches:
-            for ahead in aheads:
-                for policy in policies(data_set):
-                    tell(f"data set {data_set.name}, {count} batches, {policy}, repeat {repeat + 1}")
-                    with undisturbed():
-                        courses = tuple(play(streams, count, policy, facts, ahead))
-                    yield Run(data_set.name, BATCH_NAMES[count], policy, repeat, ahead, courses)
+            tell(f"data set {data_set.name}, {count} batches, repeat {repeat + 1}")
+            played = {p: play(streams, count, p, facts, ahead) for p in names or policies(data_set)}
+            with undisturbed():
+                courses = zip(*zip(*played.values(), strict=True), strict=True)
+                yield from (
+                    Run(data_set.name, BATCH_NAMES[count], policy, repeat, ahead, found)
+                    for policy, found in zip(played, courses, strict=True)
+                )
 
 
 def play(streams: Streams, count: int, policy: str, facts: Known, ahead: bool = False) -> Iterator[Course]:
