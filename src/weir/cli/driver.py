@@ -36,9 +36,9 @@ def show(report: Report, console: Console) -> None:
     size = report.size
     console.print(SLIPS, highlight=False)
     console.print(
-        f"Tables 4 and 5: {size.part:g} of the keys, rows and time of I-IV, {size.uneven_part:g} of V-VI, in as "
-        f"many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, seconds "
-        "of the processor. In b-models the first halving is as named, the others are drawn.",
+        f"Tables 4 and 5: {size.part:g} of the keys, rows and time of I-IV, {size.uneven_part:g} of V-VI, in "
+        f"as many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, in "
+        "seconds of the processor. In b-models the first halving is as named, the others are drawn.",
         highlight=False,
     )
     for one in MORE:
