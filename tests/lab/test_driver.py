@@ -103,7 +103,7 @@ def test_a_tuple_at_a_time_finds_what_the_kernel_finds(data_set: DataSet) -> Non
             assert sum(course.results for course in play(streams, 10, policy, facts, ahead)) == whole
         counted = count_work(streams, 10, policy, facts)  # type: ignore[arg-type]
         assert [c.results for c in counted] == [c.results for c in play(streams, 10, policy, facts)]
-    for found in on_engine(data_set, 10, False, quiet):
+    for found in on_engine(data_set, 10, 1, False, quiet):
         assert found.results == whole
 
 
@@ -111,7 +111,7 @@ def test_a_tuple_at_a_time_finds_what_the_kernel_finds(data_set: DataSet) -> Non
 def test_counted_work_is_the_kernels(data_set: DataSet) -> None:
     streams = generate(data_set, 0)
     counted = count_work(streams, 10, data_set.streams, known(streams))
-    fixed = next(on_engine(data_set, 10, False, quiet))
+    fixed = next(on_engine(data_set, 10, 1, False, quiet))
     # The kernel does not probe for a delta while some state is still empty; after the first fifth none is.
     assert fixed.work == np.mean([course.spent for course in counted[2:]])
 
@@ -163,6 +163,7 @@ TINY = Size(
     more_part=0.003,
     more_repeats=1,
     engine_part=0.002,
+    engine_repeats=1,
     interleaved=("VI",),
     endless_keys=60,
     endless_batches=8,

@@ -91,7 +91,7 @@ def _early(measured: Measured, policy: str) -> Iterator[Aim]:
         said,
         f"{timed:.2f} ({_cells(measured, policy, False)}){_whole(measured, policy, 'early')}",
         timed >= _EARLY,
-        "it is there early mostly because timestamp takes so long to look for the next row; see below",
+        "mostly because timestamp takes so long to look for the next row; see the next line",
     )
     yield Aim(
         f"the same with every order told beforehand, so that only joining is timed, {policy}",

@@ -53,7 +53,7 @@ class Course:
         return 1.0
 
 
-def warm(courses: Sequence[Course], since: float = WARM, until: float = 1.0) -> range:
+def warm(courses: Sequence[object], since: float = WARM, until: float = 1.0) -> range:
     """The batches from one part of the run to another, as the paper averages them."""
     return range(round(since * len(courses)), round(until * len(courses)))
 

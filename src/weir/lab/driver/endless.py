@@ -23,14 +23,16 @@ TOLD = (
 )
 
 
-def endless(keys: int, batches: int, interleaved: bool, tell: Callable[[str], None]) -> Iterator[Batches]:
+def endless(
+    keys: int, batches: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
+) -> Iterator[Batches]:
     """All policies over so many one-second batches; `keys` says how large they are."""
     tell("the endless stream")
     deltas = list(_deltas(keys, batches))
     names = [policy for policy in COMPARED if interleaved or policy not in INTERLEAVED]
     window = TimeWindow(WINDOW * SECOND)
     name = "endless, small" if interleaved else "endless"
-    yield from beside_fixed(name, "1 s", join(*STREAMS), window, deltas, names)
+    yield from beside_fixed(name, "1 s", join(*STREAMS), window, deltas, names, repeats)
 
 
 def _deltas(keys: int, batches: int) -> Iterator[Delta]:

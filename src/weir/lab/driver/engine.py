@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import fmean
 from time import process_time
 
 import numpy as np
 import pyarrow as pa
 
 import weir
-from weir.lab.driver.course import Course, early, ratio, warm
+from weir.lab.driver.course import Course, warm
 from weir.lab.driver.play import policies
 from weir.lab.driver.settings import BATCH_NAMES, INTERLEAVED, DataSet
 from weir.lab.driver.streams import Streams, generate
@@ -51,7 +51,7 @@ class Batches:
 
 
 def on_engine(
-    data_set: DataSet, count: int, interleaved: bool, tell: Callable[[str], None]
+    data_set: DataSet, count: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
 ) -> Iterator[Batches]:
     """All policies on a data set; those that interleave rows only if told."""
     streams = generate(data_set, 0)
@@ -59,34 +59,54 @@ def on_engine(
     names = [p for p in policies(data_set) if interleaved or p not in INTERLEAVED]
     tell(f"data set {data_set.name} on the engine")
     window = TimeWindow(2 * data_set.span)
-    yield from beside_fixed(data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, names)
+    yield from beside_fixed(data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, names, repeats)
 
 
 def beside_fixed(
-    name: str, batch: str, plan: Join, window: TimeWindow, deltas: Sequence[Delta], names: Sequence[str]
+    name: str,
+    batch: str,
+    plan: Join,
+    window: TimeWindow,
+    deltas: Sequence[Delta],
+    names: Sequence[str],
+    repeats: int,
 ) -> Iterator[Batches]:
-    """Each policy over the same deltas, beside the order of the plan; one after the other in each batch."""
+    """Each policy over the same deltas, beside the order of the plan."""
     orders: dict[str, DriverOrder] = {FIXED: plan.streams}
     orders |= {policy: policy for policy in names}  # type: ignore[misc]  # weir.order's names
     # The first query of a process pays for what is loaded late.
     _processed(_started(plan, window, plan.streams), deltas[0])
-    queries = {policy: _started(plan, window, wanted) for policy, wanted in orders.items()}
-    done = [{policy: _processed(query, delta) for policy, query in queries.items()} for delta in deltas]
-    courses = {policy: [here[policy][0] for here in done] for policy in queries}
-    for policy, found in courses.items():
-        listed = warm(found)
+    done = [_side_by_side(plan, window, deltas, orders) for _ in range(repeats)]
+    for policy in orders:
+        found = [once[policy][i][0] for once in done for i in warm(deltas)]
+        fixed = [once[FIXED][i][0] for once in done for i in warm(deltas)]
+        there = [course for course in found if course.results]
         yield Batches(
             data_set=name,
             batch=batch,
             policy=policy,
             rows=sum(table.num_rows for delta in deltas for table in delta.values()),
-            results=sum(course.results for course in found),
-            milliseconds=1e3 * mean(found[i].spent for i in listed),
-            beside_fixed=ratio(found, courses[FIXED]),
-            early=early(found, found),
-            moment=mean([found[i].moment for i in listed if found[i].results] or [1.0]),
-            work=mean(done[i][policy][1] for i in listed),
+            results=sum(course.results for course, _ in done[0][policy]),
+            milliseconds=1e3 * fmean(course.spent for course in found),
+            beside_fixed=sum(course.spent for course in found) / sum(course.spent for course in fixed),
+            early=fmean(course.share(course.spent / 2) for course in there),
+            moment=fmean(course.moment for course in there),
+            work=fmean(done[0][policy][i][1] for i in warm(deltas)),
         )
+
+
+def _side_by_side(
+    plan: Join, window: TimeWindow, deltas: Sequence[Delta], orders: Mapping[str, DriverOrder]
+) -> dict[str, list[tuple[Course, int]]]:
+    """Every batch by all policies, each time another one first: who is first finds the rows out of reach."""
+    queries = {policy: _started(plan, window, wanted) for policy, wanted in orders.items()}
+    found: dict[str, list[tuple[Course, int]]] = {policy: [] for policy in orders}
+    turns = list(orders)
+    for delta in deltas:
+        for policy in turns:
+            found[policy].append(_processed(queries[policy], delta))
+        turns = [*turns[1:], turns[0]]
+    return found
 
 
 def table(times: np.ndarray, keys: np.ndarray) -> pa.Table:

@@ -25,9 +25,9 @@ class Size:
 
     `part` of the data sets I-IV and `uneven_part` of V-VI, `repeats` times, in the first `ahead` of them also
     with the order told beforehand; at `whole` size once with batches of 1M. More streams at `more_part`,
-    `more_repeats` times. The engine on `engine_part` of the sets, and on the smallest of those named
-    `interleaved` with the policies that interleave rows. The endless stream has `endless_keys` keys and so
-    many `endless_batches`.
+    `more_repeats` times. The engine on `engine_part` of the sets, `engine_repeats` times, and on the smallest
+    of those named `interleaved` with the policies that interleave rows. The endless stream has
+    `endless_keys` keys and so many `endless_batches`.
     """
 
     part: float
@@ -38,6 +38,7 @@ class Size:
     more_part: float
     more_repeats: int
     engine_part: float
+    engine_repeats: int
     interleaved: tuple[str, ...]
     endless_keys: int
     endless_batches: int
@@ -52,6 +53,7 @@ FULL = Size(
     more_part=0.3,
     more_repeats=3,
     engine_part=0.1,
+    engine_repeats=4,
     interleaved=("I", "II", "III", "IV", "V", "VI"),
     endless_keys=4_000,
     endless_batches=40,
@@ -65,6 +67,7 @@ QUICK = Size(
     more_part=0.02,
     more_repeats=1,
     engine_part=0.02,
+    engine_repeats=1,
     interleaved=("VI",),
     endless_keys=500,
     endless_batches=16,
@@ -115,11 +118,15 @@ def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
         more_curves=curves(longer),
         # Of five streams there are 120 orders.
         more_counted=[f for one in more for f in counted(one, _LONG, len(one.rows) < 5, tell)],
-        engine=[f for one in SETS for f in on_engine(one.scaled(size.engine_part), _LONG[0], False, tell)],
-        interleaved=[f for one in small for f in on_engine(one, _LONG[0], True, tell)],
+        engine=[
+            f
+            for one in SETS
+            for f in on_engine(one.scaled(size.engine_part), _LONG[0], size.engine_repeats, False, tell)
+        ],
+        interleaved=[f for one in small for f in on_engine(one, _LONG[0], 1, True, tell)],
         endless=[
-            *endless(size.endless_keys, size.endless_batches, False, tell),
-            *endless(_SMALL_KEYS, size.endless_batches // 2, True, tell),
+            *endless(size.endless_keys, size.endless_batches, size.engine_repeats, False, tell),
+            *endless(_SMALL_KEYS, size.endless_batches // 2, 1, True, tell),
         ],
         choices=list(choices()),
     )
