@@ -99,8 +99,14 @@ def _early(measured: Measured, policy: str) -> Iterator[Aim]:
         f"{told:.2f} ({_cells(measured, policy, True)})",
         told >= _EARLY,
         f"at half of timestamp's counted work it is {_counted(measured.counted, policy, 'early'):.2f}: a "
-        "result costs about the same whoever finds it, and each stream finds about a third",
+        f"result is most of the work, whoever finds it; the best of all orders there {_best(measured):.2f}",
     )
+
+
+def _best(measured: Measured) -> float:
+    """The largest share at half of the work that any order or policy has, mean of the data sets."""
+    long = [one for one in measured.counted if one.batch == LONG]
+    return fmean(max(c.early for c in long if c.data_set == name) for name in {c.data_set for c in long})
 
 
 def _cells(measured: Measured, policy: str, ahead: bool) -> str:
@@ -125,7 +131,8 @@ def _time(measured: Measured, policy: str) -> Aim:
         f"{said:.2f}",
         f"{timed:.2f}{_whole(measured, policy, 'time')}",
         timed <= said,
-        f"in Python to look for the oldest row costs as much as to join it; without it {told:.2f}",
+        f"with every order told beforehand {told:.2f}: most of it is that timestamp looks for the oldest "
+        "row each time, which in Python is dear",
     )
 
 
@@ -156,7 +163,7 @@ def _parts(measured: Measured) -> Aim:
         f"where the time of timestamp goes that {INITIAL} saves, 1M",
         "probes, and changes of the driver",
         f"time {timed:.2f}; with orders told beforehand {told:.2f}, so not choosing and changing row by row "
-        f"saves {told - timed:.0%}; counted work {work:.3f}, so memory near by saves {work - told:.0%}",
+        f"saves {told - timed:.0%}; counted work {work:.3f}, so {work - told:.0%} are neither",
         told - timed > 0.5 * (1 - timed),
     )
 
@@ -185,7 +192,7 @@ def _engine(measured: Measured) -> Iterator[Aim]:
         "weir's engine on I-VI: when a result is there on average, as a part of the batch's time, 1M",
         "(not in the paper)",
         ", ".join(f"{p} {_of(found, p, 'moment'):.2f}" for p in (FIXED, INITIAL, RATE, LEAST)),
-        min(_of(found, p, "moment") for p in (INITIAL, RATE)) <= _of(found, FIXED, "moment"),
+        max(_of(found, p, "moment") for p in (INITIAL, RATE)) <= _of(found, FIXED, "moment"),
         f"rows are stored and indexed before anybody probes; {CONSUMPTION} "
         f"{_of(found, CONSUMPTION, 'moment'):.2f} (V, VI)",
     )
@@ -203,7 +210,7 @@ def _more(measured: Measured) -> Iterator[Aim]:
     for name in dict.fromkeys(one.data_set for one in measured.more):
         mine = [one for one in measured.more if one.data_set == name]
         counted = [one for one in measured.more_counted if one.data_set == name]
-        best = max(_mean(mine, policy, False, "early") for policy in (INITIAL, RATE))
+        least = min(_mean(mine, policy, False, "early") for policy in (INITIAL, RATE))
         yield Aim(
             f"{name}: results at half of timestamp's time, 1M",
             "(not in the paper)",
@@ -212,7 +219,7 @@ def _more(measured: Measured) -> Iterator[Aim]:
                 f"{_mean(mine, p, True, 'early'):.2f}, by work {_counted(counted, p, 'early'):.2f})"
                 for p in (TIMESTAMP, INITIAL, RATE, LEAST)
             ),
-            best >= _EARLY,
+            least >= _EARLY,
             f"all orders' work within {_apart(counted, LONG) - 1:.1%}",
         )
 
@@ -225,7 +232,7 @@ def _endless(measured: Measured) -> Iterator[Aim]:
             f"{name} stream in a window, weir's engine: time beside the plan's own order, moment of a result",
             "(not in the paper)",
             "; ".join(f"{one.policy} {one.beside_fixed:.2f}, {one.moment:.2f}" for one in mine),
-            min(_of(mine, p, "moment") for p in (INITIAL, RATE)) <= _of(mine, FIXED, "moment") + _ALIKE,
+            max(_of(mine, p, "moment") for p in (INITIAL, RATE)) <= _of(mine, FIXED, "moment"),
             f"all work within {most / least - 1:.1%}",
         )
 
