@@ -57,6 +57,31 @@ def chained(streams: Mapping[str, Any], window_seconds: int) -> Any:
     )
 
 
+def filtered(streams: Mapping[str, Any], window_seconds: int, predicate: str, column: str) -> Any:
+    """The same for a predicate between a and b, and b and c, over pairs with a key that is always equal."""
+    a, b, c = (
+        streams[name]
+        .withWatermark("ts", "0 seconds")
+        .selectExpr(f"ts AS {name}ts", f"k AS {name}k", f"{column} AS {name}v")
+        for name in ("a", "b", "c")
+    )
+    sql = a.sparkSession.sql
+    paired = sql(
+        "SELECT ak, ats, bv, timestamp_micros(unix_micros(bts)) AS bts FROM "
+        f"(SELECT * FROM {{a}} JOIN {{b}} ON ak = bk AND {_near('ats', 'bts', window_seconds)}) "
+        f"WHERE {predicate}(av, bv)",
+        a=a,
+        b=b,
+    )
+    near = f"{_near('ats', 'cts', window_seconds)} AND {_near('bts', 'cts', window_seconds)}"
+    return sql(
+        f"SELECT ats, bts, cts FROM (SELECT * FROM {{pairs}} JOIN {{c}} ON ak = ck AND {near}) "
+        f"WHERE {predicate}(bv, cv)",
+        pairs=paired,
+        c=c,
+    )
+
+
 def start(form: StateForm, streams: Mapping[str, Any], folder: Path, window_seconds: int) -> Any:
     """Start Spark's query without a sink."""
     spark = next(iter(streams.values())).sparkSession

@@ -16,7 +16,7 @@ STREAMS = ("a", "b", "c")
 SCHEMA = "ts timestamp, k bigint, x double"
 _SECOND = 1_000_000
 # Spark's first watermark is 1970, and a row of that very moment would be late.
-_START = 1_700_000_000
+START = 1_700_000_000
 _TIME = pa.timestamp("us", tz="UTC")
 
 
@@ -36,7 +36,7 @@ class Feed:
         """
         rows = self.rows_per_second
         rng = np.random.default_rng((self.seed, STREAMS.index(stream), number))
-        times = (_START + number) * _SECOND + np.arange(rows) * _SECOND // rows
+        times = (START + number) * _SECOND + np.arange(rows) * _SECOND // rows
         keys = rng.permutation((np.arange(rows) + number * rows) % self.keys)
         return pa.table({"ts": pa.array(times).cast(_TIME), "k": keys, "x": rng.random(rows)})
 
@@ -44,12 +44,12 @@ class Feed:
         """The files of some seconds of all streams, complete when they appear under their names."""
         for number in seconds:
             for stream in STREAMS:
-                target = folder / stream / _file(number)
+                target = folder / stream / file_of(number)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 hidden = target.with_name(f"_{target.name}")
                 pq.write_table(self.second(stream, number), hidden)
                 # Spark takes files in the order of their times.
-                os.utime(hidden, (_START + number, _START + number))
+                os.utime(hidden, (START + number, START + number))
                 hidden.rename(target)
 
     def rows_alive(self, last: int, window_seconds: int) -> int:
@@ -68,20 +68,23 @@ def hand_over(source: Path, target: Path, seconds: Sequence[int]) -> None:
     for number in seconds:
         for stream in STREAMS:
             (target / stream).mkdir(parents=True, exist_ok=True)
-            os.link(source / stream / _file(number), target / stream / _file(number))
+            os.link(source / stream / file_of(number), target / stream / file_of(number))
 
 
-def streams(spark: Any, folder: Path, files_per_trigger: int | None = None) -> dict[str, Any]:
+def streams(
+    spark: Any, folder: Path, files_per_trigger: int | None = None, schema: str = SCHEMA
+) -> dict[str, Any]:
     """The folders as streaming DataFrames."""
     found = {}
     for stream in STREAMS:
         (folder / stream).mkdir(parents=True, exist_ok=True)
-        reader = spark.readStream.schema(SCHEMA)
+        reader = spark.readStream.schema(schema)
         if files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_trigger)
         found[stream] = reader.parquet(str(folder / stream))
     return found
 
 
-def _file(number: int) -> str:
+def file_of(number: int) -> str:
+    """The name of a second's file."""
     return f"second-{number:06d}.parquet"

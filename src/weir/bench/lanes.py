@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from weir.bench.feed import hand_over, streams
+from weir.bench.feed import SCHEMA, hand_over, streams
 
 # From a lane's streams and a folder for checkpoint and output to a started query.
 Starter = Callable[[Mapping[str, Any], Path], Any]
@@ -38,9 +38,9 @@ class Lane:
     _seen: int = -1
 
     @staticmethod
-    def open(name: str, spark: Any, folder: Path, source: Path, start: Starter) -> Lane:
+    def open(name: str, spark: Any, folder: Path, source: Path, start: Starter, schema: str = SCHEMA) -> Lane:
         """Start the query; nothing has come in yet."""
-        query = start(streams(spark, folder / "in"), folder)
+        query = start(streams(spark, folder / "in", schema=schema), folder)
         return Lane(name, folder, source, query)
 
     def take(self, seconds: Sequence[int]) -> Turn:

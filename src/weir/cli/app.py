@@ -116,6 +116,15 @@ def _bench_spark(
     bench.spark(quick, json_file, Console())
 
 
+@benchmarks.command("psp")
+def _bench_psp(
+    quick: Annotated[bool, typer.Option("--quick", help="Small images, few batches.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to a file.")] = None,
+) -> None:
+    """Images joined by a Python predicate: one partition, two, and Spark's own join."""
+    bench.psp(quick, json_file, Console())
+
+
 @benchmarks.command("model")
 def _bench_model(
     quick: Annotated[bool, typer.Option("--quick", help="A third of the queries.")] = False,

@@ -68,6 +68,15 @@ def crash(kills: int | None, quick: bool, seed: int | None, console: Console) ->
     return outcome.is_exact
 
 
+def psp(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Images joined by a Python predicate, by every spread and by Spark itself."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir.bench.psp import run
+
+    report(run(quick), json_file, console)
+
+
 def check_writable(file: Path) -> None:
     """Refuse a file that could not be written, before minutes are spent on what should go into it."""
     folder = file.parent

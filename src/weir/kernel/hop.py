@@ -34,6 +34,8 @@ from weir.stats import HopStats
 _CANDIDATES = 1 << 19
 _CANDIDATES_EVALUATED = 1 << 17
 _CANDIDATES_IN_PRODUCT = 1 << 22
+# Rows may be wide, images or documents: what is in flight is bounded in bytes too.
+_BYTES = 1 << 28
 
 
 @dataclass
@@ -134,7 +136,8 @@ class HopRun:
     ) -> Iterator[Partial]:
         search = Search(self._plan, partial, lead)
         offers = [offer for one in slices if (offer := search.offer(one)).count.any()]
-        for first, last in _runs(offers, self._limit):
+        widest = partial.width + max(one.bytes / max(one.rows, 1) for one in slices)
+        for first, last in _runs(offers, max(1, min(self._limit, int(_BYTES / widest)))):
             found = self._run_of(partial, search, offers, others, first, last, work)
             if found is not None:
                 yield found

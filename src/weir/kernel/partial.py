@@ -46,6 +46,11 @@ class Rows:
         """How many rows there are."""
         return sum(s.rows if picks is None else len(picks) for s, picks in self._parts)
 
+    @property
+    def width(self) -> float:
+        """The bytes of a row, in the slice whose rows are widest."""
+        return max((s.bytes / s.rows for s, _ in self._parts if s.rows), default=0.0)
+
     def span(self, name: str) -> tuple[int, int]:
         """The least and the greatest that a stored number can be, by what the slices say of themselves."""
         spans = [s.spans[name] for s, _ in self._parts]
@@ -130,6 +135,11 @@ class Partial:
     def holder(self, name: str) -> Group | None:
         """The group that stores a column of this name."""
         return next((g for g in self.groups if name in g.layout.numbers), None)
+
+    @property
+    def width(self) -> float:
+        """About how many bytes a row has at most."""
+        return sum(group.rows.width for group in self.groups)
 
     def numbers(self, name: str) -> Int64s:
         """A stored int64 column that some group holds."""

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # not in the stubs
+
+
+def register_predicate(spark: SparkSession, name: str, function: Callable[..., pa.Array]) -> None:
+    """Let Spark's SQL call a function of Arrow arrays that is true or false."""
+    spark.udf.register(name, arrow_udf(function, "boolean"))
 
 
 def local_session(name: str, cores: int, settings: Mapping[str, str]) -> SparkSession:
