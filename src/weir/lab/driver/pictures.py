@@ -62,7 +62,7 @@ def draw_arrivals(found: Sequence[Arrived], file: Path) -> None:
         label(panel, "rows per 1 000 time units", "of the time")
         if max(one.rate for one in mine) > 500:
             panel.set_yscale("log")
-            panel.set_ylim(1, 1e5)
+            panel.set_ylim(0.1, 1e5)
         else:
             panel.set_ylim(0, 350)
         panel.legend(frameon=False, fontsize=9, loc="upper right")
