@@ -166,7 +166,7 @@ TINY = Size(
     engine_repeats=1,
     interleaved=("VI",),
     endless_keys=60,
-    endless_batches=8,
+    endless_batches=4,
 )
 
 
