@@ -78,22 +78,26 @@ def output_rate(waiting: Waiting) -> tuple[str, ...]:
 
 def _greedy(waiting: Waiting, score: Callable[[int, float], float]) -> tuple[str, ...]:
     """Again and again the stream of the best score, by its delta and log Π |ht_l| over the other streams."""
-    visible = {s: waiting.states.get(s, 0) for s in waiting.plan.streams}
-    waits = list(visible)
+    deltas = {s: waiting.deltas.get(s, 0) for s in waiting.plan.streams}
+    visible = {s: waiting.states.get(s, 0) for s in deltas}
+    logs = {s: math.log(rows) if rows else 0.0 for s, rows in visible.items()}
+    empty, whole = sum(not rows for rows in visible.values()), sum(logs.values())
+    waits = dict.fromkeys(deltas)
     chosen: list[str] = []
     while waits:
-        empty = sum(not rows for rows in visible.values())
-        whole = sum(math.log(rows) for rows in visible.values() if rows)
-
-        def others(stream: str, empty: int = empty, whole: float = whole) -> float:
-            own = visible[stream]
-            return -math.inf if empty > (not own) else whole - (math.log(own) if own else 0.0)
-
-        deltas = {s: waiting.deltas.get(s, 0) for s in waits}
-        best = max(waits, key=lambda s: (score(deltas[s], others(s)), deltas[s]))
-        waits.remove(best)
+        best, best_score = "", (-math.inf, -1)
+        for stream in waits:
+            others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
+            found = (score(deltas[stream], others), deltas[stream])
+            if found > best_score:
+                best, best_score = stream, found
+        del waits[best]
         chosen.append(best)
-        visible[best] += deltas[best]
+        if deltas[best]:
+            empty -= not visible[best]
+            visible[best] += deltas[best]
+            whole += math.log(visible[best]) - logs[best]
+            logs[best] = math.log(visible[best])
     return tuple(chosen)
 
 
