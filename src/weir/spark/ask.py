@@ -13,12 +13,13 @@ from pyspark.sql import DataFrame
 from weir.adapt import Wish
 from weir.errors import QueryError
 from weir.order import DriverOrder
+from weir.plan import Join
 from weir.query import Query, SqlQuery, query, sql_query
 from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
-from weir.spark.spread import Routing, routing
+from weir.spark.spread import Routing, check_partitions, routing
 from weir.units import interval
 
 _LOG = logging.getLogger("weir")
@@ -70,15 +71,20 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
         on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
+    check_partitions(way.partitions)
     asked = way.wish.divided(asked)
     cores = spark.sparkContext.defaultParallelism
     planned = way.wish.planned(asked, cores=min(way.partitions or cores, cores))
     streaming = any(frame.isStreaming for frame in frames.values())
-    route = routing(asked, planned.plan, way.spread, way.partitions, cores, streaming)
-    _check_order(route, way.orderer(asked))
+
+    def router(plan: Join) -> Routing:
+        route = routing(asked, plan, way.spread, way.partitions, cores, streaming)
+        _check_order(route, way.orderer(asked))
+        return route
+
     if way.allowance is not None:
         way.allowance.check(planned.plan)
-    return SparkJoin(asked, planned, frames, way.orderer(asked), route, settings)
+    return SparkJoin(asked, planned, frames, way.orderer(asked), router, settings)
 
 
 def _check_order(route: Routing, order: DriverOrder) -> None:

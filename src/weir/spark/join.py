@@ -14,6 +14,7 @@ from weir.adapt import Planned, charted, explained
 from weir.errors import QueryError
 from weir.kernel import Decision, compile_plan, result_schema
 from weir.order import DriverOrder
+from weir.plan import Join
 from weir.query import Query, describe
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
@@ -33,7 +34,7 @@ class SparkJoin:
         planned: Planned,
         frames: Mapping[str, DataFrame],
         driver_order: DriverOrder,
-        routing: Routing,
+        router: Callable[[Join], Routing],
         settings: Settings,
         steps: tuple[Step, ...] = (),
     ) -> None:
@@ -41,7 +42,8 @@ class SparkJoin:
         self.planned = planned
         self.frames = frames
         self.driver_order = driver_order
-        self.routing = routing
+        self.router = router
+        self.routing = router(planned.plan)
         self.settings = settings
         self.steps = steps
 
@@ -105,7 +107,7 @@ class SparkJoin:
             self.planned,
             self.frames,
             self.driver_order,
-            self.routing,
+            self.router,
             self.settings,
             (*self.steps, step),
         )

@@ -82,10 +82,6 @@ def routing(
     """The spread asked for, or the best there is; refused where the query or the plan cannot have it."""
     if wanted not in get_args(Spread):
         raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
-    if partitions is not None and (
-        isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1
-    ):
-        raise QueryError(f"partitions must be a whole number of at least 1; got {partitions!r}")
     count = partitions or cores
     rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
     if rows:
@@ -108,6 +104,12 @@ def routing(
     elif wanted != "auto":
         raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
     return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
+
+
+def check_partitions(given: object) -> None:
+    """Refuse what is no count."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+        raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
 
 
 def covering_class(query: Query) -> AttributeClass | None:

@@ -100,13 +100,14 @@ class JoinWriter:
         join, spark = self._join, self._join.sparkSession
         checkpoint = self._checkpoint(target)
         sink = self._sink(target)
-        union, slots = tagged_union(join.query, join.frames, join.routing)
         folder = open_folder(spark, f"{checkpoint}/weir")
-        check_workers(spark, folder, join.routing.partitions)
         ledger = Ledger(folder)
         # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
-        ledger.check_job(job_of(join.query, plan, join.routing.partitions, join.routing.name))
+        routing = join.router(plan)
+        check_workers(spark, folder, routing.partitions)
+        ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name))
+        union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
         settings = join.settings
         shed = join.planned.allowance(join.query, plan)
@@ -114,7 +115,7 @@ class JoinWriter:
             settings.allowance.check(plan)
         elif shed is not None:
             settings = replace(settings, allowance=shed, reason=SHED)
-        job = Job(program, slots, join.driver_order, join.routing, checkpoint, settings)
+        job = Job(program, slots, join.driver_order, routing, checkpoint, settings)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
         writer = writer.queryName(self._name) if self._name else writer
