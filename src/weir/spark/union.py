@@ -109,16 +109,17 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing
             )
             for slot in slots
         ]
-        frame, time = frames[name], query.stream(name).time
+        frame = frames[name]
+        micros = _micros(frame, query.stream(name).time)
         if routing.segments is not None:
-            homes = _homes(name, time, routing.segments, routing.partitions)
+            homes = _homes(name, micros, routing.segments, routing.partitions)
             found = frame.select(F.posexplode(homes).alias(COPY, PARTITION), *frame.columns)
             return found.select(F.lit(number).alias(STREAM), PARTITION, COPY, *columns)
         hashed = [c for c, kind in types[name].items() if "map<" not in kind.simpleString()]
         part = (
             _partition(name, hashed, number, routing)
             if routing.slices is None
-            else _slice_number(time, routing.slices, routing.partitions)
+            else _slice_number(micros, routing.slices, routing.partitions)
         )
         return frame.select(
             F.lit(number).alias(STREAM), part.alias(PARTITION), F.lit(0).alias(COPY), *columns
@@ -144,22 +145,30 @@ def routed(rows: DataFrame, partitions: int) -> DataFrame:
     return rows.repartition(partitions, PARTITION)
 
 
-def _homes(name: str, time: str, segments: Segments, partitions: int) -> SparkColumn:
+def _micros(frame: DataFrame, time: str) -> SparkColumn:
+    """An event time as the kernel counts it; one without a zone is UTC, whatever the session's zone is."""
+    if frame.schema[time].dataType.typeName() == "timestamp_ntz":
+        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', `{time}`)")
+    return F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+
+
+def _floored(micros: SparkColumn, length: int) -> SparkColumn:
+    """In which piece of that length a time lies; exact, which a division of large numbers is not."""
+    return ((micros - F.pmod(micros, F.lit(length))) / F.lit(length)).cast("long")
+
+
+def _homes(name: str, micros: SparkColumn, segments: Segments, partitions: int) -> SparkColumn:
     """The partitions of a row: one for the master's, for others all whose segments they reach into."""
-    micros = F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
     back, ahead = next(((b, a) for other, b, a in segments.reach if other == name), (0, 0))
-    first, last = (
-        F.floor((micros + F.lit(shift)) / F.lit(segments.length)).cast("long") for shift in (-back, ahead)
-    )
+    first, last = (_floored(micros + F.lit(shift), segments.length) for shift in (-back, ahead))
     # A row without a time goes somewhere, to be counted.
     reached = F.sequence(F.coalesce(first, F.lit(0)), F.coalesce(last, F.lit(0)))
     return F.array_distinct(F.transform(reached, lambda one: F.pmod(one, F.lit(partitions)).cast("int")))
 
 
-def _slice_number(time: str, slices: int, partitions: int) -> SparkColumn:
+def _slice_number(micros: SparkColumn, slices: int, partitions: int) -> SparkColumn:
     """Slices of time go round the partitions; a row without a time goes somewhere, to be counted."""
-    micros = F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
-    number = F.pmod(F.floor(micros / F.lit(slices)).cast("long"), F.lit(partitions))
+    number = F.pmod(_floored(micros, slices), F.lit(partitions))
     return F.coalesce(number, F.lit(0)).cast("int")
 
 
