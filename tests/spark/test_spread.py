@@ -111,6 +111,22 @@ def test_each_row_is_stored_once_and_a_repeat_gives_the_same(
     assert read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
 
 
+@pytest.mark.parametrize("spread", ["share", "psp"])
+def test_the_number_of_partitions_may_change_between_two_starts(
+    spread: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Old slices stay where they are until they are dead; new ones go to the partitions there are now."""
+    batches = generate(3, 3, 40, 9, seed=12)
+    given = asked("band", 3)
+    feed = write_feed(tmp_path / "in", {name: found[:1] for name, found in batches.items()})
+    for number, partitions in enumerate((2, 4, 3)):
+        if number:
+            feed = add_batch(feed, {name: found[number] for name, found in batches.items()})
+        join = weir.join(**feed.frames(spark), **given, partitions=partitions, spread=spread)
+        run(join, tmp_path / "ckpt", tmp_path / "out")
+    assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
+
+
 def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) -> None:
     tables = write_feed(tmp_path / "in", generate(3, 20, 12, 9, seed=4)).tables()
     given = asked("band", 3)

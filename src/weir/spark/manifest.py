@@ -164,8 +164,9 @@ def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, 
         "plan": str(plan),
         "tree": _tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
-        "partitions": partitions,
-        **({"spread": spread} if spread != "hash" else {}),
+        # Where rows find partners in other partitions than their own, it does not matter where old ones lie.
+        **({"spread": spread} if spread in ("share", "psp") else {"partitions": partitions}),
+        **({"spread": spread} if spread == "atr" else {}),
     }
 
 
