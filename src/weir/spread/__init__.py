@@ -1,0 +1,1 @@
+"""Who holds which part of the state, when there are many machines?"""
