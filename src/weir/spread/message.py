@@ -18,16 +18,21 @@ class Probe:
 
 @dataclass(slots=True)
 class Partials:
-    """What one probe of one node found, on its one round of the ring.
+    """What probes of one input row found, each on its one round of the ring.
 
-    All partials of one probe travel together. `level` is how many partners they hold, `origin` the node that
-    sent them out and takes them off, `is_end` whether the last of them is the END tuple (which may stand
-    alone).
+    `level` is how many partners they hold. `found` has them by the node that sent them out and takes them
+    off, `tuples` says how many they are. With `is_end` the last of them is the END tuple, which may stand
+    alone.
     """
 
     row: Row
     level: int
-    origin: int
-    content: Any
+    found: dict[int, Any]
     tuples: float
     is_end: bool
+
+    def join(self, other: Partials) -> None:
+        """Take in partials of the same row and level that would wait behind these."""
+        for node, content in other.found.items():
+            self.found[node] = self.found[node] + content if node in self.found else content
+        self.tuples += other.tuples

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weir.spread.clock import Clock
+from weir.spread.message import Partials
 from weir.spread.stored import Stored
 
 Mark = tuple[tuple[int, int], ...]
@@ -19,7 +20,7 @@ class Node:
     oldest, to StateStart (004, section 4.4).
     """
 
-    __slots__ = ("_clock", "_handle", "_inbox", "_is_busy", "busy", "marks", "number", "stored")
+    __slots__ = ("_clock", "_handle", "_inbox", "_is_busy", "_queued", "busy", "marks", "number", "stored")
 
     def __init__(
         self, number: int, streams: int, clock: Clock, handle: Callable[[Node, Any, float], float]
@@ -30,18 +31,30 @@ class Node:
         self.busy = 0.0
         self._clock, self._handle = clock, handle
         self._inbox: deque[Any] = deque()
+        self._queued: dict[tuple[int, int], Partials] = {}
         self._is_busy = False
 
     def receive(self, message: Any) -> None:
-        """Take a message in; it is done when all before it are."""
+        """Take a message in; it is done when all before it are.
+
+        Partials that find others of their row and level waiting are done with these. An END keeps its place.
+        """
+        if isinstance(message, Partials) and not message.is_end:
+            key = message.row.number, message.level
+            if key in self._queued:
+                self._queued[key].join(message)
+                return
+            self._queued[key] = message
         self._inbox.append(message)
         if not self._is_busy:
             self._next(None)
 
     def _next(self, _: None) -> None:
         if self._inbox:
-            now = self._clock.now
-            done = self._handle(self, self._inbox.popleft(), now)
+            now, message = self._clock.now, self._inbox.popleft()
+            if isinstance(message, Partials) and not message.is_end:
+                del self._queued[message.row.number, message.level]
+            done = self._handle(self, message, now)
             self.busy += done - now
             self._is_busy = True
             self._clock.at(done, self._next)

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from weir.errors import QueryError
@@ -151,21 +153,25 @@ class Ring:
         return self._step(node, row, first, 1.0, 0, mark, begin, number == self._head)
 
     def _partials(self, node: Node, message: Partials, now: float) -> float:
-        number, row, level = node.number, message.row, message.level
-        is_home = message.origin == number
+        number, row, found = node.number, message.row, message.found
         # An END without partials is still one tuple to receive and to send.
-        tuples = message.tuples or 1.0
-        begin = now + self._send * tuples
-        if not is_home:
-            self._links[number].send(begin, message, tuples)
-        if level == self.task.streams - 1:
+        tuples, is_home = message.tuples, number in found
+        begin = now + self._send * (tuples or 1.0)
+        content = reduce(add, found.values())
+        if is_home:
+            del found[number]
+        if found:
+            if is_home:
+                message.tuples = sum(map(self.task.matching.size, found.values()))
+            self._links[number].send(begin, message, message.tuples or 1.0)
+        if message.level == self.task.streams - 1:
             node.unmark(row.number)
             if is_home:
                 self.clock.at(begin, self._finish, row)
             return begin
         mark = node.marks[row.number]
         is_end = message.is_end and is_home
-        return self._step(node, row, message.content, message.tuples, level, mark, begin, is_end)
+        return self._step(node, row, content, tuples, message.level, mark, begin, is_end)
 
     def _step(
         self,
@@ -189,8 +195,8 @@ class Ring:
         if is_last and size:
             self._emit(row, found, begin, done)
         if is_end or (size and not is_last):
-            carried = (None, 0.0) if is_last else (found, size)
-            out = Partials(row, level + 1, node.number, *carried, is_end)
+            carried, tuples = (None, 0.0) if is_last else (found, size)
+            out = Partials(row, level + 1, {node.number: carried}, tuples, is_end)
             self._links[node.number].send(done, out, out.tuples or 1.0)
         return done
 
