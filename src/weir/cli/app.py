@@ -13,6 +13,7 @@ from weir.cli import bench, demo, lab
 from weir.cli import driver as driver_lab
 from weir.cli import grubjoin as grubjoin_lab
 from weir.cli import jaqpot as jaqpot_lab
+from weir.cli import psp as psp_lab
 from weir.cli import run as jobs
 from weir.errors import QueryError
 
@@ -198,3 +199,12 @@ def _lab_driver(
 ) -> None:
     """Which stream of a batch goes first: how early results are there, and what it costs."""
     driver_lab.driver(quick, out, Console())
+
+
+@experiments.command("psp")
+def _lab_psp(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out/psp"),
+) -> None:
+    """How long a ring of machines should be, beside routing copies of rows."""
+    psp_lab.psp(quick, out, Console())

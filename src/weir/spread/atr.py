@@ -34,8 +34,8 @@ class AlignedRouting:
         longest = max(task.windows)
         if segment < longest:
             raise QueryError(
-                f"a segment of {segment:g} seconds is shorter than the window of {longest:g} seconds, so rows "
-                f"would be copied to most nodes; take {longest:g} seconds or more"
+                f"a segment of {segment:g} seconds is shorter than the window of {longest:g} seconds, so "
+                f"rows would be copied to most nodes; take {longest:g} seconds or more"
             )
         self._task, self._segment, self._clock = task, segment, clock
         self._hop = hardware.hop

@@ -1,9 +1,10 @@
 """Coordinated tuple routing: copies of segments, and a set cover for every hop (004, section 7).
 
 Rows of a stream are cut into segments; each segment is stored on `copies` nodes, those that hold least of
-the stream. For each hop of an input row a router picks nodes that together hold all live segments of the partner, lightly
-loaded ones first, and tells each which segments to look at. No segment is looked at twice, so no result
-appears twice. One input row at a time: its rows are stored, and every hop is done, before the next begins.
+the stream. For each hop of an input row a router picks nodes that together hold all live segments of the
+partner, lightly loaded ones first, and tells each which segments to look at. No segment is looked at twice,
+so no result appears twice. One input row at a time: it is stored, and every hop is done, before the next one
+begins.
 """
 
 from __future__ import annotations

@@ -35,6 +35,10 @@ class Tally:
         """All results."""
         return sum(self.results.values())
 
+    def mean(self, second: int) -> float:
+        """The response of results completed by rows of one second; nan without any."""
+        return self.delays[second] / self.results[second] if self.results[second] else float("nan")
+
     @property
     def response(self) -> float:
         """Seconds from a row's arrival to its results, on average over results; nan without any."""

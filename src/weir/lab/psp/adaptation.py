@@ -1,0 +1,95 @@
+"""Figures 8.g and 8.h: rows come twice as fast from some moment on; later, beyond the figures, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from weir.lab.psp.settings import MACHINE, RATE, Setting, arrivals
+from weir.spread.clock import Clock, feed
+from weir.spread.model import best_length, equal_steps
+from weir.spread.relocate import Resize
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+
+Way = Literal["none", "passive", "aggressive"]
+WAYS_TO_ADAPT: tuple[Way, ...] = ("none", "passive", "aggressive")
+START = 4
+# How often rates are looked at, and by how many nodes a ring must be off to be changed.
+_EVERY = 2.0
+_OFF = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """One second of a run: mean response of results whose last row came in it, nodes, rows held, waiting."""
+
+    way: Way
+    second: int
+    response: float
+    nodes: int
+    state: int
+    waiting: int
+
+
+def adapted(calm: int, busy: int, tell: Callable[[str], None]) -> list[Second]:
+    """A ring of four nodes through `calm` seconds at the paper's rate `busy` ones at twice that, and as many after."""
+    found = []
+    for way in WAYS_TO_ADAPT:
+        tell(f"the rate doubles: {way}")
+        found += _played(way, calm, busy)
+    return found
+
+
+def _played(way: Way, calm: int, busy: int) -> list[Second]:
+    setting = Setting()
+    end = calm + 2 * busy
+    rates = [(-setting.window, RATE), (float(calm), 2 * RATE), (float(calm + busy), RATE), (float(end), 0.0)]
+    rows = arrivals(setting.streams, rates, seed=1)
+    clock, task = Clock(), setting.task
+    tally = Tally(task.matching)
+    ring = Ring(task, START, MACHINE, clock, tally.emit)
+    ring.fill([row for row in rows if row.time < 0], 0.0)
+    after = [row for row in rows if row.time >= 0]
+    if way != "none":
+        watched = _Watched(ring, setting)
+        feed(clock, after, watched.arrive)
+        for tick in range(1, int(end / _EVERY)):
+            clock.at(tick * _EVERY, watched.look, way)
+    else:
+        feed(clock, after, ring.arrive)
+    seen = []
+    for second in range(end):
+        clock.run(second + 1.0)
+        seen.append((second, len(ring.nodes), ring.rows, ring.waiting))
+    clock.run()
+    return [Second(way, second, tally.mean(second), *rest) for second, *rest in seen]
+
+
+class _Watched:
+    """A ring whose length follows the rate at which rows come."""
+
+    def __init__(self, ring: Ring, setting: Setting) -> None:
+        self._ring, self._setting, self._seen = ring, setting, 0
+
+    def arrive(self, row: Row) -> None:
+        self._seen += 1
+        self._ring.arrive(row)
+
+    def look(self, way: Literal["passive", "aggressive"]) -> None:
+        setting = self._setting
+        rate = self._seen / _EVERY / setting.streams
+        self._seen = 0
+        steps = equal_steps(setting.streams, rate, setting.window, setting.selectivity)
+        nodes = best_length(steps, MACHINE).nodes
+        if abs(nodes - len(self._ring.nodes)) >= _OFF:
+            self._ring.resize(Resize(nodes, way))
+
+
+def settled(seconds: Sequence[Second], way: Way, begin: int, end: int) -> int:
+    """Seconds from `begin` on until the ring has as many nodes as at `end`."""
+    mine = [one for one in seconds if one.way == way and begin <= one.second < end]
+    others = [one.second for one in mine if one.nodes != mine[-1].nodes]
+    return max(others) + 1 - begin if others else 0
