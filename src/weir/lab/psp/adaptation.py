@@ -35,7 +35,7 @@ class Second:
 
 
 def adapted(calm: int, busy: int, tell: Callable[[str], None]) -> list[Second]:
-    """A ring of four nodes through `calm` seconds at the paper's rate `busy` ones at twice that, and as many after."""
+    """A ring of four nodes: `calm` seconds at the paper's rate, `busy` ones at twice that, as many after."""
     found = []
     for way in WAYS_TO_ADAPT:
         tell(f"the rate doubles: {way}")

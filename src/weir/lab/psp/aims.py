@@ -184,8 +184,8 @@ def _adaptation(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
     return Aim(
         "8.g, 8.h: the rate doubles",
         "much more stable with adaptation",
-        f"{_ms([before])} ms before; after {busy} s {_ms([passive.response])} ms on {passive.nodes} nodes with "
-        f"it, {_ms([none.response])} ms and {none.waiting} rows waiting on {none.nodes} without",
+        f"{_ms([before])} ms before; after {busy} s {_ms([passive.response])} ms on {passive.nodes} nodes "
+        f"with it, {_ms([none.response])} ms and {none.waiting} rows waiting on {none.nodes} without",
         passive.response < 0.1 * none.response,
     )
 
@@ -197,11 +197,11 @@ def _adaptation_kinds(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
     return Aim(
         "section 6: passive and aggressive",
         "passive may take long, aggressive breaks",
-        f"length reached after {grown[0]} and {grown[1]} s when the rate doubles, {shrunk[0]} and {shrunk[1]} s "
-        "when it halves",
+        f"length reached after {grown[0]} and {grown[1]} s when the rate doubles, {shrunk[0]} and "
+        f"{shrunk[1]} s when it halves",
         grown[0] >= grown[1] and shrunk[0] > shrunk[1],
-        "a growing ring moves the same rows either way: with shorter ranges the next probe pushes them on; in a "
-        "shrinking one, passive, the last nodes keep theirs until these are too old",
+        "a growing ring moves the same rows either way: with shorter ranges the next probe pushes them on; "
+        "in a shrinking one, passive, the last nodes keep theirs until these are too old",
     )
 
 

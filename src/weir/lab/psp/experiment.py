@@ -117,7 +117,7 @@ def _write(report: Report, out: Path) -> None:
         ("long_rings", report.long),
         ("aims", report.aims),
     ):
-        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])  # type: ignore[call-overload]
+        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])
 
 
 def _draw(report: Report, out: Path) -> None:

@@ -53,40 +53,39 @@ class Point:
 def play_ring(setting: Setting, nodes: int, seconds: float, interleave: int = 1) -> Point:
     """A ring with full windows from the start."""
     before, after = _with_full_windows(setting, seconds)
-    return _ring(setting, nodes, before, after, seconds, interleave, MACHINE)
+    clock, task = Clock(), setting.task
+    tally = Tally(task.matching)
+    ring = Ring(task, nodes, MACHINE, clock, tally.emit, interleave)
+    ring.fill(before, 0.0)
+    state = _run(ring, after, clock, 0.0, seconds)
+    return _point("PSP" if interleave == 1 else "PSP-I", setting, interleave, nodes, tally, state, MACHINE)
 
 
 def play_alone(setting: Setting, nodes: int, rows: int, machine: Hardware = MACHINE) -> Point:
-    """A ring with full windows, and rows so far apart that nobody waits, as equation 5 has it."""
-    before, _ = _with_full_windows(setting, 0.0)
-    steps = equal_steps(setting.streams, setting.rate, setting.window, setting.selectivity)
-    apart = 3 * latency(steps, machine, nodes)
-    # Not so many that the windows would run empty meanwhile.
-    rows = max(1, min(rows, int(0.1 * setting.window / apart)))
-    after = [Row(len(before) + n, n % setting.streams, n * apart) for n in range(rows)]
-    return _ring(setting, nodes, before, after, apart * rows, 1, machine)
+    """A ring with full windows, each row coming when the one before is done, as equation 5 has it.
+
+    Windows move by the rows' own times, so state moves on from node to node as it would at the full rate.
+    """
+    before, after = _with_full_windows(setting, 3 * rows / (setting.rate * setting.streams))
+    clock, task = Clock(), setting.task
+    tally = Tally(task.matching)
+    began = 0.0
+
+    def emit(row: Row, content: object, begin: float, done: float) -> None:
+        tally.emit(row, content, begin - began + row.time, done - began + row.time)
+
+    ring = Ring(task, nodes, machine, clock, emit)
+    ring.fill(before, 0.0)
+    for row in after[:rows]:
+        began = clock.now
+        ring.arrive(row)
+        clock.run()
+    return _point("PSP", setting, 1, nodes, tally, ring.rows, machine)
 
 
 def _with_full_windows(setting: Setting, seconds: float) -> tuple[list[Row], list[Row]]:
     rows = arrivals(setting.streams, [(-setting.window, setting.rate), (seconds, 0.0)], seed=1)
     return [row for row in rows if row.time < 0], [row for row in rows if row.time >= 0]
-
-
-def _ring(
-    setting: Setting,
-    nodes: int,
-    before: list[Row],
-    after: list[Row],
-    seconds: float,
-    interleave: int,
-    machine: Hardware,
-) -> Point:
-    clock, task = Clock(), setting.task
-    tally = Tally(task.matching)
-    ring = Ring(task, nodes, machine, clock, tally.emit, interleave)
-    ring.fill(before, 0.0)
-    state = _run(ring, after, clock, 0.0, seconds)
-    return _point("PSP" if interleave == 1 else "PSP-I", setting, interleave, nodes, tally, state, machine)
 
 
 def play_atr(setting: Setting, nodes: int, segment: float, seconds: float) -> Point:
