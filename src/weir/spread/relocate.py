@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil, floor
+from math import ceil
 from typing import Literal
 
 How = Literal["passive", "aggressive"]
@@ -33,15 +33,6 @@ def places_of_new(nodes: int, added: int) -> list[int]:
     ([3], [1, 1, 2, 2])
     """
     return [ceil(new * nodes / added) for new in range(1, added + 1)]
-
-
-def handed_on(nodes: int, added: int) -> list[float]:
-    """What each old node hands towards the tail, in slices of the new length, once the new nodes are full.
-
-    >>> [round(share, 2) for share in handed_on(3, 1)]
-    [0.33, 0.67, 0.0]
-    """
-    return [place * added / nodes - floor(place * added / nodes) for place in range(1, nodes + 1)]
 
 
 def widened(old: Sequence[int], new: Sequence[int]) -> list[int]:

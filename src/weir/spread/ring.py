@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from math import ceil
 from operator import add
 from typing import Any
 
@@ -72,6 +73,8 @@ class Ring:
         self._suspended = False
         self._leaving = 0
         self.moved = 0
+        self._unlimited: list[int | None] = [None] * task.streams
+        self._limits: Sequence[int | None] = self._unlimited
         self.ends: Sequence[Sequence[float]] = ends or even_ends(task.windows, nodes)
         self._connect()
 
@@ -141,8 +144,9 @@ class Ring:
         for build in builds:
             node.stored[build.stream].insert(build)
         purged: list[Row] = []
-        for stored, ends in zip(node.stored, self.ends, strict=True):
-            purged += stored.expire(row.time, ends[place])
+        limits = self._limits if number != self._tail else self._unlimited
+        for stored, ends, limit in zip(node.stored, self.ends, limits, strict=True):
+            purged += stored.expire(row.time, ends[place], limit)
         mark = node.mark(row.number)
         node.sweep()
         begin = now + costs.insert * len(builds) + costs.purge * len(purged)
@@ -206,16 +210,26 @@ class Ring:
             self._resize = Resize(len(self.nodes) - self._leaving, "passive")
         self._admit()
 
-    # How the ring changes its length
+    # How the ring is balanced, and changes its length
+
+    def balance(self) -> None:
+        """From now on slice by count: no node but the tail holds more than its share of the rows there are.
+
+        To be called again as rates change. Rows older than their window are passed on by every node, not only
+        by the tail as in the paper, or they would still be joined when fewer rows come than before.
+        """
+        totals = [sum(len(node.stored[s].rows) for node in self.nodes) for s in range(self.task.streams)]
+        self._limits = [ceil(total / len(self.nodes)) for total in totals]
+        self.ends = [(window,) * len(self.nodes) for window in self.task.windows]
 
     def resize(self, change: Resize) -> None:
-        """Change the number of nodes, once the tuples under way are done."""
+        """Change the number of nodes, once the tuples under way are done; slices are by time again."""
         check_nodes(change.nodes)
         self._resize = change
         self._admit()
 
     def _apply(self, change: Resize) -> None:
-        self._resize = None
+        self._resize, self._limits = None, self._unlimited
         if change.how == "passive":
             self._set_ranges(change.nodes)
         else:

@@ -41,10 +41,10 @@ class Stored:
         """Keep a row, which is newer than all that are here."""
         self.rows.append(row)
 
-    def expire(self, now: float, age: float) -> list[Row]:
-        """Pass on the live rows that are `age` old or older."""
-        first = place = self.live - self.base
-        rows = self.rows
+    def expire(self, now: float, age: float, limit: int | None = None) -> list[Row]:
+        """Pass on the live rows that are `age` old or older, and the oldest of more than `limit`."""
+        rows, first = self.rows, self.live - self.base
+        place = first if limit is None else max(first, len(rows) - limit)
         while place < len(rows) and now - rows[place].time >= age:
             place += 1
         self.live = self.base + place

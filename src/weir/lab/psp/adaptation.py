@@ -9,13 +9,13 @@ from typing import Literal
 from weir.lab.psp.settings import MACHINE, RATE, Setting, arrivals
 from weir.spread.clock import Clock, feed
 from weir.spread.model import best_length, equal_steps
-from weir.spread.relocate import Resize
+from weir.spread.relocate import How, Resize
 from weir.spread.ring import Ring
 from weir.spread.stored import Row
 from weir.spread.tally import Tally
 
-Way = Literal["none", "passive", "aggressive"]
-WAYS_TO_ADAPT: tuple[Way, ...] = ("none", "passive", "aggressive")
+Way = Literal["none", "smoothed", "passive", "aggressive"]
+WAYS_TO_ADAPT: tuple[Way, ...] = ("none", "smoothed", "passive", "aggressive")
 START = 4
 # How often rates are looked at, and by how many nodes a ring must be off to be changed.
 _EVERY = 2.0
@@ -24,7 +24,10 @@ _OFF = 2
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """One second of a run: mean response of results whose last row came in it, nodes, rows held, waiting."""
+    """One second of a run: mean response of results whose last row came in it, nodes, rows held, waiting.
+
+    `fullest` is how many times its even share the fullest node holds.
+    """
 
     way: Way
     second: int
@@ -32,6 +35,7 @@ class Second:
     nodes: int
     state: int
     waiting: int
+    fullest: float
 
 
 def adapted(calm: int, busy: int, tell: Callable[[str], None]) -> list[Second]:
@@ -53,23 +57,21 @@ def _played(way: Way, calm: int, busy: int) -> list[Second]:
     ring = Ring(task, START, MACHINE, clock, tally.emit)
     ring.fill([row for row in rows if row.time < 0], 0.0)
     after = [row for row in rows if row.time >= 0]
-    if way != "none":
-        watched = _Watched(ring, setting)
-        feed(clock, after, watched.arrive)
-        for tick in range(1, int(end / _EVERY)):
-            clock.at(tick * _EVERY, watched.look, way)
-    else:
-        feed(clock, after, ring.arrive)
+    watched = _Watched(ring, setting)
+    feed(clock, after, watched.arrive)
+    for tick in range(1, int(end / _EVERY)):
+        clock.at(tick * _EVERY, watched.look, way)
     seen = []
     for second in range(end):
         clock.run(second + 1.0)
-        seen.append((second, len(ring.nodes), ring.rows, ring.waiting))
+        fullest = max(node.rows for node in ring.nodes) * len(ring.nodes) / ring.rows
+        seen.append((second, len(ring.nodes), ring.rows, ring.waiting, fullest))
     clock.run()
-    return [Second(way, second, tally.mean(second), *rest) for second, *rest in seen]
+    return [Second(way, one[0], tally.mean(one[0]), *one[1:]) for one in seen]
 
 
 class _Watched:
-    """A ring whose length follows the rate at which rows come."""
+    """A ring that is looked at now and then, and whose length may follow the rate at which rows come."""
 
     def __init__(self, ring: Ring, setting: Setting) -> None:
         self._ring, self._setting, self._seen = ring, setting, 0
@@ -78,14 +80,20 @@ class _Watched:
         self._seen += 1
         self._ring.arrive(row)
 
-    def look(self, way: Literal["passive", "aggressive"]) -> None:
+    def look(self, way: Way) -> None:
+        if way == "smoothed":
+            self._ring.balance()
+        elif way != "none":
+            self._adapt(way)
+
+    def _adapt(self, how: How) -> None:
         setting = self._setting
         rate = self._seen / _EVERY / setting.streams
         self._seen = 0
         steps = equal_steps(setting.streams, rate, setting.window, setting.selectivity)
         nodes = best_length(steps, MACHINE).nodes
         if abs(nodes - len(self._ring.nodes)) >= _OFF:
-            self._ring.resize(Resize(nodes, way))
+            self._ring.resize(Resize(nodes, how))
 
 
 def settled(seconds: Sequence[Second], way: Way, begin: int, end: int) -> int:

@@ -51,6 +51,7 @@ def aims(
         _coordinated_state(coordinated),
         _adaptation(seconds, calm, busy),
         _adaptation_kinds(seconds, calm, busy),
+        _smoothing(seconds),
         _predicted(lengths),
         _interleaving(rings),
         _beside(basic, aligned, coordinated),
@@ -206,6 +207,17 @@ def _adaptation_kinds(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
     )
 
 
+def _smoothing(seconds: Sequence[Second]) -> Aim:
+    fullest = {way: max(one.fullest for one in seconds if one.way == way) for way in ("none", "smoothed")}
+    return Aim(
+        "section 6: slices by count",
+        "the load stays even while rates change",
+        f"the fullest of four nodes has up to {fullest['none']:.2f} times its share by time, "
+        f"{fullest['smoothed']:.2f} times by count",
+        fullest["smoothed"] < fullest["none"],
+    )
+
+
 def _predicted(lengths: Sequence[Length]) -> Aim:
     off = [abs(one.found - one.predicted) for one in lengths]
     lost = max(one.response_predicted / one.response_found - 1 for one in lengths)
@@ -270,19 +282,21 @@ def _ways(points: Sequence[Point]) -> Aim:
 
 
 def _long(points: Sequence[Long]) -> Aim:
-    told = []
+    told, as_foretold = [], True
     for join in dict.fromkeys(point.join for point in points):
         mine = [point for point in points if point.join == join]
         best, last = min(mine, key=lambda p: p.response), max(mine, key=lambda p: p.nodes)
+        foretold = min(mine, key=lambda p: p.model)
+        as_foretold = as_foretold and best.nodes == foretold.nodes
         told.append(
-            f"{join} a comparison: best {best.nodes} nodes ({_ms([best.response])} ms), "
-            f"{last.nodes} nodes {_ms([last.response])} ms"
+            f"{join} a comparison: best {best.nodes} nodes ({_ms([best.response])} ms), by equation 5 "
+            f"{foretold.nodes}; {last.nodes} nodes {_ms([last.response])} ms"
         )
     return Aim(
-        "beyond: up to 1 000 nodes",
-        "not shown",
+        f"beyond: up to {max(point.nodes for point in points)} nodes",
+        "not shown; equation 5 should hold",
         "; ".join(told),
-        True,
+        as_foretold,
         "every result's partials pass every node, so a long ring costs M N T_n whatever it has to do",
     )
 
