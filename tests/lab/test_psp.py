@@ -18,7 +18,7 @@ from weir.lab.psp.experiment import Report, Size
 from weir.lab.psp.lengths import HEAVY, costing, long_rings, many
 from weir.lab.psp.play import play_alone, play_atr, play_ctr, play_ring
 from weir.lab.psp.settings import MACHINE, RATE, WINDOW, Setting, arrivals
-from weir.spread.model import bandwidth_needed, best_length, central_work, equal_steps, latency
+from weir.spread import bandwidth_needed, best_length, central_work, equal_steps, latency
 
 TINY = Size(
     nodes=(4, 14, 19),
@@ -29,7 +29,7 @@ TINY = Size(
     copies=(2,),
     ctr_seconds=0.5,
     calm=1,
-    busy=10,
+    busy=8,
     rows=2,
     long=(10, 100),
     many=(2, 4),
@@ -124,10 +124,10 @@ def test_the_best_length_is_about_as_predicted(tiny: tuple[Report, Path]) -> Non
 
 def test_a_ring_that_follows_the_rate_stays_quick(tiny: tuple[Report, Path]) -> None:
     seconds = tiny[0].seconds
-    last = {one.way: one for one in seconds if one.second == 10}
+    last = {one.way: one for one in seconds if one.second == 8}
     assert last["passive"].response < 0.2 * last["none"].response
     assert last["aggressive"].nodes > last["none"].nodes == 4
-    assert settled(seconds, "passive", 11, 21) > settled(seconds, "aggressive", 11, 21)
+    assert settled(seconds, "passive", 9, 17) > settled(seconds, "aggressive", 9, 17)
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
