@@ -14,6 +14,8 @@ WAYS_TO_ADAPT: tuple[Way, ...] = ("none", "smoothed", "passive", "aggressive")
 START = 4
 # How often rates are looked at, and by how many nodes a ring must be off to be changed.
 _EVERY = 2.0
+# Limits lag behind a growing window, and the tail holds the difference: 2 seconds are too long for 10.
+_BALANCED_EVERY = 0.5
 _OFF = 2
 
 
@@ -54,8 +56,9 @@ def _played(way: Way, calm: int, busy: int) -> list[Second]:
     after = [row for row in rows if row.time >= 0]
     watched = _Watched(ring, setting)
     feed(clock, after, watched.arrive)
-    for tick in range(1, int(end / _EVERY)):
-        clock.at(tick * _EVERY, watched.look, way)
+    every = _BALANCED_EVERY if way == "smoothed" else _EVERY
+    for tick in range(1, int(end / every)):
+        clock.at(tick * every, watched.look, way)
     seen = []
     for second in range(end):
         clock.run(second + 1.0)

@@ -70,7 +70,7 @@ def draw_adaptation(seconds: Sequence[Second], changes: tuple[int, int], file: P
     figure, (upper, lower) = plt.subplots(2, 1, figsize=(9, 7), layout="constrained", sharex=True)
     for colour, way in zip(_COLOURS, WAYS_TO_ADAPT, strict=False):
         mine = [one for one in seconds if one.way == way]
-        said = "without adaptation" if way == "none" else way
+        said = {"none": "without adaptation", "smoothed": "slices by count"}.get(way, way)
         at = [one.second + 0.5 for one in mine]
         upper.plot(at, [1e3 * one.response for one in mine], color=colour, label=said)
         lower.plot(at, [one.nodes for one in mine], color=colour, label=said)
