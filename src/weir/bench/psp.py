@@ -6,6 +6,7 @@ equality, so it gets one that always holds, and the predicate as a filter over t
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Mapping
 from functools import partial
@@ -19,7 +20,7 @@ from weir.bench.images import SCHEMA, Images, similar
 from weir.bench.lanes import Lane, Turn
 from weir.bench.session import session
 
-WINDOW_SECONDS = 10
+WINDOW_SECONDS = 5
 _ON = "similar(a.image, b.image) AND similar(b.image, c.image)"
 _SPREADS = {
     "one partition": (1, "auto"),
@@ -37,6 +38,7 @@ def run(quick: bool = False) -> list[Figure]:
     figures: list[Figure] = []
     try:
         for pixels in sizes:
+            print(f"images of {pixels} pixels ...", file=sys.stderr)
             figures += _figures(pixels, _raced(spark, Images(6 if quick else 40, pixels), 2 if quick else 4))
     finally:
         spark.stop()
