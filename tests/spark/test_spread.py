@@ -46,9 +46,7 @@ def asked(kind: str, streams: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spread", "kind", "streams", "more"),
     [
-        ("share", "band", 2, {}),
         ("psp", "band", 3, {}),
-        ("psp", "two keys", 4, {"format": "json"}),
         ("share", "python", 3, {"driver_order": "least-work"}),
         ("share", "two keys", 4, {"format": "json"}),
         ("auto", "two keys", 3, {}),
@@ -111,10 +109,7 @@ def test_each_row_is_stored_once_and_a_repeat_gives_the_same(
     assert read_bag(tmp_path / "out") == sum(wanted[1:], wanted[0])
 
 
-@pytest.mark.parametrize("spread", ["share", "psp"])
-def test_the_number_of_partitions_may_change_between_two_starts(
-    spread: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_number_of_partitions_may_change_between_two_starts(spark: SparkSession, tmp_path: Path) -> None:
     """Old slices stay where they are until they are dead; new ones go to the partitions there are now."""
     batches = generate(3, 3, 40, 9, seed=12)
     given = asked("band", 3)
@@ -122,7 +117,7 @@ def test_the_number_of_partitions_may_change_between_two_starts(
     for number, partitions in enumerate((2, 4, 3)):
         if number:
             feed = add_batch(feed, {name: found[number] for name, found in batches.items()})
-        join = weir.join(**feed.frames(spark), **given, partitions=partitions, spread=spread)
+        join = weir.join(**feed.frames(spark), **given, partitions=partitions, spread="psp")
         run(join, tmp_path / "ckpt", tmp_path / "out")
     assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
 

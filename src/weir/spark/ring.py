@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 
 from weir.kernel import Parcel, Relay, Slice, State, Work, partial_at, places
 from weir.spark.folder import Folder
-from weir.spark.report import Counts, Part
-from weir.spark.slices import SliceEntry, close_others, open_output, read_slice
+from weir.spark.report import Counts
+from weir.spark.slices import SliceEntry, open_output, read_slice
 from weir.spark.task import REPORT, Assignment, ResultFiles, write_results
 from weir.spark.union import PARTITION, routed
 
@@ -161,12 +161,9 @@ class _Post:
         return [number for number, part in self._job.parts.items() if any(map(may_match, part.slices))]
 
     def _state(self) -> State:
-        part = self._job.parts.get(self._partition, Part())
-        close_others(self._job.root, self._partition, part.slices)
-        slices: dict[str, list[Slice]] = {}
-        for entry in part.slices:
-            slices.setdefault(entry.node, []).append(self._slice(entry))
-        return State({node: tuple(found) for node, found in slices.items()}, self._job.watermark)
+        state, entries = self._job.load(self._partition)
+        self._names |= {one: (entry.file, entry.index) for one, entry in entries.items()}
+        return state
 
     def _slice(self, entry: SliceEntry) -> Slice:
         one = read_slice(self._job.root, entry, self._job.program)

@@ -101,11 +101,11 @@ class JoinWriter:
         checkpoint = self._checkpoint(target)
         sink = self._sink(target)
         folder = open_folder(spark, f"{checkpoint}/weir")
+        check_workers(spark, folder, join.routing.partitions)
         ledger = Ledger(folder)
         # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
         routing = join.router(plan)
-        check_workers(spark, folder, routing.partitions)
         ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name))
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
