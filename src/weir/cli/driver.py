@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from weir.cli.lab import check_ready
+from weir.cli.experiment import aims_table, check_ready, repeat
 
 if TYPE_CHECKING:
     from weir.lab.driver.experiment import Report
@@ -22,10 +22,7 @@ def driver(quick: bool, out: Path, console: Console) -> None:
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.driver.experiment import FULL, QUICK, run
 
-    with console.status("") as status:
-        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
-    show(report, console)
-    console.print(f"CSV files and pictures: {out}", highlight=False)
+    repeat(lambda tell: run(QUICK if quick else FULL, out, tell), show, out, console)
 
 
 def show(report: Report, console: Console) -> None:
@@ -54,7 +51,7 @@ def show(report: Report, console: Console) -> None:
         console.print(
             _cells(report, "early", TABLE_5, ahead, f"Table 5: results at half time, {how} (paper)")
         )
-    console.print(_aims(report))
+    console.print(aims_table(report.aims))
 
 
 def _cells(report: Report, of: str, said: Figures, ahead: bool, title: str) -> Table:
@@ -81,12 +78,3 @@ def _cell(found: float | None, said: float | None) -> str:
     if found is None:
         return "N/A"
     return f"{found:.2f}" if said is None else f"{found:.2f} ({said:.2f})"
-
-
-def _aims(report: Report) -> Table:
-    table = Table(title="The paper's headlines and ours", title_justify="left")
-    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
-        table.add_column(heading)
-    for aim in report.aims:
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
-    return table

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
-from weir.cli.lab import check_ready
+from weir.cli.experiment import aims_table, check_ready, repeat
 
 if TYPE_CHECKING:
     from weir.lab.grubjoin.experiment import Report
@@ -20,10 +20,7 @@ def grubjoin(quick: bool, out: Path, console: Console) -> None:
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.grubjoin.experiment import FULL, QUICK, run
 
-    with console.status("") as status:
-        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
-    show(report, console)
-    console.print(f"CSV files and pictures: {out}", highlight=False)
+    repeat(lambda tell: run(QUICK if quick else FULL, out, tell), show, out, console)
 
 
 def show(report: Report, console: Console) -> None:
@@ -49,18 +46,8 @@ def show(report: Report, console: Console) -> None:
         "lags normal with any mean that windows allow and a deviation of 5 to 100 % of the window.",
         highlight=False,
     )
-    console.print(_aims(report))
+    console.print(aims_table([replace(aim, why="") if aim.reached else aim for aim in report.aims]))
 
 
 def _listed(numbers: tuple[float, ...]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
-
-
-def _aims(report: Report) -> Table:
-    table = Table(title="The paper's headlines and ours", title_justify="left")
-    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
-        table.add_column(heading)
-    for aim in report.aims:
-        told = "" if aim.reached else aim.why
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", told)
-    return table

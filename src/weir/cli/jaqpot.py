@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from weir.cli.lab import check_ready
+from weir.cli.experiment import aims_table, check_ready, repeat
 
 if TYPE_CHECKING:
     from weir.lab.jaqpot.experiment import Report
@@ -21,10 +21,7 @@ def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.jaqpot.experiment import FULL, QUICK, run
 
-    with console.status("") as status:
-        report = run(QUICK if quick else FULL, out, data, lambda doing: status.update(doing))
-    show(report, console)
-    console.print(f"CSV files and pictures: {out}", highlight=False)
+    repeat(lambda tell: run(QUICK if quick else FULL, out, data, tell), show, out, console)
 
 
 def show(report: Report, console: Console) -> None:
@@ -42,7 +39,7 @@ def show(report: Report, console: Console) -> None:
         highlight=False,
     )
     console.print(_throughput(report))
-    console.print(_aims(report))
+    console.print(aims_table(report.aims))
 
 
 def _throughput(report: Report) -> Table:
@@ -66,13 +63,4 @@ def _throughput(report: Report) -> Table:
                 lower, _, upper = quartiles(shares)
                 cells.append(f"{mean(shares):.0%} ({100 * lower:.0f}–{100 * upper:.0f})")
             table.add_row(shape, f"{resources:.0%}", *cells)
-    return table
-
-
-def _aims(report: Report) -> Table:
-    table = Table(title="The paper's headlines and ours", title_justify="left")
-    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
-        table.add_column(heading)
-    for aim in report.aims:
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
     return table

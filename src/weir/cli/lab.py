@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from weir.errors import QueryError
+from weir.cli.experiment import check_ready, repeat
 
 if TYPE_CHECKING:
     from weir.lab.qualified.experiment import Report
@@ -38,15 +37,15 @@ def qualified(quick: bool, out: Path, console: Console) -> None:
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.qualified.experiment import FULL, QUICK, run
 
-    with console.status("") as status:
-        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
-    show(report, console)
-    if quick:
-        told = ", ".join(map(str, report.size.streams))
-        console.print(
-            f"--quick: {report.size.settings} settings for N = {told}, not 100 for each of 3 to 20."
-        )
-    console.print(f"CSV files and pictures: {out}", highlight=False)
+    def shown(report: Report, console: Console) -> None:
+        show(report, console)
+        if quick:
+            told = ", ".join(map(str, report.size.streams))
+            console.print(
+                f"--quick: {report.size.settings} settings for N = {told}, not 100 for each of 3 to 20."
+            )
+
+    repeat(lambda tell: run(QUICK if quick else FULL, out, tell), shown, out, console)
 
 
 def show(report: Report, console: Console) -> None:
@@ -55,18 +54,6 @@ def show(report: Report, console: Console) -> None:
         console.print(table)
     console.print(_aims(report))
     console.print(_missed(report), highlight=False)
-
-
-def check_ready(out: Path) -> None:
-    """Refuse what an experiment would fail at after minutes: no way to draw, or no folder to write to."""
-    if find_spec("matplotlib") is None:
-        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
-    if out.exists() and not out.is_dir():
-        raise QueryError(f"cannot write into '{out}': it is not a folder")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise QueryError(f"cannot make the folder '{out}': {error.strerror}") from None
 
 
 def _plans(report: Report) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from weir.cli.lab import check_ready
+from weir.cli.experiment import aims_table, check_ready, repeat
 
 if TYPE_CHECKING:
     from weir.lab.psp.experiment import Report
@@ -20,10 +20,7 @@ def psp(quick: bool, out: Path, console: Console) -> None:
     # Not at the top: an experiment may import what no other command should pay for.
     from weir.lab.psp.experiment import FULL, QUICK, run
 
-    with console.status("") as status:
-        report = run(QUICK if quick else FULL, out, lambda doing: status.update(doing))
-    show(report, console)
-    console.print(f"CSV files and pictures: {out}", highlight=False)
+    repeat(lambda tell: run(QUICK if quick else FULL, out, tell), show, out, console)
 
 
 def show(report: Report, console: Console) -> None:
@@ -40,7 +37,7 @@ def show(report: Report, console: Console) -> None:
     )
     console.print(_rings(report))
     console.print(_lengths(report))
-    console.print(_aims(report))
+    console.print(aims_table(report.aims, "The paper's statements and ours"))
 
 
 def _rings(report: Report) -> Table:
@@ -71,13 +68,4 @@ def _lengths(report: Report) -> Table:
             str(one.found),
             f"{slower:.1%}",
         )
-    return table
-
-
-def _aims(report: Report) -> Table:
-    table = Table(title="The paper's statements and ours", title_justify="left")
-    for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
-        table.add_column(heading)
-    for aim in report.aims:
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
     return table

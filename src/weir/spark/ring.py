@@ -20,23 +20,26 @@ from weir.kernel import Parcel, Relay, Slice, State, Work, partial_at, places
 from weir.spark.folder import Folder
 from weir.spark.report import Counts
 from weir.spark.slices import SliceEntry, open_output, read_slice
-from weir.spark.task import REPORT, Assignment, ResultFiles, write_results
+from weir.spark.task import Assignment, ResultFiles, put_out
 from weir.spark.union import PARTITION, routed
 
 _PARCELS = f"{PARTITION} int, parcel binary"
 
 
 def ring(
-    numbers: DataFrame, job: Assignment, partitions: int, stats: str, results: ResultFiles | StructType
+    numbers: DataFrame,
+    job: Assignment,
+    partitions: int,
+    stats: str,
+    results: ResultFiles | None,
+    schema: StructType | str,
 ) -> DataFrame:
-    """All stages of a batch: results of that schema, or where the workers write them the names of files."""
+    """All stages of a batch: its results, or where the workers write them the names of their files."""
     hops = len(job.program.query.names) - 1
     moving = numbers.mapInArrow(_Stage(job, stats, 0, hops, None), _PARCELS)
     for place in range(1, hops):
         moving = routed(moving, partitions).mapInArrow(_Stage(job, stats, place, hops, None), _PARCELS)
-    files = results if isinstance(results, ResultFiles) else None
-    schema = REPORT if isinstance(results, ResultFiles) else results
-    return routed(moving, partitions).mapInArrow(_Stage(job, stats, hops, hops, files), schema)
+    return routed(moving, partitions).mapInArrow(_Stage(job, stats, hops, hops, results), schema)
 
 
 def ring_counts(folder: Folder, batch: int, hops: int, touched: list[int]) -> Counts | None:
@@ -82,13 +85,8 @@ class _Stage:
             if self.place < self.last:
                 found = post.visited(parcels) if self.place else post.started()
                 yield from post.sent(found)
-            elif self.results is None:
-                for chunk in post.results(parcels):
-                    yield from chunk.combine_chunks().to_batches()
             else:
-                job = self.job
-                files = write_results(self.results, job.program, job.batch, partition, post.results(parcels))
-                yield pa.RecordBatch.from_pydict({"report": [json.dumps(files).encode()]})
+                yield from put_out(self.results, self.job, partition, post.results(parcels))
             told = {"counts": Counts.of(post.work).to_json(), "sent": sorted(post.reached)}
             with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
                 stream.write(json.dumps(told).encode())

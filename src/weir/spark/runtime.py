@@ -33,7 +33,7 @@ from weir.spark.ring import ring, ring_counts
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
 from weir.spark.spread import Routing
-from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles, SharedTask
+from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
 from weir.spark.union import Slots, routed
 
 
@@ -181,73 +181,40 @@ class MicroBatches:
     ) -> Counts | None:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
-        if self._sink.results is not None and self._job.routing.is_shared:
-            return self._write_shared(spark, assignment, reports, self._sink.results, repeated)
-        if self._sink.results is not None:
+        folded = self._sink.results
+        if folded is not None and not self._job.routing.is_shared:
             files = [name for report in reports for name in report.files]
             self._sink.publish(assignment.batch, files, repeated)
             return reduce(Counts.__add__, (report.counts for report in reports), Counts())
-        results = self._results(spark, assignment, reports)
-        self._sink.emit(results, assignment.batch, repeated)
+        if folded is None:
+            schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
+            results = self._probed(spark, assignment, reports, None, schema)
+            found = spark.createDataFrame([], schema) if results is None else results
+            self._sink.emit(found, assignment.batch, repeated)
+        else:
+            written = self._probed(spark, assignment, reports, folded, REPORT)
+            told = [] if written is None else written.collect()
+            files = [name for row in told for name in json.loads(bytes(row.report))]
+            self._sink.publish(assignment.batch, files, repeated)
         return self._probe_counts(assignment.batch, reports)
 
-    def _results(self, spark: SparkSession, assignment: Assignment, reports: list[Report]) -> DataFrame:
-        """The batch's results, computed when they are read."""
-        schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
+    def _probed(
+        self,
+        spark: SparkSession,
+        assignment: Assignment,
+        reports: list[Report],
+        results: ResultFiles | None,
+        schema: StructType | str,
+    ) -> DataFrame | None:
+        """What built slices give, when it is read: results, or the names of files; None without new rows."""
         if not reports:
-            return spark.createDataFrame([], schema)
+            return None
         self._folder.write("stats/.keep", b"")
-        if self._job.routing.name == "psp":
-            return self._ring(spark, assignment, reports, schema)
-        shared = self._job.routing.is_shared
-        task = ProbeTask(_built(assignment, reports, shared), f"{self._folder.uri}/stats", shared)
-        return self._touched(spark, reports).mapInArrow(task, schema)
-
-    def _write_shared(
-        self,
-        spark: SparkSession,
-        assignment: Assignment,
-        reports: list[Report],
-        results: ResultFiles,
-        repeated: bool,
-    ) -> Counts | None:
-        """Probe when all partitions are built, and let the workers write what they find."""
-        if self._job.routing.name == "psp":
-            return self._write_ring(spark, assignment, reports, results, repeated)
-        told = []
-        if reports:
-            task = SharedTask(_built(assignment, reports, True), results)
-            found = self._touched(spark, reports).mapInArrow(task, REPORT).collect()
-            told = [json.loads(bytes(row.report)) for row in found]
-        self._sink.publish(assignment.batch, [name for one in told for name in one["files"]], repeated)
-        counts = [Counts.from_json(one["counts"]) for one in told]
-        return reduce(Counts.__add__, [*counts, *(report.counts for report in reports)], Counts())
-
-    def _ring(
-        self,
-        spark: SparkSession,
-        assignment: Assignment,
-        reports: list[Report],
-        results: ResultFiles | StructType,
-    ) -> DataFrame:
-        built = _built(assignment, reports, True)
-        stats = f"{self._folder.uri}/stats"
-        return ring(self._touched(spark, reports), built, self._job.routing.partitions, stats, results)
-
-    def _write_ring(
-        self,
-        spark: SparkSession,
-        assignment: Assignment,
-        reports: list[Report],
-        results: ResultFiles,
-        repeated: bool,
-    ) -> Counts | None:
-        files: list[str] = []
-        if reports:
-            found = self._ring(spark, assignment, reports, results).collect()
-            files = [name for row in found for name in json.loads(bytes(row.report))]
-        self._sink.publish(assignment.batch, files, repeated)
-        return self._probe_counts(assignment.batch, reports)
+        routing, stats = self._job.routing, f"{self._folder.uri}/stats"
+        numbers, built = self._touched(spark, reports), _built(assignment, reports, routing.is_shared)
+        if routing.name == "psp":
+            return ring(numbers, built, routing.partitions, stats, results, schema)
+        return numbers.mapInArrow(ProbeTask(built, stats, routing.is_shared, results), schema)
 
     def _touched(self, spark: SparkSession, reports: list[Report]) -> DataFrame:
         """The numbers of the partitions that got rows, each in a task of its own."""

@@ -123,33 +123,27 @@ class ProbeTask:
     assignment: Assignment
     stats: str
     shared: bool
+    results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The results of the partitions whose numbers come in."""
+        """The results of the partitions whose numbers come in, or the names of their files."""
         job = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             work = Work()
-            for chunk in _found(job, partition, self.shared, work):
-                yield from chunk.combine_chunks().to_batches()
+            yield from put_out(self.results, job, partition, _found(job, partition, self.shared, work))
             write_counts(f"{self.stats}/{job.batch}-{partition}.json", Counts.of(work))
 
 
-@dataclass(frozen=True)
-class SharedTask:
-    """The same for folded sinks: results are written into files, and the driver gets names and counts."""
-
-    assignment: Assignment
-    results: ResultFiles
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One line of JSON per partition."""
-        job = self.assignment
-        for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            work = Work()
-            chunks = _found(job, partition, True, work)
-            files = write_results(self.results, job.program, job.batch, partition, chunks)
-            told = {"files": files, "counts": Counts.of(work).to_json()}
-            yield pa.RecordBatch.from_pydict({"report": [json.dumps(told).encode()]})
+def put_out(
+    results: ResultFiles | None, job: Assignment, partition: int, chunks: Iterator[pa.Table]
+) -> Iterator[pa.RecordBatch]:
+    """The results themselves, or where the workers write them the names of their files, as JSON."""
+    if results is None:
+        for chunk in chunks:
+            yield from chunk.combine_chunks().to_batches()
+        return
+    files = write_results(results, job.program, job.batch, partition, chunks)
+    yield pa.RecordBatch.from_pydict({"report": [json.dumps(files).encode()]})
 
 
 def _found(job: Assignment, partition: int, shared: bool, work: Work) -> Iterator[pa.Table]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean, mean
 
+from weir.lab.aim import Aim
 from weir.lab.driver.choosing import STREAMS
 from weir.lab.driver.engine import FIXED, Batches
 from weir.lab.driver.measured import Measured
@@ -29,17 +29,6 @@ LONG = "1M"
 _EARLY = 0.84
 _ALIKE = 0.05
 _MILLISECOND = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """Something that was to be shown, what came out, and what the data tell of the difference."""
-
-    what: str
-    paper: str
-    found: str
-    reached: bool
-    why: str = ""
 
 
 def aims(measured: Measured) -> list[Aim]:

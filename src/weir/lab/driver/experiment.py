@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir.lab.csv import write_csv
-from weir.lab.driver.aims import Aim, aims
+from weir.lab.aim import Aim
+from weir.lab.csv import write_tables
+from weir.lab.driver.aims import aims
 from weir.lab.driver.choosing import choices
 from weir.lab.driver.endless import endless
 from weir.lab.driver.engine import on_engine
@@ -156,8 +157,7 @@ def _write(report: Report, out: Path) -> None:
         ("choosing", found.choices),
         ("aims", report.aims),
     ]
-    for name, rows in tables:
-        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])
+    write_tables(out, tables)
 
 
 def _draw(report: Report, out: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from weir.lab.aim import Aim
 from weir.lab.grubjoin.batches import BatchCost
 from weir.lab.grubjoin.decide import BETTER, Optimality, Timing
 from weir.lab.grubjoin.drift import PHASES, Moment
@@ -17,17 +17,6 @@ from weir.lab.grubjoin.play import FROZEN, HARVEST, RANDOM_DROP
 _AT_MOST = {"aligned": 0.65, "lagged": 1.5}
 _BY_DEVIATION = {25.0: 2.5, 50.0: 1.5, 75.0: 0.25}
 _TABLE2 = {1: 0.06, 2: 0.10, 4: 0.15, 6: 0.22, 8: 0.27, 10: 0.35}
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """Something that was to be shown, what came out, and what the data tell of the difference."""
-
-    what: str
-    paper: str
-    found: str
-    reached: bool
-    why: str = ""
 
 
 def aims(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from weir.lab.csv import write_csv
-from weir.lab.grubjoin.aims import Aim, aims
+from weir.lab.aim import Aim
+from weir.lab.csv import write_tables
+from weir.lab.grubjoin.aims import aims
 from weir.lab.grubjoin.batches import KINDS, BatchCost, batch_costs
 from weir.lab.grubjoin.decide import Optimality, Timing, optimality, timings
 from weir.lab.grubjoin.drift import Moment, drifting
@@ -203,20 +205,23 @@ def _told(points: Iterable[Point], tell: Callable[[str], None]) -> Iterator[Poin
 
 
 def _write(report: Report, out: Path) -> None:
-    for figure in dict.fromkeys(point.figure for point in report.points):
-        name = "table2" if figure == "II" else f"figure{figure.replace(', ', '_').replace(' ', '_')}"
-        write_csv(out / f"{name}.csv", [asdict(point) for point in report.points if point.figure == figure])
-    for figure in ("8", "9", "10"):
-        mine = [asdict(one) for one in report.timings if one.figure == figure]
-        write_csv(out / f"figure{figure}.csv", mine)
-    for name, rows in (
+    tables: list[tuple[str, Sequence[Any]]] = [
+        *(
+            (_file(figure), [point for point in report.points if point.figure == figure])
+            for figure in dict.fromkeys(point.figure for point in report.points)
+        ),
+        *((f"figure{n}", [one for one in report.timings if one.figure == n]) for n in ("8", "9", "10")),
         ("figure7", report.optimality),
         ("events", report.seen),
         ("drift", report.moments),
         ("batches", report.batches),
         ("aims", report.aims),
-    ):
-        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])
+    ]
+    write_tables(out, tables)
+
+
+def _file(figure: str) -> str:
+    return "table2" if figure == "II" else f"figure{figure.replace(', ', '_').replace(' ', '_')}"
 
 
 def _draw(report: Report, out: Path) -> None:

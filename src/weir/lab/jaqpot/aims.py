@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import mean, median
 
+from weir.lab.aim import Aim
 from weir.lab.jaqpot.analysis import Analysis
 from weir.lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, RIVALS, STEADY
 from weir.lab.jaqpot.freshness import Spent, Staleness, infeasible
@@ -23,17 +23,6 @@ PAPER_SENSORS = {300.0: 2.8, 600.0: 2.5, 900.0: 3.4}
 _OFF = 0.1
 # Milliseconds for so many streams.
 _ANALYSIS = {20: 5.0, 50: 20.0}
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """Something that was to be shown, what came out, and what the data tell of the difference."""
-
-    what: str
-    paper: str
-    found: str
-    reached: bool
-    why: str = ""
 
 
 def aims(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from weir.lab.csv import write_csv
-from weir.lab.jaqpot.aims import Aim, aims
+from weir.lab.aim import Aim
+from weir.lab.csv import write_tables
+from weir.lab.jaqpot.aims import aims
 from weir.lab.jaqpot.analysis import SIZES, Analysis, analyses
 from weir.lab.jaqpot.freshness import Spent, Staleness, spent, staleness
 from weir.lab.jaqpot.sensors import BUDGETS, Mark, readings, sensors, stale_sensors
@@ -134,7 +136,7 @@ def run(size: Size, out: Path, data: Path | None, tell: Callable[[str], None]) -
 
 
 def _write(report: Report, out: Path) -> None:
-    for name, rows in (
+    tables: list[tuple[str, Sequence[Any]]] = [
         ("figure6", report.minutes),
         ("figure7", report.points),
         ("figure7_foretold", report.foretold),
@@ -145,8 +147,8 @@ def _write(report: Report, out: Path) -> None:
         ("section5.4", report.analyses),
         ("quartiles", report.spreads),
         ("aims", report.aims),
-    ):
-        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])
+    ]
+    write_tables(out, tables)
 
 
 def _draw(report: Report, out: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean
 
+from weir.lab.aim import Aim
 from weir.lab.psp.adaptation import Second, Way, settled
 from weir.lab.psp.lengths import Length, Long
 from weir.lab.psp.play import Point
@@ -13,17 +13,6 @@ from weir.lab.psp.settings import COMPARED, SELECTIVITIES
 
 # "Stable", "does not fall": within so much.
 _SAME = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """Something that was to be shown, what came out, and what the data tell of the difference."""
-
-    what: str
-    paper: str
-    found: str
-    reached: bool
-    why: str = ""
 
 
 def aims(

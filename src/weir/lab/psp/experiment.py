@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from weir.lab.csv import write_csv
+from weir.lab.aim import Aim
+from weir.lab.csv import write_tables
 from weir.lab.psp.adaptation import Second, adapted
-from weir.lab.psp.aims import Aim, aims
+from weir.lab.psp.aims import aims
 from weir.lab.psp.figure8 import aligned, coordinated, rings
 from weir.lab.psp.lengths import HUNDREDS, Length, Long, lengths, long_rings, ways
 from weir.lab.psp.play import Point
@@ -107,7 +109,7 @@ def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
 
 
 def _write(report: Report, out: Path) -> None:
-    for name, rows in (
+    tables: list[tuple[str, Sequence[Any]]] = [
         ("figure8ab", report.rings),
         ("figure8cd", report.aligned),
         ("figure8ef", report.coordinated),
@@ -116,8 +118,8 @@ def _write(report: Report, out: Path) -> None:
         ("ways", report.ways),
         ("long_rings", report.long),
         ("aims", report.aims),
-    ):
-        write_csv(out / f"{name}.csv", [asdict(row) for row in rows])
+    ]
+    write_tables(out, tables)
 
 
 def _draw(report: Report, out: Path) -> None:
