@@ -12,6 +12,10 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# For every Java that tests start, here or in processes of their own: none lives long enough to be worth
+# compiling a second time, which would take as much CPU as all the rest.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
