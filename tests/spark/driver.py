@@ -2,7 +2,8 @@
 
 Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `master`, `conf`,
 and if wanted `kill` = [phase, batch, seconds to wait], `fail_once` = a file that is made when a function
-fails for the first time.
+fails for the first time, `joins` = what to ask for instead, several joins at once, each in a folder of its
+own name, `meet` = the batch at which those wait for each other and say so.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark import listen
+from weir.spark import SparkQuery, listen
 from weir.spark.folder import LocalFolder
 
 TRIPLE: dict[str, Any] = {
@@ -30,6 +31,16 @@ TRIPLE: dict[str, Any] = {
     "select": "a.k, a.id AS aid, b.id AS bid, c.id AS cid, c.v",
 }
 STREAMS = "abc"
+
+
+def functions() -> dict[str, Any]:
+    """A user's function, which workers need not import: the sum leaves 2 when divided by 5."""
+
+    def near(one: pa.Array, other: pa.Array) -> pa.Array:
+        total = pc.add(one, other)
+        return pc.equal(pc.subtract(total, pc.multiply(pc.divide(total, 5), 5)), 2)
+
+    return {"near": weir.udf(near)}
 
 
 class FailOnce:
@@ -87,16 +98,36 @@ def session(master: str, conf: dict[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def main(settings: dict[str, Any]) -> None:
-    folder = Path(settings["folder"])
-    spark = session(settings["master"], settings.get("conf", {}))
+def meet(queries: int, batch: int) -> None:
+    """All queries wait for each other before they emit a batch."""
+    barrier = threading.Barrier(queries, lambda: print("met", flush=True))
+
+    def wait(reached: str, number: int) -> None:
+        if (reached, number) == ("emit", batch):
+            barrier.wait(120)
+
+    listen(wait)
+
+
+def frames(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     sources = {name: str(folder / "in" / name) for name in STREAMS}
-    frames = {
+    return {
         name: spark.readStream.schema(spark.read.parquet(path).schema)
         .option("maxFilesPerTrigger", 1)
         .parquet(path)
         for name, path in sources.items()
     }
+
+
+def start(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> SparkQuery:
+    join = weir.join(**given, **asked, partitions=2)
+    writer = join.writeStream.format("parquet").option("path", str(folder / "out"))
+    return writer.option("checkpointLocation", str(folder / "ckpt")).trigger(availableNow=True).start()
+
+
+def main(settings: dict[str, Any]) -> None:
+    folder = Path(settings["folder"])
+    spark = session(settings["master"], settings.get("conf", {}))
     asked = dict(TRIPLE)
     if "fail_once" in settings:
         asked["on"] += " AND sure(a.v, b.v)"
@@ -104,13 +135,13 @@ def main(settings: dict[str, Any]) -> None:
         asked["functions"] = {"sure": weir.udf(lambda mine, theirs: once(mine))}
     if "kill" in settings:
         kill_at(*settings["kill"])
-    join = weir.join(**frames, **asked, partitions=2)
-    writer = join.writeStream.format("parquet").option("path", str(folder / "out"))
-    writer = writer.option("checkpointLocation", str(folder / "ckpt")).trigger(availableNow=True)
-    query = writer.start()
-    while not query.awaitTermination(0.2):
-        print("batches", len(query.recentProgress), flush=True)
-    print("done", time.monotonic(), flush=True)
+    if "meet" in settings:
+        meet(len(settings["joins"]), settings["meet"])
+    joins = {name: {**one, "functions": functions()} for name, one in settings.get("joins", {}).items()}
+    given = frames(spark, folder)
+    queries = [start(given, one, folder / name) for name, one in (joins or {"": asked}).items()]
+    for query in queries:
+        query.awaitTermination()
     spark.stop()
 
 

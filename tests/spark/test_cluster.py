@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from weir.bench.cluster import cluster
 
-from .driver import TRIPLE
+from . import spreads
 from .processes import driver
-from .streams import expected, generate, read_bag, write_feed
+from .streams import read_bag, write_feed
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
-BATCHES = 6
+BATCHES = 4
 CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
@@ -26,27 +24,28 @@ CONF = {
     "spark.driver.memory": "512m",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
 }
+KINDS = {"hash": ("equality",), "share": ("python",), "psp": ("cosine",), "atr": ("band",)}
 
 
-def test_a_worker_lost_half_way_loses_no_row(tmp_path: Path) -> None:
-    feed = write_feed(tmp_path / "in", generate(3, BATCHES, 40, 6, seed=13))
-    with cluster(tmp_path) as running, driver(tmp_path, running.master, conf=CONF) as process:
-        done = await_batches(process, 2)
+def test_a_worker_lost_half_way_loses_no_row_of_any_spread(tmp_path: Path) -> None:
+    """They run at once, so that one kill hits them all, `share` and `psp` while they look for pairs."""
+    cases = {spread: spreads.case(kinds, 3, BATCHES, seed=13) for spread, kinds in KINDS.items()}
+    write_feed(tmp_path / "in", spreads.batches_of(cases["hash"]))
+    joins = {spread: {**spreads.asked(case), "spread": spread} for spread, case in cases.items()}
+    with (
+        cluster(tmp_path) as running,
+        driver(tmp_path, running.master, conf=CONF, joins=joins, meet=BATCHES // 2) as process,
+    ):
+        assert process.stdout is not None and process.stdout.readline() == "met\n", told(tmp_path)
         os.kill(running.workers[1], signal.SIGKILL)
         process.communicate(timeout=180)
-        assert process.returncode == 0, (tmp_path / "errors.txt").read_text()[-3000:]
-    assert 2 <= done < BATCHES, "the Worker died too late to matter"
+        assert process.returncode == 0, told(tmp_path)
     assert list((tmp_path / "work-1").glob("app-*")), "the second Worker had no part in it"
-    answer = expected(feed.tables(), **TRIPLE)
-    assert sum(answer.values()) > 200
-    assert read_bag(tmp_path / "out") == answer
+    for spread, case in cases.items():
+        wanted, admitted = spreads.by_duckdb(case)
+        assert sum(wanted.values()) > 200 and any(sum(late.values()) for late in admitted.late)
+        assert read_bag(tmp_path / spread / "out") == wanted, spread
 
 
-def await_batches(process: subprocess.Popen[str], wanted: int) -> int:
-    """How many batches the driver says are done, once they are enough."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        found = re.match(r"batches (\d+)", line)
-        if found and int(found[1]) >= wanted:
-            return int(found[1])
-    return BATCHES
+def told(folder: Path) -> str:
+    return (folder / "errors.txt").read_text()[-3000:]
