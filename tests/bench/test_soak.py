@@ -25,7 +25,7 @@ def test_whatever_grows_misses_its_aim(grown: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("processes")
 def test_sixty_batches_leave_nothing_behind(tmp_path: Path) -> None:
     written = tmp_path / "figures.json"
     command = [

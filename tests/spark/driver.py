@@ -1,9 +1,9 @@
 """A job in a process of its own, for tests that kill it: three streams of files into parquet files.
 
 Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `master`, `conf`,
-and if wanted `kill` = [phase, batch, seconds to wait], `fail_once` = a file that is made when a function
-fails for the first time, `joins` = what to ask for instead, several joins at once, each in a folder of its
-own name, `meet` = the batch at which those wait for each other and say so.
+and if wanted `fail_once` = a file that is made when a function fails for the first time, `joins` = what to
+ask for instead, several joins at once, each in a folder of its own name, `meet` = the batch at which those
+wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES.
 """
 
 from __future__ import annotations
@@ -31,6 +31,15 @@ TRIPLE: dict[str, Any] = {
     "select": "a.k, a.id AS aid, b.id AS bid, c.id AS cid, c.v",
 }
 STREAMS = "abc"
+# Where a batch may be when its driver dies.
+PLACES = (
+    "decide",  # before ingest
+    "build",  # during it
+    "built",  # slices are written
+    "moved",  # during the sink: the first of its result files is there
+    "emitted",  # before the manifest
+    "committed",  # after the manifest, before Spark's own commit
+)
 
 
 def functions() -> dict[str, Any]:
@@ -61,26 +70,42 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_at(phase: str, batch: int, wait: float) -> None:
-    """Die at a phase of a batch, or some time after it; at "moved", when its first result file is visible."""
-
-    def check(reached: str, number: int) -> None:
-        if (phase, reached, number) == ("moved", "emit", batch):
-            die_after_a_move()
-        elif (reached, number) == (phase, batch):
-            threading.Timer(wait, die).start() if wait else die()
-
-    listen(check)
-
-
-def die_after_a_move() -> None:
+def die_everywhere(batch: int) -> None:
+    """One query stops at each place of a batch, whichever comes first; when all have stopped, all die."""
+    free, taking = set(PLACES), threading.Lock()
+    barrier = threading.Barrier(len(PLACES))
+    emitting = threading.local()
     move = LocalFolder.move
 
-    def last(folder: LocalFolder, source: str, target: str) -> None:
-        move(folder, source, target)
-        die()
+    def take(place: str) -> bool:
+        with taking:
+            is_free = place in free
+            free.discard(place)
+        return is_free
 
-    LocalFolder.move = last  # type: ignore[method-assign] # nothing else stops a sink half-way for sure
+    def stop() -> None:
+        barrier.wait(120)
+        threading.Event().wait()
+
+    def check(reached: str, number: int) -> None:
+        if number != batch:
+            return
+        if reached == "emit":
+            emitting.stops = take("moved")
+        elif take(reached):
+            if reached == "build":
+                barrier.wait(120)
+                threading.Timer(0.06, die).start()  # soon enough to meet its tasks
+            else:
+                stop()
+
+    def move_and_stop(folder: LocalFolder, source: str, target: str) -> None:
+        move(folder, source, target)
+        if getattr(emitting, "stops", False):
+            stop()
+
+    listen(check)
+    LocalFolder.move = move_and_stop  # type: ignore[method-assign] # nothing else stops a sink half-way
 
 
 def session(master: str, conf: dict[str, str]) -> SparkSession:
@@ -134,7 +159,7 @@ def main(settings: dict[str, Any]) -> None:
         once = FailOnce(settings["fail_once"])
         asked["functions"] = {"sure": weir.udf(lambda mine, theirs: once(mine))}
     if "kill" in settings:
-        kill_at(*settings["kill"])
+        die_everywhere(settings["kill"])
     if "meet" in settings:
         meet(len(settings["joins"]), settings["meet"])
     joins = {name: {**one, "functions": functions()} for name, one in settings.get("joins", {}).items()}

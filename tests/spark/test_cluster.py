@@ -14,7 +14,7 @@ from . import spreads
 from .processes import driver
 from .streams import read_bag, write_feed
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
 BATCHES = 4
 CONF = {

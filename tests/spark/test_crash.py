@@ -7,43 +7,46 @@ from pathlib import Path
 
 import pytest
 
-from .driver import TRIPLE
+from .driver import PLACES, TRIPLE
 from .processes import drive
 from .streams import expected, generate, read_bag, write_feed
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
-KILLS = (  # (phase, batch, seconds after it)
-    ("decide", 0, 0),  # before ingest
-    ("build", 1, 0.06),  # during it
-    ("built", 2, 0),  # slices are written
-    ("moved", 3, 0),  # during the sink: one of two result files is there
-    ("emitted", 4, 0),  # before the manifest
-    ("committed", 5, 0),  # after the manifest, before Spark's own commit
-)
+KILLS = (0, 2)  # batches: with nothing before, and with state
+# Six queries in one driver, each stopped at another place when it dies.
+JOINS = {f"query {number}": TRIPLE for number in range(len(PLACES))}
 
 
 def test_a_driver_killed_at_every_phase_gives_each_row_once(tmp_path: Path) -> None:
-    feed = write_feed(tmp_path / "in", generate(3, len(KILLS) + 1, 40, 6, seed=11))
-    for kill in KILLS:
-        code = drive(tmp_path, kill=kill)
-        assert code == -signal.SIGKILL, f"{kill}: {(tmp_path / 'errors.txt').read_text()[-2000:]}"
-        seen = read_bag(tmp_path / "out") if list((tmp_path / "out").glob("part-*")) else {}
-        assert max(seen.values(), default=1) == 1, f"duplicates are to be seen after {kill}"
-    assert drive(tmp_path) == 0, (tmp_path / "errors.txt").read_text()[-2000:]
+    feed = write_feed(tmp_path / "in", generate(3, max(KILLS) + 2, 40, 6, seed=11))
+    for batch in KILLS:
+        assert drive(tmp_path, joins=JOINS, kill=batch) == -signal.SIGKILL, errors(tmp_path)
+        written = [list((tmp_path / name / "out").glob(f"part-{batch:09d}-*")) for name in JOINS]
+        assert sorted(map(len, written)) == [0, 0, 0, 1, 2, 2], "not one at each place"
+        for name in JOINS:
+            out = tmp_path / name / "out"
+            seen = read_bag(out) if list(out.glob("part-*")) else {}
+            assert max(seen.values(), default=1) == 1, f"duplicates are to be seen in {name} after {batch}"
+    assert drive(tmp_path, joins=JOINS) == 0, errors(tmp_path)
     answer = expected(feed.tables(), **TRIPLE)
     assert sum(answer.values()) > 200
-    assert read_bag(tmp_path / "out") == answer
-    left = [path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("part-")]
-    assert not left, "files of killed attempts are left"
+    for name in JOINS:
+        assert read_bag(tmp_path / name / "out") == answer
+        left = [p.name for p in (tmp_path / name / "out").iterdir() if not p.name.startswith("part-")]
+        assert not left, "files of killed attempts are left"
 
 
 def test_a_task_that_fails_is_tried_again(tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", generate(3, 2, 40, 6, seed=12))
     marker = tmp_path / "failed"
     code = drive(tmp_path, "local[2,4]", fail_once=str(marker))
-    assert code == 0, (tmp_path / "errors.txt").read_text()[-2000:]
+    assert code == 0, errors(tmp_path)
     assert marker.exists()
     answer = expected(feed.tables(), **TRIPLE)
     assert sum(answer.values()) > 50
     assert read_bag(tmp_path / "out") == answer
+
+
+def errors(folder: Path) -> str:
+    return (folder / "errors.txt").read_text()[-2000:]
