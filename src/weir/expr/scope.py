@@ -43,6 +43,8 @@ class UserFunction:
 def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction:
     """A function of the user for use in predicates; it gets Arrow arrays and returns one, or a NumPy array.
 
+    Its answer for a row may depend on that row's arguments only: equal questions are asked once.
+
     >>> udf(lambda x, y: x, returns="double").returns
     DataType(double)
     """

@@ -5,8 +5,10 @@ from weir.kernel.decision import Decision
 from weir.kernel.ingest import Ingested
 from weir.kernel.layout import stored_schema
 from weir.kernel.output import result_schema
+from weir.kernel.partial import Partial
+from weir.kernel.places import partial_at, places, together
 from weir.kernel.program import Program, compile_plan
-from weir.kernel.relay import Parcel, Relay, partial_at, places
+from weir.kernel.relay import Parcel, Relay
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_after
 
@@ -14,6 +16,7 @@ __all__ = [
     "Decision",
     "Ingested",
     "Parcel",
+    "Partial",
     "Program",
     "Relay",
     "Slice",
@@ -30,5 +33,6 @@ __all__ = [
     "result_schema",
     "stored_schema",
     "tidy",
+    "together",
     "watermark_after",
 ]

@@ -40,6 +40,7 @@ from weir.kernel.line import Queue, latest_place, queue
 from weir.kernel.look import Look
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
+from weir.kernel.places import together
 from weir.kernel.program import HopPlan, NodePlan, Program
 from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
@@ -94,11 +95,11 @@ def probe(
         if work.apart is not None:
             marks = samples[found.groups[0].layout.node].marks(found)
             work.apart.add(found.pick(np.flatnonzero(marks)))
-        chunk, stale = results.chunk(found)
-        work.stale += stale
-        work.results += chunk.num_rows
-        if chunk.num_rows:
-            yield chunk
+        for chunk, stale in results.chunks(found):
+            work.stale += stale
+            work.results += chunk.num_rows
+            if chunk.num_rows:
+                yield chunk
 
 
 def _result_samples(program: Program, decision: Decision, batch: int) -> dict[str, Sample]:
@@ -138,7 +139,7 @@ def _run(
         gate = Gate.of(decision.allowance, hop, batch, Sample.of(decision.allowance, hop, batch))
         rows = [Partial.of(one) for one in slices]
         first = gate.enter(rows, work.hops[hop]) if rows else rows
-        new += [(one.rank, entered, path) for one, entered in zip(slices, first, strict=True)]
+        new += [(one.rank, start, path) for one, start in zip(slices, first, strict=True)]
     # Slices of one rank belong to one input.
     for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
         starts = list(found)
@@ -153,7 +154,11 @@ def _run(
             )
             for one in path
         ]
-        for longer in _follow((rows for _, rows, _ in starts), steps, is_in=True):
+        entered = [one for _, one, _ in starts if one.rows]
+        # What is costly is asked once by all rows of a rank, not by each slice again.
+        if len(entered) > 1 and any(one.costly for one in path):
+            entered = [together(entered)]
+        for longer in _follow(entered, steps, is_in=True):
             yield rank, longer
 
 

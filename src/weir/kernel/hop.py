@@ -17,6 +17,7 @@ import numpy as np
 
 from weir.expr import holds
 from weir.kernel.access import KeyAccess, VectorAccess
+from weir.kernel.costly import holds_for, in_order
 from weir.kernel.keys import Bools, Int64s, exact
 from weir.kernel.line import NEVER, Queue, latest_place
 from weir.kernel.look import Look
@@ -34,6 +35,8 @@ from weir.stats import HopStats
 _CANDIDATES = 1 << 19
 _CANDIDATES_EVALUATED = 1 << 17
 _CANDIDATES_IN_PRODUCT = 1 << 22
+# Costly predicates see to the cache themselves; the more candidates, the more of them ask the same.
+_CANDIDATES_ASKED_ONCE = 1 << 20
 # Rows may be wide, images or documents: what is in flight is bounded in bytes too.
 _BYTES = 1 << 28
 
@@ -108,6 +111,8 @@ class HopRun:
     def _matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
         if not partial.rows:
             return
+        if self._plan.costly:
+            partial = in_order(self._plan.costly, partial)
         visited: set[int] = set()
         for rows, reach in self._look.parts(partial):
             lead, others = self._reached(rows, reach)
@@ -136,22 +141,26 @@ class HopRun:
     ) -> Iterator[Partial]:
         search = Search(self._plan, partial, lead)
         offers = [offer for one in slices if (offer := search.offer(one)).count.any()]
-        widest = partial.width + max(one.bytes / max(one.rows, 1) for one in slices)
-        for first, last in _runs(offers, max(1, min(self._limit, int(_BYTES / widest)))):
+        for first, last in _runs(offers, *self._most_in_flight(partial, slices)):
             found = self._run_of(partial, search, offers, others, first, last, work)
             if found is not None:
                 yield found
 
-    @property
-    def _limit(self) -> int:
-        return self._usual_limit if self._most is None else min(self._most, self._usual_limit)
+    def _most_in_flight(self, partial: Partial, slices: list[Slice]) -> tuple[int, int]:
+        """How many candidates a run may have, and how many rows: all their values may be gathered."""
+        limit = self._usual_limit if self._most is None else min(self._most, self._usual_limit)
+        if self._plan.residual or self._plan.verify:
+            widest = partial.width + max(one.bytes / max(one.rows, 1) for one in slices)
+            limit = min(limit, int(_BYTES / widest))
+        return max(1, limit), max(1, int(_BYTES / max(partial.width, 1.0)))
 
     @property
     def _usual_limit(self) -> int:
         if isinstance(self._plan.access, VectorAccess):
             return _CANDIDATES_IN_PRODUCT
-        checked = self._plan.residual or self._plan.costly or self._plan.verify
-        return _CANDIDATES_EVALUATED if checked else _CANDIDATES
+        if self._plan.residual or self._plan.verify:
+            return _CANDIDATES_EVALUATED
+        return _CANDIDATES_ASKED_ONCE if self._plan.costly else _CANDIDATES
 
     def _run_of(
         self,
@@ -220,12 +229,15 @@ class HopRun:
         if plan.verify or (isinstance(plan.access, KeyAccess) and len(plan.access.classes) > 1):
             keep = self._verified(partial, search, driver, parts)
             driver, parts = _filter(driver, parts, keep)
-        for exprs in (plan.residual, *((expr,) for expr in plan.costly)):
-            if exprs and len(driver):
-                pairs = partial.joined(driver, Rows(plan.partner, parts))
-                keep = np.ones(len(driver), np.bool_)
-                for expr in exprs:
-                    keep &= holds(expr, pairs.fetch, pairs.rows)
+        if plan.residual and len(driver):
+            pairs = partial.joined(driver, Rows(plan.partner, parts))
+            keep = np.ones(len(driver), np.bool_)
+            for expr in plan.residual:
+                keep &= holds(expr, pairs.fetch, pairs.rows)
+            driver, parts = _filter(driver, parts, keep)
+        for expr in plan.costly:
+            if len(driver):
+                keep = holds_for(expr, partial, driver, Rows(plan.partner, parts))
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
 
@@ -249,17 +261,17 @@ class HopRun:
         return keep
 
 
-def _runs(offers: list[Candidates], limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of driver rows with about `limit` candidates each, at least one row."""
+def _runs(offers: list[Candidates], limit: int, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of at least one and at most `most` driver rows with about `limit` candidates each."""
     if not offers:
         return
     rows = len(offers[0].count)
     total = np.cumsum(np.sum([offer.count for offer in offers], axis=0))
-    if total[-1] <= limit:
+    if total[-1] <= limit and rows <= most:
         yield 0, rows
         return
     cuts = np.searchsorted(total, np.arange(limit, int(total[-1]), limit), "left") + 1
-    edges = np.unique(np.concatenate(([0], cuts, [rows])))
+    edges = np.unique(np.concatenate((np.arange(0, rows, most), cuts, [rows])))
     yield from pairwise(edges.tolist())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -11,10 +12,13 @@ from weir.expr import Column, Expr, evaluate
 from weir.kernel.keys import Bools
 from weir.kernel.layout import arrival_name
 from weir.kernel.partial import Partial
+from weir.kernel.places import pieces
 from weir.kernel.state import State
 from weir.query import Query, RowWindow
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
+# Rows may be wide, images or documents.
+_BYTES = 1 << 28
 
 
 class Results:
@@ -26,8 +30,12 @@ class Results:
         self._clock = clock
         self.schema = result_schema(query)
 
-    def chunk(self, partial: Partial) -> tuple[pa.Table, int]:
-        """The results, and how many were left out because they are stale."""
+    def chunks(self, partial: Partial) -> Iterator[tuple[pa.Table, int]]:
+        """The results in tables of a bounded size; with each, how many were left out because stale."""
+        for piece in pieces(partial, max(1, int(_BYTES / max(partial.width, 1.0)))):
+            yield self._chunk(piece)
+
+    def _chunk(self, partial: Partial) -> tuple[pa.Table, int]:
         fresh = self._fresh(partial)
         stale = 0
         if fresh is not None and not fresh.all():

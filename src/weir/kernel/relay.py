@@ -7,25 +7,22 @@ at each partition that it visits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
 from weir.kernel.gate import Gate
 from weir.kernel.hop import HopRun
-from weir.kernel.keys import Int64s
 from weir.kernel.look import Look
 from weir.kernel.output import Results
-from weir.kernel.partial import Group, Partial, Rows
+from weir.kernel.partial import Partial
 from weir.kernel.program import HopPlan, Program
 from weir.kernel.reached import Reached
 from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
-from weir.kernel.slice import Slice
 from weir.kernel.state import State
 
 
@@ -96,12 +93,14 @@ class Relay:
         lead = Reached(plan.lead, parcel.partial)
         return plan.partner.node, lead.least_low, lead.most_high
 
-    def results(self, parcel: Parcel, work: Work) -> pa.Table:
+    def results(self, parcel: Parcel, work: Work) -> Iterator[pa.Table]:
         """The results of a finished parcel."""
-        chunk, stale = Results(self._program.query, State(), self._decision.clock).chunk(parcel.partial)
-        work.stale += stale
-        work.results += chunk.num_rows
-        return chunk
+        results = Results(self._program.query, State(), self._decision.clock)
+        for chunk, stale in results.chunks(parcel.partial):
+            work.stale += stale
+            work.results += chunk.num_rows
+            if chunk.num_rows:
+                yield chunk
 
     def _gate(self, path: tuple[HopPlan, ...], place: int) -> Gate:
         sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
@@ -115,36 +114,3 @@ class Relay:
         if sample is not None:
             count.sampled += sample.count(parcel.partial)
         return parcel
-
-
-# The rows of one state in a partial: the slices they lie in, and of each row the slice's number and its own.
-Places = tuple[Sequence[Slice], Int64s, Int64s]
-
-
-def places(partial: Partial) -> list[Places]:
-    """Where every row of a partial lies, state by state."""
-    found: list[Places] = []
-    for group in partial.groups:
-        slices, numbers, rows = group.rows.places()
-        if group.picks is not None:
-            numbers, rows = numbers[group.picks], rows[group.picks]
-        found.append((slices, numbers, rows))
-    return found
-
-
-def partial_at(found: Sequence[Places]) -> Partial:
-    """The partial whose rows lie there."""
-    return Partial(tuple(_group(*one) for one in found), len(found[0][1]))
-
-
-def _group(slices: Sequence[Slice], numbers: Int64s, rows: Int64s) -> Group:
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(len(slices) + 1))
-    parts = [
-        (one, rows[order[first:last]].astype(np.intp))
-        for one, first, last in zip(slices, ends[:-1], ends[1:], strict=True)
-        if last > first
-    ]
-    back = np.empty(len(order), np.intp)
-    back[order] = np.arange(len(order))
-    return Group(Rows(slices[0].layout, parts), back)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from weir.kernel import Parcel, Relay, Slice, State, Work, partial_at, places
+from weir.kernel import Parcel, Partial, Relay, Slice, State, Work, partial_at, places, together
 from weir.spark.folder import Folder
 from weir.spark.report import Counts
 from weir.spark.slices import SliceEntry, open_output, read_slice
@@ -121,17 +121,18 @@ class _Post:
         return self._relay.start(self._state(), self.work)
 
     def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
-        """What comes of parcels that visit the partition's slices."""
+        """What comes of parcels that visit the partition's slices, those of one driver and rank together."""
         state = self._state()
-        for data in parcels:
-            yield from self._relay.visit(self._opened(data), state, self.work)
+        found: dict[tuple[str, int, int], list[Partial]] = {}
+        for parcel in map(self._opened, parcels):
+            found.setdefault((parcel.driver, parcel.rank, parcel.place), []).append(parcel.partial)
+        for (driver, rank, place), partials in found.items():
+            yield from self._relay.visit(Parcel(driver, rank, place, together(partials)), state, self.work)
 
     def results(self, parcels: list[bytes]) -> Iterator[pa.Table]:
         """The results of parcels at their last hop."""
         for parcel in self.visited(parcels):
-            chunk = self._relay.results(parcel, self.work)
-            if chunk.num_rows:
-                yield chunk
+            yield from self._relay.results(parcel, self.work)
 
     def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Each parcel once for every partition with slices that it may match."""
