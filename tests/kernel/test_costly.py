@@ -1,8 +1,9 @@
-"""A costly predicate is asked once for each combination of rows that it reads, and the join stays the same."""
+"""A costly predicate is asked once for each combination of rows it reads, and the join stays the same."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,12 @@ def table(found: Rows) -> pa.Table:
 
 
 def chain(streams: dict[str, Any], similar: Any) -> Any:
-    names = list(streams)
-    asked = zip(names, names[1:], strict=False)
     return weir.join(
         streams=streams,
-        on=" AND ".join(f"similar({x}.v, {y}.v, {x}.wide, {y}.wide)" for x, y in asked),
+        on=" AND ".join(f"similar({x}.v, {y}.v, {x}.wide, {y}.wide)" for x, y in pairwise(streams)),
         within="5 seconds",
         late="20 seconds",
-        select=", ".join(f"{name}.v AS {name}" for name in names),
+        select=", ".join(f"{name}.v AS {name}" for name in streams),
         functions={"similar": weir.udf(similar)},
     )
 

@@ -1,4 +1,4 @@
-"""Spark's own way to join three streams: two stream-stream joins, one after the other."""
+"""Spark's own way to join several streams: stream-stream joins, one after the other."""
 
 from __future__ import annotations
 
@@ -58,28 +58,32 @@ def chained(streams: Mapping[str, Any], window_seconds: int) -> Any:
 
 
 def filtered(streams: Mapping[str, Any], window_seconds: int, predicate: str, column: str) -> Any:
-    """The same for a predicate between a and b, and b and c, over pairs with a key that is always equal."""
-    a, b, c = (
-        streams[name]
-        .withWatermark("ts", "0 seconds")
-        .selectExpr(f"ts AS {name}ts", f"k AS {name}k", f"{column} AS {name}v")
-        for name in ("a", "b", "c")
+    """A chain of streams crossed one by one, with a predicate between neighbours as a filter over the pairs.
+
+    Spark refuses a join of streams without an equality, so it gets one of a key that is always equal.
+    """
+    (first, found), *others = (
+        (
+            name,
+            frame.withWatermark("ts", "0 seconds").selectExpr(
+                f"ts AS {name}ts", f"k AS {name}k", f"{column} AS {name}v"
+            ),
+        )
+        for name, frame in streams.items()
     )
-    sql = a.sparkSession.sql
-    paired = sql(
-        "SELECT ak, ats, bv, timestamp_micros(unix_micros(bts)) AS bts FROM "
-        f"(SELECT * FROM {{a}} JOIN {{b}} ON ak = bk AND {_near('ats', 'bts', window_seconds)}) "
-        f"WHERE {predicate}(av, bv)",
-        a=a,
-        b=b,
-    )
-    near = f"{_near('ats', 'cts', window_seconds)} AND {_near('bts', 'cts', window_seconds)}"
-    return sql(
-        f"SELECT ats, bts, cts FROM (SELECT * FROM {{pairs}} JOIN {{c}} ON ak = ck AND {near}) "
-        f"WHERE {predicate}(bv, cv)",
-        pairs=paired,
-        c=c,
-    )
+    times, last = [f"{first}ts"], first
+    for name, other in others:
+        near = " AND ".join(_near(time, f"{name}ts", window_seconds) for time in times)
+        # Spark allows one event-time column in the next join: the other goes by a number and back.
+        kept = f"{first}k, {', '.join(times)}, timestamp_micros(unix_micros({name}ts)) AS {name}ts, {name}v"
+        found = found.sparkSession.sql(
+            f"SELECT {kept} FROM (SELECT * FROM {{found}} JOIN {{other}} ON {first}k = {name}k AND {near}) "
+            f"WHERE {predicate}({last}v, {name}v)",
+            found=found,
+            other=other,
+        )
+        times, last = [*times, f"{name}ts"], name
+    return found.select(*times)
 
 
 def start(form: StateForm, streams: Mapping[str, Any], folder: Path, window_seconds: int) -> Any:

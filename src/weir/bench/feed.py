@@ -63,20 +63,24 @@ class Feed:
         return len(STREAMS) * (whole * self.rows_per_second + int((times >= oldest).sum()))
 
 
-def hand_over(source: Path, target: Path, seconds: Sequence[int]) -> None:
+def hand_over(source: Path, target: Path, seconds: Sequence[int], names: Sequence[str] = STREAMS) -> None:
     """Let the files of some seconds appear in another folder, as links."""
     for number in seconds:
-        for stream in STREAMS:
+        for stream in names:
             (target / stream).mkdir(parents=True, exist_ok=True)
             os.link(source / stream / file_of(number), target / stream / file_of(number))
 
 
 def streams(
-    spark: Any, folder: Path, files_per_trigger: int | None = None, schema: str = SCHEMA
+    spark: Any,
+    folder: Path,
+    files_per_trigger: int | None = None,
+    schema: str = SCHEMA,
+    names: Sequence[str] = STREAMS,
 ) -> dict[str, Any]:
     """The folders as streaming DataFrames."""
     found = {}
-    for stream in STREAMS:
+    for stream in names:
         (folder / stream).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema(schema)
         if files_per_trigger is not None:

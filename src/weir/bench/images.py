@@ -1,8 +1,9 @@
-"""Three streams of images, as 004 joins them: scenes seen by several cameras, with noise."""
+"""Streams of images, as 004 joins them (section 8.1): scenes seen by several cameras, with noise."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from weir.bench.feed import START, STREAMS, file_of
+from weir.bench.feed import START, file_of
 
 SCHEMA = "ts timestamp, k int, image binary"
 # A pixel differs by less than this on average between two images of a scene, by far more between two scenes.
 _LIKE = 20
+# As many as the images of one scene are rare: two images match with 004's selectivity of 0.05.
 _SCENES = 20
+_NOISE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +27,23 @@ class Images:
 
     rows_per_second: float
     pixels: int
+    seconds_per_file: int = 1
     seed: int = 0
 
-    def second(self, stream: str, number: int) -> pa.Table:
-        """The images of one second; always the same ones."""
-        rng = np.random.default_rng((self.seed, STREAMS.index(stream), number))
-        count = int(rng.poisson(self.rows_per_second))
-        times = (START + number) * 1_000_000 + np.sort(rng.integers(0, 1_000_000, count))
-        scenes = np.random.default_rng(self.seed).integers(0, 230, (_SCENES, 3 * self.pixels), np.uint8)
-        noise = rng.integers(0, 25, (count, 3 * self.pixels), np.uint8)
+    def rows(self, stream: int, number: int) -> pa.Table:
+        """The images of one file of a stream; always the same ones.
+
+        >>> Images(rows_per_second=4, pixels=10).rows(0, 7).column_names
+        ['ts', 'k', 'image']
+        """
+        rng = np.random.default_rng((self.seed, stream, number))
+        count = int(rng.poisson(self.rows_per_second * self.seconds_per_file))
+        begin, length = START + number * self.seconds_per_file, 1_000_000 * self.seconds_per_file
+        times = begin * 1_000_000 + np.sort(rng.integers(0, length, count))
+        scenes = np.random.default_rng(self.seed).integers(
+            0, 255 - _NOISE, (_SCENES, 3 * self.pixels), np.uint8
+        )
+        noise = rng.integers(0, _NOISE, (count, 3 * self.pixels), np.uint8)
         seen = scenes[rng.integers(0, _SCENES, count)] + noise
         return pa.table(
             {
@@ -42,13 +53,14 @@ class Images:
             }
         )
 
-    def write(self, folder: Path, seconds: range) -> None:
-        """The files of some seconds of all streams."""
-        for number in seconds:
-            for stream in STREAMS:
-                target = folder / stream / file_of(number)
+    def write(self, folder: Path, files: range, names: Sequence[str]) -> None:
+        """Some files of all streams."""
+        for number in files:
+            for stream, name in enumerate(names):
+                target = folder / name / file_of(number)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                pq.write_table(self.second(stream, number), target)
+                pq.write_table(self.rows(stream, number), target, compression="none", use_dictionary=False)
+                # Spark takes files in the order of their times.
                 os.utime(target, (START + number, START + number))
 
 

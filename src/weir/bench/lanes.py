@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from weir.bench.feed import SCHEMA, hand_over, streams
+from weir.bench.feed import SCHEMA, STREAMS, hand_over, streams
 
 # From a lane's streams and a folder for checkpoint and output to a started query.
 Starter = Callable[[Mapping[str, Any], Path], Any]
@@ -25,6 +25,15 @@ class Turn:
     state_rows: int | None
     phases: Mapping[str, float]
 
+    @property
+    def latency(self) -> float:
+        """Seconds from the trigger that took the rows in to the moment their results were out."""
+        return self.seconds - sum(self.phases.get(name, 0.0) for name in _AFTER_RESULTS)
+
+
+# What a batch still does when its results are out.
+_AFTER_RESULTS = ("spark commitOffsets", "weir commit")
+
 
 @dataclass
 class Lane:
@@ -34,18 +43,27 @@ class Lane:
     folder: Path
     source: Path
     query: Any
+    names: Sequence[str] = STREAMS
     turns: list[Turn] = field(default_factory=list)
     _seen: int = -1
 
     @staticmethod
-    def open(name: str, spark: Any, folder: Path, source: Path, start: Starter, schema: str = SCHEMA) -> Lane:
+    def open(
+        name: str,
+        spark: Any,
+        folder: Path,
+        source: Path,
+        start: Starter,
+        schema: str = SCHEMA,
+        names: Sequence[str] = STREAMS,
+    ) -> Lane:
         """Start the query; nothing has come in yet."""
-        query = start(streams(spark, folder / "in", schema=schema), folder)
-        return Lane(name, folder, source, query)
+        query = start(streams(spark, folder / "in", schema=schema, names=names), folder)
+        return Lane(name, folder, source, query, names)
 
     def take(self, seconds: Sequence[int]) -> Turn:
         """Bring in the files of some seconds and wait until they are processed."""
-        hand_over(self.source, self.folder / "in", seconds)
+        hand_over(self.source, self.folder / "in", seconds, self.names)
         self.query.processAllAvailable()
         new = [p for p in self.query.recentProgress if p["batchId"] > self._seen and p["numInputRows"]]
         self._seen = max(p["batchId"] for p in new)

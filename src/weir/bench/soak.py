@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import weir
+from weir.bench.csv import write_csv
 from weir.bench.feed import Feed, streams
 from weir.bench.figure import Figure, ratio
 from weir.bench.processes import below, python_workers
@@ -56,7 +56,7 @@ def run(quick: bool = False, csv_file: Path | None = None) -> list[Figure]:
     finally:
         spark.stop()
     if csv_file is not None:
-        write(samples, csv_file)
+        write_csv(csv_file, samples)
     return figures(samples)
 
 
@@ -145,11 +145,3 @@ def figures(samples: Sequence[Sample]) -> list[Figure]:
         grown("Java's memory, last quarter / second quarter (MB)", lambda s: s.jvm_mb),
         grown("Python workers' memory, last quarter / second quarter (MB)", lambda s: s.workers_mb),
     ]
-
-
-def write(samples: Sequence[Sample], file: Path) -> None:
-    """One line of CSV per batch."""
-    with file.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, [field.name for field in fields(Sample)])
-        writer.writeheader()
-        writer.writerows(asdict(sample) for sample in samples)

@@ -120,10 +120,11 @@ def _bench_spark(
 @benchmarks.command("psp")
 def _bench_psp(
     quick: Annotated[bool, typer.Option("--quick", help="Small images, few batches.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to a file.")] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write every batch here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
 ) -> None:
     """Images joined by a Python predicate: one partition, two, and Spark's own join."""
-    bench.psp(quick, json_file, Console())
+    bench.psp(quick, csv_file, json_file, Console())
 
 
 @benchmarks.command("model")

@@ -6,12 +6,17 @@ import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from weir.bench.csv import write_csv
 from weir.bench.figure import Figure, to_json
 from weir.errors import QueryError
+
+if TYPE_CHECKING:
+    from weir.bench.psp import Measured
 
 PEERS = ("duckdb", "polars")
 
@@ -68,13 +73,19 @@ def crash(kills: int | None, quick: bool, seed: int | None, console: Console) ->
     return outcome.is_exact
 
 
-def psp(quick: bool, json_file: Path | None, console: Console) -> None:
+def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
     """Images joined by a Python predicate, by every spread and by Spark itself."""
-    if json_file is not None:
-        check_writable(json_file)
-    from weir.bench.psp import run
+    for file in (csv_file, json_file):
+        if file is not None:
+            check_writable(file)
+    from weir.bench.psp import figures, run, told
 
-    report(run(quick), json_file, console)
+    batches = run(quick)
+    console.print(told(), highlight=False)
+    console.print(_rates(batches))
+    report(figures(batches), json_file, console)
+    if csv_file is not None:
+        write_csv(csv_file, batches)
 
 
 def check_writable(file: Path) -> None:
@@ -93,6 +104,19 @@ def report(figures: Sequence[Figure], json_file: Path | None, console: Console) 
     console.print(_table(figures))
     if json_file is not None:
         json_file.write_text(to_json(figures) + "\n")
+
+
+def _rates(batches: Sequence[Measured]) -> Table:
+    from weir.bench.psp import lines
+
+    table = Table(title="Medians of the measured batches", title_justify="left")
+    for heading in ("streams", "pixels", "images/s a stream", "query"):
+        table.add_column(heading)
+    for heading in ("batches", "rows/s", "latency [s]", "results/s", "state rows"):
+        table.add_column(heading, justify="right")
+    for line in lines(batches):
+        table.add_row(*line)
+    return table
 
 
 def _table(figures: Sequence[Figure]) -> Table:
