@@ -2,6 +2,7 @@
 
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
+from weir.kernel.homes import Homes, homes
 from weir.kernel.ingest import Ingested
 from weir.kernel.layout import stored_schema
 from weir.kernel.output import result_schema
@@ -14,6 +15,7 @@ from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_af
 
 __all__ = [
     "Decision",
+    "Homes",
     "Ingested",
     "Parcel",
     "Partial",
@@ -26,6 +28,7 @@ __all__ = [
     "commit",
     "compile_plan",
     "expire",
+    "homes",
     "is_dead",
     "partial_at",
     "places",

@@ -28,14 +28,13 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from weir.expr import evaluate
 from weir.kernel.apart import Apart
 from weir.kernel.decision import Decision
 from weir.kernel.gate import Gate
 from weir.kernel.hop import HopRun, HopWork
-from weir.kernel.ingest import Ingested, ingest
-from weir.kernel.keys import Int64s, content_hash, encode
-from weir.kernel.layout import LINE, Layout, member
+from weir.kernel.ingest import Ingested, ingest, key_codes
+from weir.kernel.keys import Int64s, content_hash
+from weir.kernel.layout import LINE, Layout
 from weir.kernel.line import Queue, latest_place, queue
 from weir.kernel.look import Look
 from weir.kernel.output import Results
@@ -224,12 +223,10 @@ def _stored(layout: Layout, partial: Partial) -> dict[str, pa.Array]:
             partial.numbers(name) if partial.holder(name) else _latest(partial, lambda part: (part.lead,))
         )
     for name, c in layout.keys.items():
-        own = member(c, layout.streams)
-        assert own is not None
         codes = (
             partial.numbers(name)
             if partial.holder(name)
-            else encode(evaluate(own, partial.fetch, partial.rows), c.domain, c.null_safe)[0]
+            else key_codes(c, layout.streams, partial.fetch, partial.rows)
         )
         columns[name] = pa.array(codes)
     for name in (*layout.arrivals, *(line.number for line in layout.lines)):

@@ -19,7 +19,7 @@ from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
 from weir.order import Waiting, ranks
-from weir.query import Stream
+from weir.query import AttributeClass, Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +153,22 @@ def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
     for found in program.query.predicate.filters:
         if found.stream == stream.name:
-            keep &= holds(found.expr, _fetch(rows), rows.num_rows)
+            keep &= holds(found.expr, fetch_from(rows), rows.num_rows)
     return keep
 
 
-def _fetch(rows: pa.Table) -> Callable[[Column], pa.Array]:
+def fetch_from(rows: pa.Table) -> Callable[[Column], pa.Array]:
+    """The columns of one stream's rows as expressions ask for them."""
     return lambda column: _column(rows, column.name)
+
+
+def key_codes(
+    c: AttributeClass, streams: frozenset[str], fetch: Callable[[Column], pa.Array], rows: int
+) -> Int64s:
+    """The codes that rows of these streams have in a class of which they have a member."""
+    own = member(c, streams)
+    assert own is not None
+    return encode(evaluate(own, fetch, rows), c.domain, c.null_safe)[0]
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
@@ -169,12 +179,10 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
 def _columns(layout: Layout, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
     """The stored columns of a leaf, except for the places of row windows."""
     count = delta.rows.num_rows
-    fetch = _fetch(delta.rows)
+    fetch = fetch_from(delta.rows)
     columns = {time_name(layout.node): pa.array(delta.times)}
     for name, c in layout.keys.items():
-        own = member(c, layout.streams)
-        assert own is not None
-        columns[name] = pa.array(encode(evaluate(own, fetch, count), c.domain, c.null_safe)[0])
+        columns[name] = pa.array(key_codes(c, layout.streams, fetch, count))
     for column in layout.payload:
         columns[str(column)] = fetch(column)
     if layout.arrivals:

@@ -7,7 +7,7 @@ at each partition that it visits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -43,9 +43,11 @@ class Relay:
         self._program, self._decision, self._batch = program, decision, batch
         self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
 
-    def start(self, state: State, work: Work) -> Iterator[Parcel]:
-        """What the batch's rows in a state send out: those that may probe."""
+    def start(self, state: State, work: Work, drivers: Collection[str] | None = None) -> Iterator[Parcel]:
+        """What the batch's rows in a state send out, or those of some drivers: those that may probe."""
         for driver, path in self._paths.items():
+            if drivers is not None and driver not in drivers:
+                continue
             slices = [one for one in state.of(driver) if one.batch == self._batch]
             gate = self._gate(path, 0)
             entered = (
@@ -87,9 +89,13 @@ class Relay:
         """True if no hop is left."""
         return parcel.place == len(self._paths[parcel.driver])
 
+    def next_hop(self, parcel: Parcel) -> HopPlan:
+        """The hop that a parcel is on its way to."""
+        return self._paths[parcel.driver][parcel.place]
+
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
         """The state that a parcel probes next, and the range of lead times that it may reach there."""
-        plan = self._paths[parcel.driver][parcel.place]
+        plan = self.next_hop(parcel)
         lead = Reached(plan.lead, parcel.partial)
         return plan.partner.node, lead.least_low, lead.most_high
 
