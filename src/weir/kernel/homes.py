@@ -86,39 +86,48 @@ class Homes:
 
 def homes(program: Program, bins: int) -> Homes:
     """As few copies of each stream as the hops of an mjoin can do with; every stream must have a key."""
-    root = program.root
-    plans = [plan for path in root.paths for plan in path]
-    usable = {
-        plan.hop: frozenset(plan.access.names if isinstance(plan.access, KeyAccess) else ()) for plan in plans
-    }
-    popular = Counter(name for names in usable.values() for name in names)
-    leads = {
-        stream: _cover([names for hop, names in usable.items() if hop.partner == stream and names], popular)
-        or [next(iter(program.layouts[stream].keys))]
-        for stream in root.inputs
-    }
-    ways = [_way(leads, usable, driver, path) for driver, path in zip(root.inputs, root.paths, strict=True)]
-    names = list(dict.fromkeys(name for found in leads.values() for name in found))
-    hops = {hop: lead for way in ways for hop, lead in way}
+    usable = _usable(program)
+    leads = _leads(program, usable)
+    ways = {path[0].hop.driver: _way(leads, usable, path) for path in program.root.paths}
+    starts = {driver: _start(leads[driver], way) for driver, way in ways.items()}
+    hops = {hop: lead for way in ways.values() for hop, lead in way}
     blind = frozenset(hop for hop, lead in hops.items() if lead not in usable[hop])
-    starts = {way[0][0].driver: _start(leads, way) for way in ways}
-    copies = {
-        stream: tuple(names.index(name) for name in dict.fromkeys((starts[stream], *found)))
-        for stream, found in leads.items()
-    }
-    moves = [_moves(starts[way[0][0].driver], way, blind) for way in ways]
-    by_lead = {name: [usable[hop] for hop, lead in hops.items() if lead == name] for name in names}
+    names = list(dict.fromkeys(name for found in leads.values() for name in found))
+    copies = {stream: dict.fromkeys((starts[stream], *found)) for stream, found in leads.items()}
     return Homes(
         bins,
-        tuple(_together(program, leads, name, by_lead[name]) for name in names),
-        copies,
+        tuple(
+            _together(program, leads, name, [usable[h] for h in hops if hops[h] == name]) for name in names
+        ),
+        {stream: tuple(map(names.index, found)) for stream, found in copies.items()},
         {hop: names.index(lead) for hop, lead in hops.items()},
         blind,
-        max(moves),
+        max(_moves(starts[driver], way, blind) for driver, way in ways.items()),
     )
 
 
+# Every hop of a path with the key by which it finds its partner, or by which the partner is stored; keys of
+# several classes go by the name of the first.
 _Way = list[tuple[Hop, str]]
+
+
+def _usable(program: Program) -> dict[Hop, frozenset[str]]:
+    """The classes by which each hop finds candidates; none if it goes by values or time."""
+    return {
+        plan.hop: frozenset(plan.access.names if isinstance(plan.access, KeyAccess) else ())
+        for path in program.root.paths
+        for plan in path
+    }
+
+
+def _leads(program: Program, usable: Mapping[Hop, frozenset[str]]) -> dict[str, list[str]]:
+    """The classes by which each stream is stored: those that its hops need, or any if they need none."""
+    popular = Counter(name for names in usable.values() for name in names)
+    found = {}
+    for stream in program.root.inputs:
+        sets = [names for hop, names in usable.items() if hop.partner == stream and names]
+        found[stream] = _cover(sets, popular) or [next(iter(program.layouts[stream].keys))]
+    return found
 
 
 def _cover(sets: list[frozenset[str]], popular: Counter[str]) -> list[str]:
@@ -132,13 +141,10 @@ def _cover(sets: list[frozenset[str]], popular: Counter[str]) -> list[str]:
 
 
 def _way(
-    leads: Mapping[str, list[str]],
-    usable: Mapping[Hop, frozenset[str]],
-    driver: str,
-    path: tuple[HopPlan, ...],
+    leads: Mapping[str, list[str]], usable: Mapping[Hop, frozenset[str]], path: tuple[HopPlan, ...]
 ) -> _Way:
-    """The key by which each hop finds its partner: where it can, the one by which partials lie already."""
-    here, way = leads[driver], []
+    """Each hop goes, where it can, by the key by which its partials lie already."""
+    here, way = leads[path[0].hop.driver], []
     for hop in (plan.hop for plan in path):
         stored = leads[hop.partner]
         fits = [name for name in stored if name in usable[hop]] or stored[:1]
@@ -147,18 +153,18 @@ def _way(
     return way
 
 
-def _start(leads: Mapping[str, list[str]], way: _Way) -> str:
-    hop, lead = way[0]
-    return lead if lead in leads[hop.driver] else leads[hop.driver][0]
+def _start(leads: list[str], way: _Way) -> str:
+    """Where a driver's rows set out from: where their first partners are, if they are stored there."""
+    return way[0][1] if way[0][1] in leads else leads[0]
 
 
 def _moves(start: str, way: _Way, blind: frozenset[Hop]) -> int:
-    places = [start, *(lead for _, lead in way)]
-    return sum(hop in blind or lead != before for (hop, lead), before in zip(way, places, strict=False))
+    before = [start, *(lead for _, lead in way[:-1])]
+    return sum(hop in blind or lead != last for (hop, lead), last in zip(way, before, strict=True))
 
 
 def _together(program: Program, leads: Mapping[str, list[str]], lead: str, sets: list[frozenset[str]]) -> Key:
-    """A lead and the classes that come with it everywhere: more of a condition spreads rows more evenly."""
+    """A class and those that come with it everywhere: more of a condition spreads rows more evenly."""
     held = [frozenset(program.layouts[stream].keys) for stream, found in leads.items() if lead in found]
     shared = frozenset.intersection(*held, *(names for names in sets if lead in names))
     return (lead, *sorted(shared - {lead}))
