@@ -138,7 +138,7 @@ def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) 
     ("given", "message"),
     [
         ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'psp', 'atr'; got 'ring'"),
-        ({"spread": "hash"}, "needs one key that all streams share"),
+        ({"spread": "hash"}, "an equality between stream 'a' and another; use spread='share'"),
         ({"spread": "share", "plan": tree(tree("a", "b"), "c")}, "needs an mjoin, not the tree"),
         ({"spread": "psp", "plan": tree(tree("a", "b"), "c")}, "spread='psp' needs an mjoin"),
         ({"spread": "share", "driver_order": "timestamp"}, "choose another order"),

@@ -90,8 +90,8 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
 def _check_order(route: Routing, order: DriverOrder) -> None:
     if route.is_shared and order in ("timestamp", "round-robin"):
         raise QueryError(
-            f"driver_order='{order}' interleaves the rows of one partition, but spread='share' probes across "
-            "partitions; choose another order"
+            f"driver_order='{order}' interleaves the rows of one partition, but spread='{route.name}' probes "
+            "across partitions; choose another order"
         )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weir.adapt import Matching, Recall
 from weir.errors import QueryError
-from weir.kernel import Decision
+from weir.kernel import Decision, Homes
 from weir.order import DriverOrder
 from weir.plan import Join, JTree, Leaf, is_composed
 from weir.query import Query, RowWindow, TimeWindow, describe
@@ -38,6 +39,15 @@ class Manifest:
     def files(self) -> frozenset[str]:
         """The slice files it names."""
         return frozenset(entry.file for part in self.parts.values() for entry in part.slices)
+
+    def rows(self, homes: Homes | None) -> Counter[str]:
+        """How many rows each state holds; one that is stored by several keys counts once."""
+        found = Counter[str]()
+        for number, part in self.parts.items():
+            for entry in part.slices:
+                if homes is None or homes.is_start(entry.node, number):
+                    found[entry.node] += entry.rows
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -152,7 +162,9 @@ class Ledger:
         self._folder.write(name, json.dumps(sealed).encode())
 
 
-def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, Any]:
+def job_of(
+    query: Query, plan: Join, partitions: int, spread: str, homes: Homes | None = None
+) -> dict[str, Any]:
     """What shapes a query's state."""
     return {
         "version": VERSION,
@@ -164,10 +176,16 @@ def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, 
         "plan": str(plan),
         "tree": _tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
+        **({} if homes is None else {"spread": f"{spread} per hop", "storage": _storage(homes)}),
         # Where rows find partners in other partitions than their own, it does not matter where old ones lie.
         **({"spread": spread} if spread in ("share", "psp") else {"partitions": partitions}),
         **({"spread": spread} if spread == "atr" else {}),
     }
+
+
+def _storage(homes: Homes) -> dict[str, list[str]]:
+    """By which keys each stream is stored; another probing order may need some that old rows do not have."""
+    return {name: [homes.name(number) for number in copies] for name, copies in homes.copies.items()}
 
 
 def _brief(mine: object, other: object) -> str:

@@ -25,13 +25,16 @@ class Progress:
         batch: int,
         decision: Decision,
         after: Manifest,
+        once: Mapping[str, int],
         reports: Sequence[Report],
         counts: Counts | None,
         seconds: Mapping[str, float],
     ) -> Progress:
-        """The progress of a committed batch."""
+        """The progress of a committed batch; `once` has the rows of each state without copies."""
         entries = [entry for part in after.parts.values() for entry in part.slices]
-        states = sorted({entry.node for entry in entries})
+        rows = Counter[str]()
+        for entry in entries:
+            rows[entry.node] += entry.rows
         section = {
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
@@ -44,11 +47,12 @@ class Progress:
             "streams": _streams(reports),
             "state": {
                 node: {
-                    "numRowsTotal": sum(entry.rows for entry in entries if entry.node == node),
+                    "numRowsTotal": rows[node],
+                    "numRowsCopied": rows[node] - once[node],
                     "memoryUsedBytes": sum(entry.bytes for entry in entries if entry.node == node),
                     "numSlices": sum(entry.node == node for entry in entries),
                 }
-                for node in states
+                for node in sorted(rows)
             },
             "hops": None if counts is None else counts.hops,
             "lags": None if counts is None or counts.lags is None else asdict(counts.lags),

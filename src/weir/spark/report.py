@@ -160,7 +160,18 @@ class Report:
 
     def without(self, copies: Mapping[str, int]) -> Report:
         """The same with rows counted once that other partitions have too."""
-        return replace(self, rows_in={name: n - copies.get(name, 0) for name, n in self.rows_in.items()})
+        own = {name: n - copies.get(name, 0) for name, n in self.rows_in.items()}
+
+        def counted(found: Mapping[str, int]) -> dict[str, int]:
+            return {name: n for name, n in found.items() if own[name]}
+
+        return replace(
+            self,
+            rows_in=own,
+            late=counted(self.late),
+            null_time=counted(self.null_time),
+            dropped=counted(self.dropped),
+        )
 
     def to_bytes(self) -> bytes:
         """As it travels."""

@@ -1,4 +1,4 @@
-"""Partials that go from partition to partition, one shuffle per hop, all hops in one job (DESIGN, section 9).
+"""Partials that go from partition to partition, one shuffle per move, all in one job (DESIGN, section 9).
 
 A partial travels as the places of its rows: slices are files that every worker can read, so nothing of a row
 has to move. The end of a stage plays the part of 004's END tuple: by then every slice has been visited.
@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from weir.kernel import Parcel, Partial, Relay, Slice, State, Work, partial_at, places, together
+from weir.kernel import (
+    Homes,
+    Parcel,
+    Partial,
+    Program,
+    Relay,
+    Slice,
+    State,
+    Work,
+    partial_at,
+    places,
+    together,
+)
 from weir.spark.folder import Folder
 from weir.spark.report import Counts
 from weir.spark.slices import SliceEntry, open_output, read_slice
@@ -33,19 +46,29 @@ def ring(
     stats: str,
     results: ResultFiles | None,
     schema: StructType | str,
+    homes: Homes | None,
 ) -> DataFrame:
-    """All stages of a batch: its results, or where the workers write them the names of their files."""
-    hops = len(job.program.query.names) - 1
-    moving = numbers.mapInArrow(_Stage(job, stats, 0, hops, None), _PARCELS)
-    for place in range(1, hops):
-        moving = routed(moving, partitions).mapInArrow(_Stage(job, stats, place, hops, None), _PARCELS)
-    return routed(moving, partitions).mapInArrow(_Stage(job, stats, hops, hops, results), schema)
+    """All stages of a batch: its results, or where the workers write them the names of their files.
+
+    With `homes` partials move by keys, without to wherever there are slices that they may match.
+    """
+    last = moves(job.program, homes)
+    moving = numbers
+    for place in range(last):
+        moving = moving.mapInArrow(_Stage(job, stats, place, last, None, homes), _PARCELS)
+        moving = routed(moving, partitions)
+    return moving.mapInArrow(_Stage(job, stats, last, last, results, homes), schema)
 
 
-def ring_counts(folder: Folder, batch: int, hops: int, touched: list[int]) -> Counts | None:
+def moves(program: Program, homes: Homes | None) -> int:
+    """How often partials move, at most."""
+    return len(program.query.names) - 1 if homes is None else homes.moves
+
+
+def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> Counts | None:
     """What all stages counted; None if some stage was not run to its end. The files go."""
     counts, names, complete = Counts(), [], True
-    for stage in range(hops + 1):
+    for stage in range(last + 1):
         wanted: set[int] = set()
         for partition in touched:
             names.append(f"stats/{_stage_file(batch, partition, stage)}")
@@ -77,19 +100,25 @@ class _Stage:
     place: int
     last: int
     results: ResultFiles | None
+    homes: Homes | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Parcels, results, or the names of the files that hold them."""
         for partition, parcels in _by_partition(batches, is_start=not self.place).items():
-            post = _Post(self.job, partition)
+            post = self._post(partition)
+            found = post.visited(parcels) if self.place else post.started()
             if self.place < self.last:
-                found = post.visited(parcels) if self.place else post.started()
                 yield from post.sent(found)
             else:
-                yield from put_out(self.results, self.job, partition, post.results(parcels))
+                yield from put_out(self.results, self.job, partition, post.results(found))
             told = {"counts": Counts.of(post.work).to_json(), "sent": sorted(post.reached)}
             with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
                 stream.write(json.dumps(told).encode())
+
+    def _post(self, partition: int) -> _Post:
+        if self.homes is None:
+            return _Post(self.job, partition)
+        return _KeyedPost(self.job, partition, self.homes)
 
 
 def _by_partition(batches: Iterator[pa.RecordBatch], is_start: bool) -> dict[int, list[bytes]]:
@@ -129,16 +158,15 @@ class _Post:
         for (driver, rank, place), partials in found.items():
             yield from self._relay.visit(Parcel(driver, rank, place, together(partials)), state, self.work)
 
-    def results(self, parcels: list[bytes]) -> Iterator[pa.Table]:
-        """The results of parcels at their last hop."""
-        for parcel in self.visited(parcels):
+    def results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
+        """The results of finished parcels."""
+        for parcel in parcels:
             yield from self._relay.results(parcel, self.work)
 
     def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Each parcel once for every partition with slices that it may match."""
         schema = pa.schema([(PARTITION, pa.int32()), ("parcel", pa.binary())])
-        for parcel in parcels:
-            targets = self._targets(parcel)
+        for targets, parcel in chain.from_iterable(map(self._addressed, parcels)):
             self.reached.update(targets)
             if targets:
                 data = self._packed(parcel)
@@ -147,7 +175,10 @@ class _Post:
                     schema=schema,
                 )
 
-    def _targets(self, parcel: Parcel) -> list[int]:
+    def _addressed(self, parcel: Parcel) -> Iterator[tuple[list[int], Parcel]]:
+        yield self._targets(parcel, self._job.parts), parcel
+
+    def _targets(self, parcel: Parcel, among: Iterable[int]) -> list[int]:
         node, first, last = self._relay.wanted(parcel)
         lead = self._job.program.layouts[node].lead
 
@@ -157,7 +188,8 @@ class _Post:
             begin, end = entry.spans[lead]
             return begin <= last and end >= first
 
-        return [number for number, part in self._job.parts.items() if any(map(may_match, part.slices))]
+        parts = self._job.parts
+        return [number for number in among if number in parts and any(map(may_match, parts[number].slices))]
 
     def _state(self) -> State:
         state, entries = self._job.load(self._partition)
@@ -183,3 +215,44 @@ class _Post:
             for named, numbers, rows in groups
         ]
         return Parcel(driver, rank, place, partial_at(found))
+
+
+class _KeyedPost(_Post):
+    """The same where rows are stored by keys: partials stay while their next partners are here too."""
+
+    def __init__(self, job: Assignment, partition: int, homes: Homes) -> None:
+        super().__init__(job, partition)
+        self._homes = homes
+
+    def started(self) -> Iterator[Parcel]:
+        """The batch's own rows that set out from here, and what they find here."""
+        drivers = [name for name in self._homes.copies if self._homes.is_start(name, self._partition)]
+        state = self._state()
+        return self._onward(self._relay.start(state, self.work, drivers), state)
+
+    def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
+        """What comes of parcels that visit the partition's slices; finished ones pass through."""
+        state = self._state()
+        for parcel in map(self._opened, parcels):
+            if self._relay.is_done(parcel):
+                yield parcel
+            else:
+                yield from self._onward(self._relay.visit(parcel, state, self.work), state)
+
+    def _onward(self, parcels: Iterator[Parcel], state: State) -> Iterator[Parcel]:
+        for parcel in parcels:
+            if self._relay.is_done(parcel) or not self._is_here(parcel):
+                yield parcel
+            else:
+                yield from self._onward(self._relay.visit(parcel, state, self.work), state)
+
+    def _is_here(self, parcel: Parcel) -> bool:
+        return self._homes.is_here(self._relay.next_hop(parcel).hop, self._partition)
+
+    def _addressed(self, parcel: Parcel) -> Iterator[tuple[list[int], Parcel]]:
+        if self._relay.is_done(parcel):  # others are not: results are put out by the last stage
+            yield [self._partition], parcel
+            return
+        for number, rows in self._homes.of_partial(self._relay.next_hop(parcel), parcel.partial):
+            mine = replace(parcel, partial=rows)
+            yield self._targets(mine, [number]), mine

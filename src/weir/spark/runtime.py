@@ -23,13 +23,14 @@ from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
 from weir.order import LEARNING, DriverOrder, Waiting, order
+from weir.spark.copies import CopyTask
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.phases import reached
 from weir.spark.progress import Progress
 from weir.spark.report import Counts, Part, Report
-from weir.spark.ring import ring, ring_counts
+from weir.spark.ring import moves, ring, ring_counts
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
 from weir.spark.spread import Routing
@@ -104,7 +105,8 @@ class MicroBatches:
         self._kept[batch] = after.files
         reached("committed", batch)
         seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
-        self._remember(Progress.of(batch, decision, after, reports, counts, seconds))
+        once = after.rows(self._job.routing.homes)
+        self._remember(Progress.of(batch, decision, after, once, reports, counts, seconds))
 
     def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -138,9 +140,7 @@ class MicroBatches:
         wanted = self._job.driver_order
         if not self._job.routing.is_shared or not isinstance(wanted, str):
             return wanted
-        states = Counter[str]()
-        for entry in (entry for part in before.parts.values() for entry in part.slices):
-            states[entry.node] += entry.rows
+        states = before.rows(self._job.routing.homes)
         seen = before.matching
         plan = self._job.program.plan
         # What will come is taken to be like what is there.
@@ -161,9 +161,16 @@ class MicroBatches:
         self._session = session
         results = None if self._job.routing.is_shared else self._sink.results
         task = BuildTask(assignment, self._job.slots, results)
-        found = routed(frame, self._job.routing.partitions).mapInArrow(task, REPORT).collect()
+        found = routed(self._copied(frame), self._job.routing.partitions).mapInArrow(task, REPORT).collect()
         reports = [Report.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
+
+    def _copied(self, frame: DataFrame) -> DataFrame:
+        """The rows of a batch, as often as they are stored where they are stored by several keys."""
+        job = self._job
+        if job.routing.homes is None:
+            return frame
+        return frame.mapInArrow(CopyTask(job.program, job.routing.homes, job.slots), frame.schema)
 
     def _check_times(self, batch: int, reports: list[Report]) -> None:
         if self._job.settings.on_null_time == "drop":
@@ -212,20 +219,20 @@ class MicroBatches:
         self._folder.write("stats/.keep", b"")
         routing, stats = self._job.routing, f"{self._folder.uri}/stats"
         numbers, built = self._touched(spark, reports), _built(assignment, reports, routing.is_shared)
-        if routing.name == "psp":
-            return ring(numbers, built, routing.partitions, stats, results, schema)
+        if routing.is_ring:
+            return ring(numbers, built, routing.partitions, stats, results, schema, routing.homes)
         return numbers.mapInArrow(ProbeTask(built, stats, routing.is_shared, results), schema)
 
     def _touched(self, spark: SparkSession, reports: list[Report]) -> DataFrame:
         """The numbers of the partitions that got rows, each in a task of its own."""
-        partitions = self._job.routing.partitions
-        numbers = spark.range(0, partitions, 1, partitions)
+        routing = self._job.routing
+        numbers = spark.range(0, routing.numbers, 1, routing.partitions)
         return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
     def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
-        if self._job.routing.name == "psp":
-            hops = len(self._job.program.query.names) - 1
-            counts = ring_counts(self._folder, batch, hops, [report.partition for report in reports])
+        if self._job.routing.is_ring:
+            last = moves(self._job.program, self._job.routing.homes)
+            counts = ring_counts(self._folder, batch, last, [report.partition for report in reports])
             return None if counts is None else reduce(Counts.__add__, (r.counts for r in reports), counts)
         names = [f"stats/{batch}-{report.partition}.json" for report in reports]
         found = [self._folder.read(name) for name in names]
@@ -252,7 +259,8 @@ class MicroBatches:
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
         recall = _recall(before.recall, decision, counts)
-        matching = _matching(before, decision, reports, counts)
+        states = before.rows(self._job.routing.homes)
+        matching = _matching(before, states, decision, reports, counts)
         return Manifest(batch, watermark, newest, alive, recall, matching)
 
     def _collect_garbage(self, before: Manifest, batch: int) -> None:
@@ -312,15 +320,19 @@ def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall
     return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
 
 
-def _matching(before: Manifest, decision: Decision, reports: list[Report], counts: Counts | None) -> Matching:
+def _matching(
+    before: Manifest,
+    states: Mapping[str, int],
+    decision: Decision,
+    reports: list[Report],
+    counts: Counts | None,
+) -> Matching:
     """What a policy that learns knows after a batch; one that was not read to its end tells nothing."""
     if counts is None or decision.driver_order not in LEARNING:
         return before.matching
-    rows_in, states = Counter[str](), Counter[str]()
+    rows_in = Counter[str]()
     for report in reports:
         rows_in.update(report.rows_in)
-    for entry in (entry for part in before.parts.values() for entry in part.slices):
-        states[entry.node] += entry.rows
     return before.matching.after(counts.per_hop(decision.plan), states, rows_in, counts.results)
 
 

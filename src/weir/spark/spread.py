@@ -1,10 +1,11 @@
 """How rows and work are divided over partitions (DESIGN, section 9).
 
 What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
-all hops happen inside it. With `share`, each row is stored in one partition, and tasks divide the rows of a
-batch among them, each probing the slices of all partitions; with `psp`, rows are stored by time, and partials
-visit the partitions whose slices they may match. With `atr`, each row of the master stream is in
-one partition, and the rows of the others are copied to wherever a master row may need them.
+all hops happen inside it; without a key of all streams, a stream is stored by every key that its hops need,
+and partials move by the next hop's key. With `share`, each row is stored in one partition, and tasks divide
+the rows of a batch among them, each probing the slices of all partitions. With `psp`, rows are stored by
+time, and partials visit the partitions whose slices they may match. With `atr`, each row of the master stream
+is in one partition, and the rows of the others are copied to wherever a master row may need them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Literal, get_args
 
 from weir.errors import QueryError
 from weir.expr import Column
+from weir.kernel import Homes, compile_plan, homes
 from weir.plan import Join, Leaf
 from weir.query import AttributeClass, Query, RowWindow
 from weir.units import show_interval
@@ -42,22 +44,36 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` for hash, `segments` for atr, `slices` (in microseconds) for psp, else share."""
+    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `slices` for psp, else share.
+
+    Slices are in microseconds; with `homes` there are as many partitions for every key.
+    """
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
     slices: int | None = None
+    homes: Homes | None = None
 
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own."""
-        return self.name in ("share", "psp")
+        return self.is_ring or self.name == "share"
+
+    @property
+    def is_ring(self) -> bool:
+        """True if partials move from partition to partition."""
+        return self.name == "psp" or self.homes is not None
+
+    @property
+    def numbers(self) -> int:
+        """How many partitions are numbered: those of every key."""
+        return self.partitions if self.homes is None else self.homes.partitions
 
     @property
     def name(self) -> str:
         """The spread."""
-        if self.partitions == 1 or self.key is not None:
+        if self.partitions == 1 or self.key is not None or self.homes is not None:
             return "hash"
         if self.slices is not None:
             return "psp"
@@ -68,6 +84,8 @@ class Routing:
             return "one partition"
         if self.key is not None:
             return f"{self.partitions} partitions by {self.key.name}"
+        if self.homes is not None:
+            return f"{self.partitions} partitions per key, {_stored(self.homes)}"
         if self.slices is not None:
             return f"{self.partitions} partitions by slices of {show_interval(self.slices)} of time"
         if self.segments is None:
@@ -88,11 +106,11 @@ def routing(
         return _alone(f"the row window of stream '{rows[0]}' counts all its rows", partitions, count)
     key = covering_class(query)
     if wanted == "hash" or (wanted == "auto" and key is not None):
-        if key is None:
-            raise QueryError(
-                "spread='hash' needs one key that all streams share; use spread='share', which needs none"
-            )
-        return Routing(count, key=key) if count > 1 else Routing(1)
+        if count == 1:
+            return Routing(1)
+        if key is not None:
+            return Routing(count, key=key)
+        return Routing(count, homes=_homes(query, plan, count, streaming))
     if count == 1:
         return Routing(1)
     if wanted == "atr" or not streaming:
@@ -127,6 +145,36 @@ def _alone(why: str, wanted: int | None, count: int) -> Routing:
     if count > 1:
         _LOG.warning("the join runs in one partition, because %s", why)
     return Routing(1)
+
+
+def _homes(query: Query, plan: Join, partitions: int, streaming: bool) -> Homes:
+    """By which keys each stream is stored, for a query whose hops go by different ones."""
+    if not streaming:
+        raise QueryError(
+            "spread='hash' of static DataFrames needs one key that all streams share; use spread='atr'"
+        )
+    if not all(isinstance(child, Leaf) for child in plan.inputs):
+        raise QueryError(
+            f"spread='hash' without a key that all streams share needs an mjoin, not the tree {plan}; "
+            "use plan='mjoin'"
+        )
+    program = compile_plan(query, plan)
+    for name, layout in program.layouts.items():
+        if not layout.keys:
+            raise QueryError(
+                f"spread='hash' needs an equality between stream '{name}' and another; use spread='share', "
+                "which needs none"
+            )
+    return homes(program, partitions)
+
+
+def _stored(found: Homes) -> str:
+    """Which streams are stored by which key."""
+    held = {
+        number: ", ".join(f"'{name}'" for name, copies in found.copies.items() if number in copies)
+        for number in range(len(found.keys))
+    }
+    return "; ".join(f"{held[number]} by {found.name(number)}" for number in held)
 
 
 def _slices(query: Query, partitions: int) -> int:

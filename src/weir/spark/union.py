@@ -52,9 +52,10 @@ class Slots:
             if pc.any(pc.equal(rows[STREAM], i)).as_py()
         }
         copies = {name: pc.sum(pc.greater(table[COPY], 0)).as_py() for name, table in found.items()}
-        return {name: self._restored(name, table) for name, table in found.items()}, copies
+        return {name: self.restored(name, table) for name, table in found.items()}, copies
 
-    def _restored(self, name: str, rows: pa.Table) -> pa.Table:
+    def restored(self, name: str, rows: pa.Table) -> pa.Table:
+        """A stream's rows under the names and in the types of their own columns."""
         places = self.places[name]
         return rows.select(list(places.values())).rename_columns(list(places)).cast(self.schemas[name])
 
@@ -178,7 +179,7 @@ def _partition(name: str, columns: list[str], number: int, routing: Routing) -> 
     Without a key, rows are divided evenly, by what they hold.
     """
     key_class, partitions = routing.key, routing.partitions
-    if partitions == 1:
+    if partitions == 1 or routing.homes is not None:  # workers will tell, who know the codes of keys
         return F.lit(0)
     if key_class is None:
         held = [F.col(f"`{column}`") for column in columns]

@@ -106,7 +106,7 @@ class JoinWriter:
         # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
         routing = join.router(plan)
-        ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name))
+        ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name, routing.homes))
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
         settings = join.settings
