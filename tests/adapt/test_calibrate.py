@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import pairwise
 from math import isfinite
-from time import perf_counter
 
 import pytest
 
@@ -19,9 +18,7 @@ SHARE = 1 / 900
 
 
 def test_calibrated_costs_are_numbers_of_seconds() -> None:
-    started = perf_counter()
     found = calibrated()
-    assert perf_counter() - started < 15, "about a second, or a few where others use the machine"
     assert all(isfinite(seconds) and 0 <= seconds < 0.1 for seconds in asdict(found).values())
     assert found.visit > 0 and found.probe > 0 and found.cut > 0
     assert calibrated() is found
