@@ -153,6 +153,17 @@ def test_keys_of_all_types_meet(spark: SparkSession, tmp_path: Path) -> None:
     assert read_bag(tmp_path / "out") == wanted
 
 
+def test_one_key_made_of_expressions_needs_no_move(spark: SparkSession, tmp_path: Path) -> None:
+    feed = write_feed(tmp_path / "in", generate(2, 1, 40, 9, seed=6))
+    given = asked(2, "a.k + 1 = b.k")
+    join = weir.join(**feed.frames(spark), **given, partitions=2, spread="hash")
+    assert join.routing.homes is not None and join.routing.homes.moves == 0
+    query = run(join, tmp_path / "ckpt", tmp_path / "out")
+    wanted = in_duckdb(feed, given, 8)
+    assert read_bag(tmp_path / "out") == wanted and query.lastProgress is not None
+    assert query.lastProgress["weir"]["numOutputRows"] == sum(wanted.values()) > 20
+
+
 def test_an_allowance_is_obeyed_and_a_repeat_gives_the_same(spark: SparkSession, tmp_path: Path) -> None:
     batches = generate(3, 3, 40, 9, seed=8)
     feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
