@@ -239,6 +239,8 @@ def _ours(partitions: int, spread: str, streams: Mapping[str, Any], folder: Path
         within=f"{WINDOW_SECONDS} seconds",
         select=", ".join(f"{name}.ts AS {name}ts" for name in streams),
         functions={"similar": weir.udf(similar)},
+        # Chosen for each batch, the order would differ between queries, and with it their work.
+        driver_order=tuple(streams),
         partitions=partitions,
         spread=spread,
     )
