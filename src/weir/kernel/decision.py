@@ -9,6 +9,7 @@ from weir.errors import QueryError
 from weir.order import DriverOrder, check_policy
 from weir.plan import Join
 from weir.shed import Allowance
+from weir.spread import Placement
 from weir.stats import Hop
 
 
@@ -20,6 +21,7 @@ class Decision:
     usual bound: less memory, more time. `allowance` says how much each hop may do; None means everything. A
     driver order may be a policy, which chooses by the batch's own rows; what it needs to know of earlier
     batches are `selectivities` of hops and `gains`, the results that a row of each stream has had part in.
+    `placement` says to which partition each row goes; None: there is only one.
     """
 
     plan: Join
@@ -30,6 +32,7 @@ class Decision:
     allowance: Allowance | None = None
     selectivities: Mapping[Hop, float] = field(default_factory=dict)
     gains: Mapping[str, float] = field(default_factory=dict)
+    placement: Placement | None = None
     reason: str = ""
 
     def __post_init__(self) -> None:

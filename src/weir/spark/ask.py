@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
-from weir.spark.spread import Routing, check_partitions, routing
+from weir.spark.spread import Routing, check_count, needs_mjoin, routing, shared_on
 from weir.units import interval
 
 _LOG = logging.getLogger("weir")
@@ -71,28 +71,37 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
         on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),
     )
-    check_partitions(way.partitions)
+    if way.partitions is not None:
+        check_count(way.partitions)
     asked = way.wish.divided(asked)
     cores = spark.sparkContext.defaultParallelism
-    planned = way.wish.planned(asked, cores=min(way.partitions or cores, cores))
     streaming = any(frame.isStreaming for frame in frames.values())
+    wish = way.wish
+    if wish.plan == "auto" and streaming and needs_mjoin(asked, way.spread):
+        wish = replace(wish, plan="mjoin")
+    planned = wish.planned(asked, cores=min(way.partitions or cores, cores))
+    shared = shared_on(spark.sparkContext.master or "")
 
-    def router(plan: Join) -> Routing:
-        route = routing(asked, plan, way.spread, way.partitions, cores, streaming)
-        _check_order(route, way.orderer(asked))
-        return route
+    def router(plan: Join, is_shared: bool) -> Routing:
+        spread = shared if is_shared and way.spread == "auto" else way.spread
+        route = routing(asked, plan, spread, way.partitions, cores, streaming, shared)
+        return _ordered(route, way.orderer(asked))
 
     if way.allowance is not None:
         way.allowance.check(planned.plan)
     return SparkJoin(asked, planned, frames, way.orderer(asked), router, settings)
 
 
-def _check_order(route: Routing, order: DriverOrder) -> None:
-    if route.is_shared and order in ("timestamp", "round-robin"):
+def _ordered(route: Routing, order: DriverOrder) -> Routing:
+    """The routing, if it can have a driver order; one that interleaves rows stays with their key."""
+    if order not in ("timestamp", "round-robin"):
+        return route
+    if route.is_shared:
         raise QueryError(
             f"driver_order='{order}' interleaves the rows of one partition, but spread='{route.name}' probes "
             "across partitions; choose another order"
         )
+    return replace(route, instead=None)
 
 
 def _late(frames: Mapping[str, DataFrame], time: Any, late: Any) -> Any:

@@ -34,7 +34,7 @@ class SparkJoin:
         planned: Planned,
         frames: Mapping[str, DataFrame],
         driver_order: DriverOrder,
-        router: Callable[[Join], Routing],
+        router: Callable[[Join, bool], Routing],
         settings: Settings,
         steps: tuple[Step, ...] = (),
     ) -> None:
@@ -43,7 +43,7 @@ class SparkJoin:
         self.frames = frames
         self.driver_order = driver_order
         self.router = router
-        self.routing = router(planned.plan)
+        self.routing = router(planned.plan, False)
         self.settings = settings
         self.steps = steps
 

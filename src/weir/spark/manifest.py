@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from weir.adapt import Matching, Recall
+from weir.adapt import Balance, Matching, Recall
 from weir.errors import QueryError
 from weir.kernel import Decision, Homes
 from weir.order import DriverOrder
@@ -19,9 +19,13 @@ from weir.shed import Ages, Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.folder import Folder
 from weir.spark.report import Part
+from weir.spark.slices import SliceEntry
+from weir.spread import Placement
 from weir.stats import Hop
 
 VERSION = 1
+# Spreads for which it does not matter where old rows lie.
+_SHARED = frozenset({"share", "psp"})
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,18 @@ class Manifest:
     parts: Mapping[int, Part] = field(default_factory=dict)
     recall: Recall = field(default_factory=Recall)
     matching: Matching = field(default_factory=Matching)
+    balance: Balance = field(default_factory=Balance)
+    placement: Placement | None = None
+
+    @property
+    def entries(self) -> tuple[SliceEntry, ...]:
+        """The slices of all partitions."""
+        return tuple(entry for part in self.parts.values() for entry in part.slices)
 
     @property
     def files(self) -> frozenset[str]:
         """The slice files it names."""
-        return frozenset(entry.file for part in self.parts.values() for entry in part.slices)
+        return frozenset(entry.file for entry in self.entries)
 
     def rows(self, homes: Homes | None) -> Counter[str]:
         """How many rows each state holds; one that is stored by several keys counts once."""
@@ -58,16 +69,22 @@ class Manifest:
             "parts": {str(number): part.to_json() for number, part in self.parts.items()},
             "recall": self.recall.to_json(),
             "matching": self.matching.to_json(),
+            "balance": self.balance.to_json(),
+            "placement": None if self.placement is None else self.placement.to_json(),
         }
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Manifest:
         """The manifest of `to_json`."""
         parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
-        # Manifests written before there were estimates have none.
+        # Manifests written before there were estimates, or placements, have none.
         recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
         matching = Matching.from_json(found["matching"]) if "matching" in found else Matching()
-        return Manifest(found["batch"], found["watermark"], found["newest"], parts, recall, matching)
+        balance = Balance.from_json(found["balance"]) if "balance" in found else Balance()
+        placement = _placement(found.get("placement"))
+        return Manifest(
+            found["batch"], found["watermark"], found["newest"], parts, recall, matching, balance, placement
+        )
 
 
 class Ledger:
@@ -118,8 +135,9 @@ class Ledger:
             self._write("job.json", dict(job))
             return
         for what, value in job.items():
-            # Another probing order finds the same results in the same state.
-            if what != "tree" and known.get(what) != value:
+            # Another probing order finds the same results in the same state, and so do spreads that share it.
+            alike = what == "tree" or (what == "spread" and {known.get(what), value} <= _SHARED)
+            if not alike and known.get(what) != value:
                 old, new = _brief(known.get(what), value), _brief(value, known.get(what))
                 raise ChangedQueryError(
                     f"the checkpoint {self._folder.uri} belongs to a query with another {what}: "
@@ -135,6 +153,17 @@ class Ledger:
         plan = _tree_from_json(known["tree"])
         assert isinstance(plan, Join)
         return plan
+
+    def spread(self) -> str | None:
+        """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
+        known = self._read("job.json")
+        found = None if known is None else known.get("spread")
+        return found if found in _SHARED else None
+
+    def write_spread(self, spread: str) -> None:
+        """From now on the state is shared, and it does not matter how many partitions there are."""
+        known = self._read("job.json") or {}
+        self._write("job.json", {**{k: v for k, v in known.items() if k != "partitions"}, "spread": spread})
 
     def _numbers(self, kind: str) -> list[int]:
         names = [name.removesuffix(".json") for name in self._folder.names(kind) if name.endswith(".json")]
@@ -178,7 +207,7 @@ def job_of(
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         **({} if homes is None else {"spread": f"{spread} per hop", "storage": _storage(homes)}),
         # Where rows find partners in other partitions than their own, it does not matter where old ones lie.
-        **({"spread": spread} if spread in ("share", "psp") else {"partitions": partitions}),
+        **({"spread": spread} if spread in _SHARED else {"partitions": partitions}),
         **({"spread": spread} if spread == "atr" else {}),
     }
 
@@ -208,6 +237,7 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
         "allowance": None if decision.allowance is None else _allowance_to_json(decision.allowance),
         "selectivities": [[h.driver, h.node, h.partner, s] for h, s in decision.selectivities.items()],
         "gains": dict(decision.gains),
+        "placement": None if decision.placement is None else decision.placement.to_json(),
         "reason": decision.reason,
     }
 
@@ -226,8 +256,13 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
         allowance=None if allowance is None else _allowance_from_json(allowance),
         selectivities={Hop(*hop): share for *hop, share in found.get("selectivities", ())},
         gains=found.get("gains", {}),
+        placement=_placement(found.get("placement")),
         reason=found["reason"],
     )
+
+
+def _placement(found: dict[str, Any] | None) -> Placement | None:
+    return None if found is None else Placement.from_json(found)
 
 
 def _driver_order(found: Any) -> DriverOrder:

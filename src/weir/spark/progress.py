@@ -31,7 +31,7 @@ class Progress:
         seconds: Mapping[str, float],
     ) -> Progress:
         """The progress of a committed batch; `once` has the rows of each state without copies."""
-        entries = [entry for part in after.parts.values() for entry in part.slices]
+        entries = after.entries
         rows = Counter[str]()
         for entry in entries:
             rows[entry.node] += entry.rows
@@ -44,6 +44,7 @@ class Progress:
             "newest": dict(after.newest),
             "plan": str(decision.plan),
             "decision": shown(decision),
+            "placement": _placement(after),
             "streams": _streams(reports),
             "state": {
                 node: {
@@ -54,11 +55,32 @@ class Progress:
                 }
                 for node in sorted(rows)
             },
+            "partitions": _partitions(after, reports),
             "hops": None if counts is None else counts.hops,
             "lags": None if counts is None or counts.lags is None else asdict(counts.lags),
             "seconds": {**seconds, "task": _longest(reports)},
         }
         return Progress(batch, section)
+
+
+def _placement(after: Manifest) -> dict[str, Any] | None:
+    if after.placement is None:
+        return None
+    found = after.placement
+    return {"spread": found.spread, "partitions": found.partitions, "relocated": found.relocate}
+
+
+def _partitions(after: Manifest, reports: Sequence[Report]) -> dict[str, dict[str, int]]:
+    rows_in = {report.partition: sum(report.rows_in.values()) for report in reports}
+    slices = {number: part.slices for number, part in after.parts.items()}
+    return {
+        str(number): {
+            "numInputRows": rows_in.get(number, 0),
+            "numRowsTotal": sum(entry.rows for entry in slices.get(number, ())),
+            "memoryUsedBytes": sum(entry.bytes for entry in slices.get(number, ())),
+        }
+        for number in sorted({*slices, *rows_in})
+    }
 
 
 def _dropped(reports: Sequence[Report]) -> int:

@@ -6,7 +6,9 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from weir.errors import QueryError
 from weir.spark.runtime import MicroBatches
+from weir.spread import How, Resize
 
 
 class SparkQuery:
@@ -26,6 +28,16 @@ class SparkQuery:
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
         """The last batches."""
         return [self._extended(progress) for progress in self._query.recentProgress]
+
+    def repartition(self, partitions: int, adjustment: How = "passive") -> None:
+        """Go over to another number of partitions, from the next batch on, for spreads `share` and `psp`.
+
+        With `passive` only new rows go there, and old ones stay until they are out of their windows; with
+        `aggressive` the old ones are divided anew at once, in the manifest. A start goes by `partitions=`.
+        """
+        if not self.isActive:
+            raise QueryError("the query has ended; start it with partitions= instead")
+        self._batches.resize(Resize(partitions, adjustment))
 
     def stop(self) -> None:
         """Stop; the batch that runs is repeated at the next start."""

@@ -65,9 +65,10 @@ def moves(program: Program, homes: Homes | None) -> int:
     return len(program.query.names) - 1 if homes is None else homes.moves
 
 
-def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> Counts | None:
-    """What all stages counted; None if some stage was not run to its end. The files go."""
-    counts, names, complete = Counts(), [], True
+def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, Counts] | None:
+    """What each partition counted in all stages; None if one was not run to its end. The files go."""
+    counts: dict[int, Counts] = {}
+    names, complete = [], True
     for stage in range(last + 1):
         wanted: set[int] = set()
         for partition in touched:
@@ -76,7 +77,7 @@ def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> Co
             complete = complete and data is not None
             if data is not None:
                 told = json.loads(data)
-                counts += Counts.from_json(told["counts"])
+                counts[partition] = counts.get(partition, Counts()) + Counts.from_json(told["counts"])
                 wanted.update(told["sent"])
         touched = sorted(wanted)
     for name in names:

@@ -7,18 +7,19 @@ results as a DataFrame, as often as it likes.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import logging
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt import Matching, Recall
+from weir.adapt import SECOND_JOB, Matching, Recall, is_uneven, work
 from weir.errors import QueryError
 from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
 from weir.kernel.layout import LINE
@@ -28,14 +29,20 @@ from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.phases import reached
+from weir.spark.placing import placement_after, relocated
 from weir.spark.progress import Progress
 from weir.spark.report import Counts, Part, Report
 from weir.spark.ring import moves, ring, ring_counts
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
-from weir.spark.spread import Routing
+from weir.spark.spread import Routing, check_count
 from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
-from weir.spark.union import Slots, routed
+from weir.spark.union import Slots, placed, routed
+from weir.spread import How, Placement, Resize
+
+_LOG = logging.getLogger("weir")
+# What each partition counted.
+Told = Mapping[int, Counts]
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,23 @@ class MicroBatches:
         self._ledger = Ledger(self._folder)
         self._kept: dict[int, frozenset[str]] = {}
         self._session: SparkSession | None = None
+        self._cores = spark.sparkContext.defaultParallelism
+        # A start goes by what the join says, whatever the number of partitions was before it.
+        self._resizes = deque([Resize(job.routing.partitions, "passive")])
+        self._spread = job.routing.name
         self.progress: dict[int, Progress] = {}
+
+    def resize(self, change: Resize) -> None:
+        """Go over to another number of partitions with the next batch that is decided."""
+        check_count(change.nodes)
+        if change.how not in get_args(How):
+            raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {change.how!r}")
+        if self._spread not in ("share", "psp"):
+            raise QueryError(
+                f"the number of partitions cannot change while spread='{self._spread}' says where rows lie; "
+                "start the join with spread='share' or 'psp' and a new checkpointLocation"
+            )
+        self._resizes.append(change)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run one micro-batch; what fails names its batch, and the next start repeats it."""
@@ -82,6 +105,7 @@ class MicroBatches:
         self._collect_garbage(before, batch)
         reached("decide", batch)
         decision, attempt = self._decide(before, batch)
+        before = self._move(before, decision)
         assignment = Assignment(
             self._job.program,
             decision,
@@ -97,16 +121,16 @@ class MicroBatches:
         built = perf_counter()
         # Tasks that lost a race leave hidden files; now and then is soon enough for those.
         sweep = attempt > 1 or first or batch % _SWEEP_EVERY == 0
-        counts = self._emit(frame.sparkSession, assignment, reports, sweep)
+        told = self._emit(frame.sparkSession, assignment, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
-        after = self._after(before, batch, decision, reports, counts)
+        after = self._after(before, batch, decision, reports, told)
         self._ledger.write_manifest(after)
         self._kept[batch] = after.files
         reached("committed", batch)
         seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
         once = after.rows(self._job.routing.homes)
-        self._remember(Progress.of(batch, decision, after, once, reports, counts, seconds))
+        self._remember(Progress.of(batch, decision, after, once, reports, _sum(told), seconds))
 
     def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -119,26 +143,54 @@ class MicroBatches:
                 )
             self._ledger.write_decision(batch, decision, attempt + 1)
             return decision, attempt + 1
+        job = self._job
         clock = max(before.newest.values(), default=None)
+        placement, why = placement_after(before, job.program.query, job.routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
-        seen, within = before.matching, 1 if self._job.routing.is_shared else self._job.routing.partitions
+        seen, within = before.matching, 1 if self._crosses(placement) else placement.partitions
         decision = Decision(
-            plan=self._job.program.plan,
-            driver_order=self._driver_order(before),
+            plan=job.program.plan,
+            driver_order=self._driver_order(before, placement),
             clock=clock,
             idle=self._idle(before, clock),
-            allowance=self._job.settings.allowance,
+            allowance=job.settings.allowance,
             selectivities={hop: share * within for hop, share in seen.selectivities.items()},
             gains=seen.gains,
-            reason=self._job.settings.reason,
+            placement=placement,
+            reason="; ".join(filter(None, (why, job.settings.reason))),
         )
         self._ledger.write_decision(batch, decision, 1)
         return decision, 1
 
-    def _driver_order(self, before: Manifest) -> DriverOrder:
+    def _wanted(self) -> Resize | None:
+        """The number of partitions last asked for, if that was since the batch before."""
+        wanted = None
+        while self._resizes:
+            wanted = self._resizes.popleft()
+        return wanted
+
+    def _placement(self, decision: Decision) -> Placement:
+        """Where a batch's rows go; decisions written before there were placements have none."""
+        return decision.placement or self._job.routing.start()
+
+    def _crosses(self, placement: Placement) -> bool:
+        """True if rows find partners in other partitions than their own."""
+        return placement.is_shared or self._job.routing.homes is not None
+
+    def _move(self, before: Manifest, decision: Decision) -> Manifest:
+        """What the batch starts from: the slices where its decision wants them."""
+        old, new = before.placement or self._job.routing.start(), self._placement(decision)
+        if new.is_shared and not old.is_shared:
+            self._ledger.write_spread(new.spread)
+        if (new.spread, new.partitions) != (old.spread, old.partitions):
+            _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
+        self._spread = new.spread
+        return relocated(before, new)
+
+    def _driver_order(self, before: Manifest, placement: Placement) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
         wanted = self._job.driver_order
-        if not self._job.routing.is_shared or not isinstance(wanted, str):
+        if not self._crosses(placement) or not isinstance(wanted, str):
             return wanted
         states = before.rows(self._job.routing.homes)
         seen = before.matching
@@ -159,9 +211,11 @@ class MicroBatches:
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
         self._session = session
-        results = None if self._job.routing.is_shared else self._sink.results
+        placement = self._placement(assignment.decision)
+        results = None if self._crosses(placement) else self._sink.results
         task = BuildTask(assignment, self._job.slots, results)
-        found = routed(self._copied(frame), self._job.routing.partitions).mapInArrow(task, REPORT).collect()
+        rows = routed(self._copied(placed(frame, placement)), placement.partitions)
+        found = rows.mapInArrow(task, REPORT).collect()
         reports = [Report.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
 
@@ -185,14 +239,15 @@ class MicroBatches:
 
     def _emit(
         self, spark: SparkSession, assignment: Assignment, reports: list[Report], repeated: bool
-    ) -> Counts | None:
+    ) -> Told | None:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
         folded = self._sink.results
-        if folded is not None and not self._job.routing.is_shared:
+        placement = self._placement(assignment.decision)
+        if folded is not None and not self._crosses(placement):
             files = [name for report in reports for name in report.files]
             self._sink.publish(assignment.batch, files, repeated)
-            return reduce(Counts.__add__, (report.counts for report in reports), Counts())
+            return {report.partition: report.counts for report in reports}
         if folded is None:
             schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
             results = self._probed(spark, assignment, reports, None, schema)
@@ -203,7 +258,7 @@ class MicroBatches:
             told = [] if written is None else written.collect()
             files = [name for row in told for name in json.loads(bytes(row.report))]
             self._sink.publish(assignment.batch, files, repeated)
-        return self._probe_counts(assignment.batch, reports)
+        return self._probe_counts(assignment.batch, reports, placement)
 
     def _probed(
         self,
@@ -217,31 +272,43 @@ class MicroBatches:
         if not reports:
             return None
         self._folder.write("stats/.keep", b"")
-        routing, stats = self._job.routing, f"{self._folder.uri}/stats"
-        numbers, built = self._touched(spark, reports), _built(assignment, reports, routing.is_shared)
-        if routing.is_ring:
-            return ring(numbers, built, routing.partitions, stats, results, schema, routing.homes)
-        return numbers.mapInArrow(ProbeTask(built, stats, routing.is_shared, results), schema)
+        placement, stats = self._placement(assignment.decision), f"{self._folder.uri}/stats"
+        numbers, built = self._touched(spark, reports, placement), _built(assignment, reports)
+        homes = self._job.routing.homes
+        if homes is not None:
+            return ring(numbers, built, placement.partitions, stats, results, schema, homes)
+        if placement.spread == "psp":
+            # Partitions that are given up keep their slices until these are dead, and are visited.
+            width = max(placement.partitions, 1 + max(built.parts))
+            return ring(numbers, built, width, stats, results, schema, None)
+        return numbers.mapInArrow(ProbeTask(built, stats, placement.is_shared, results), schema)
 
-    def _touched(self, spark: SparkSession, reports: list[Report]) -> DataFrame:
-        """The numbers of the partitions that got rows, each in a task of its own."""
-        routing = self._job.routing
-        numbers = spark.range(0, routing.numbers, 1, routing.partitions)
+    def _touched(self, spark: SparkSession, reports: list[Report], placement: Placement) -> DataFrame:
+        """The numbers of the partitions that got rows, divided over as many tasks as a placement has."""
+        homes = self._job.routing.homes
+        last = placement.partitions if homes is None else homes.partitions
+        numbers = spark.range(0, last, 1, placement.partitions)
         return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
-    def _probe_counts(self, batch: int, reports: list[Report]) -> Counts | None:
-        if self._job.routing.is_ring:
-            last = moves(self._job.program, self._job.routing.homes)
-            counts = ring_counts(self._folder, batch, last, [report.partition for report in reports])
-            return None if counts is None else reduce(Counts.__add__, (r.counts for r in reports), counts)
-        names = [f"stats/{batch}-{report.partition}.json" for report in reports]
-        found = [self._folder.read(name) for name in names]
-        for name in names:
-            self._folder.delete(name)
-        read = [Counts.from_json(json.loads(data)) for data in found if data is not None]
-        if len(read) < len(reports):
+    def _probe_counts(self, batch: int, reports: list[Report], placement: Placement) -> Told | None:
+        built = {report.partition: report.counts for report in reports}
+        homes = self._job.routing.homes
+        if placement.spread == "psp" or homes is not None:
+            found = ring_counts(self._folder, batch, moves(self._job.program, homes), list(built))
+        else:
+            found = self._told(batch, list(built))
+        if found is None:
             return None
-        return reduce(Counts.__add__, [*read, *(report.counts for report in reports)], Counts())
+        return {number: counts + built.get(number, Counts()) for number, counts in found.items()}
+
+    def _told(self, batch: int, touched: list[int]) -> dict[int, Counts] | None:
+        """What the tasks wrote down of their probes; None if one is missing. The files go."""
+        names = {number: f"stats/{batch}-{number}.json" for number in touched}
+        read = {number: self._folder.read(name) for number, name in names.items()}
+        for name in names.values():
+            self._folder.delete(name)
+        found = {n: Counts.from_json(json.loads(data)) for n, data in read.items() if data is not None}
+        return found if len(found) == len(touched) else None
 
     def _after(
         self,
@@ -249,8 +316,9 @@ class MicroBatches:
         batch: int,
         decision: Decision,
         reports: list[Report],
-        counts: Counts | None,
+        told: Told | None,
     ) -> Manifest:
+        counts, placement = _sum(told), self._placement(decision)
         newest = dict(before.newest)
         for report in reports:
             for name, time in report.newest.items():
@@ -258,10 +326,28 @@ class MicroBatches:
         watermark = watermark_after(self._job.program, before.watermark, newest, decision.idle)
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
+        here = {n: part for n, part in alive.items() if part.slices or n < placement.partitions}
         recall = _recall(before.recall, decision, counts)
         states = before.rows(self._job.routing.homes)
         matching = _matching(before, states, decision, reports, counts)
-        return Manifest(batch, watermark, newest, alive, recall, matching)
+        balance = before.balance.after(
+            sum(_stored(report) for report in reports) if before.newest else 0,
+            _advance(before.newest, newest),
+            self._is_uneven(decision, reports, told),
+        )
+        return Manifest(batch, watermark, newest, here, recall, matching, balance, placement)
+
+    def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
+        """True if by key one partition had so much to do that sharing it all would have been cheaper."""
+        if told is None or self._job.routing.instead is None or self._placement(decision).is_shared:
+            return False
+        seconds = [
+            work(sum(report.rows_in.values()), told[report.partition].per_hop(decision.plan))
+            for report in reports
+        ]
+        # A sink that wants a DataFrame takes a second job anyway.
+        extra = 0.0 if self._sink.results is None else SECOND_JOB
+        return is_uneven(seconds, self._job.routing.partitions, self._cores, extra)
 
     def _collect_garbage(self, before: Manifest, batch: int) -> None:
         """Forget what no manifest of the last few batches names; called when a later batch has begun."""
@@ -307,10 +393,25 @@ _SESSION: Mapping[str, Any] = {
 }
 
 
-def _built(assignment: Assignment, reports: list[Report], shared: bool) -> Assignment:
-    """The assignment with the slices that the batch has built, and where they are shared all others too."""
+def _built(assignment: Assignment, reports: list[Report]) -> Assignment:
+    """The assignment with the slices that the batch has built."""
     parts = {report.partition: report.part for report in reports}
-    return replace(assignment, parts={**assignment.parts, **parts} if shared else parts)
+    return replace(assignment, parts={**assignment.parts, **parts})
+
+
+def _sum(told: Told | None) -> Counts | None:
+    return None if told is None else reduce(Counts.__add__, told.values(), Counts())
+
+
+def _stored(report: Report) -> int:
+    """The rows of a batch that a partition has kept; some that a filter drops are counted too."""
+    gone = (report.late, report.null_time, report.dropped)
+    return sum(report.rows_in.values()) - sum(sum(one.values()) for one in gone)
+
+
+def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    """How far the newest time of all streams went on, which the first rows do not tell."""
+    return max(after.values()) - max(before.values()) if before and after else 0
 
 
 def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall:

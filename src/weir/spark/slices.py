@@ -148,11 +148,10 @@ def read_slice(root: str, entry: SliceEntry, program: Program) -> Slice:
 _OPEN: dict[tuple[str, str, int], Slice] = {}
 
 
-def close_others(root: str, partition: int, live: Iterable[SliceEntry]) -> None:
-    """Let go of a partition's slices that are no longer live."""
-    mine = f"-{partition:04d}-"
+def close_others(root: str, live: Iterable[SliceEntry]) -> None:
+    """Let go of a query's slices that are no longer live."""
     named = {(root, entry.file, entry.index) for entry in live}
-    for key in [k for k in _OPEN if k[0] == root and mine in k[1] and k not in named]:
+    for key in [k for k in _OPEN if k[0] == root and k not in named]:
         del _OPEN[key]
 
 

@@ -6,6 +6,8 @@ and partials move by the next hop's key. With `share`, each row is stored in one
 the rows of a batch among them, each probing the slices of all partitions. With `psp`, rows are stored by
 time, and partials visit the partitions whose slices they may match. With `atr`, each row of the master stream
 is in one partition, and the rows of the others are copied to wherever a master row may need them.
+
+Here it is chosen how a query starts; how it goes on is chosen before each batch (`weir.spark.placing`).
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from weir.expr import Column
 from weir.kernel import Homes, compile_plan, homes
 from weir.plan import Join, Leaf
 from weir.query import AttributeClass, Query, RowWindow
+from weir.spread import Placement, by_time
 from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")
 
 Spread = Literal["auto", "hash", "share", "psp", "atr"]
+Shared = Literal["share", "psp"]
 # Segments of the master stream, in times of what the others must be copied for: few rows are copied.
 _SEGMENT = 8
-# How many slices of the shortest window each partition holds.
-_SLICES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +46,42 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `slices` for psp, else share.
+    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `shortest` for psp, else share.
 
-    Slices are in microseconds; with `homes` there are as many partitions for every key.
+    With `homes` there are as many partitions for every key. `shortest` is the shortest window in µs,
+    `instead` the spread that a query by key may go over to while it runs.
     """
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
-    slices: int | None = None
     homes: Homes | None = None
+    shortest: int | None = None
+    instead: Shared | None = None
 
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own."""
-        return self.is_ring or self.name == "share"
+        return self.homes is not None or self.start().is_shared
 
     @property
-    def is_ring(self) -> bool:
-        """True if partials move from partition to partition."""
-        return self.name == "psp" or self.homes is not None
+    def needs_time(self) -> bool:
+        """True if a row's time may decide where it goes."""
+        return "psp" in (self.name, self.instead)
 
-    @property
-    def numbers(self) -> int:
-        """How many partitions are numbered: those of every key."""
-        return self.partitions if self.homes is None else self.homes.partitions
+    def start(self, spread: Shared | None = None) -> Placement:
+        """The placement of the first batch, or of the first one by another spread."""
+        name = spread or self.name
+        if name == "psp" and self.shortest is not None:
+            return by_time(self.shortest, self.partitions)
+        return Placement(name, self.partitions)
 
     @property
     def name(self) -> str:
         """The spread."""
         if self.partitions == 1 or self.key is not None or self.homes is not None:
             return "hash"
-        if self.slices is not None:
+        if self.shortest is not None:
             return "psp"
         return "share" if self.segments is None else "atr"
 
@@ -86,8 +92,8 @@ class Routing:
             return f"{self.partitions} partitions by {self.key.name}"
         if self.homes is not None:
             return f"{self.partitions} partitions per key, {_stored(self.homes)}"
-        if self.slices is not None:
-            return f"{self.partitions} partitions by slices of {show_interval(self.slices)} of time"
+        if self.shortest is not None:
+            return f"{self.partitions} partitions by slices of time"
         if self.segments is None:
             return f"{self.partitions} partitions that share all slices"
         length = show_interval(self.segments.length)
@@ -95,9 +101,18 @@ class Routing:
 
 
 def routing(
-    query: Query, plan: Join, wanted: str, partitions: int | None, cores: int, streaming: bool
+    query: Query,
+    plan: Join,
+    wanted: str,
+    partitions: int | None,
+    cores: int,
+    streaming: bool,
+    shared: Shared = "share",
 ) -> Routing:
-    """The spread asked for, or the best there is; refused where the query or the plan cannot have it."""
+    """The spread asked for, or the best there is; refused where the query or the plan cannot have it.
+
+    Without a key, `auto` takes the spread named by `shared`; with one, it may go over to it.
+    """
     if wanted not in get_args(Spread):
         raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
     count = partitions or cores
@@ -108,25 +123,42 @@ def routing(
     if wanted == "hash" or (wanted == "auto" and key is not None):
         if count == 1:
             return Routing(1)
-        if key is not None:
+        if key is None:
+            return Routing(count, homes=_homes(query, plan, count, streaming))
+        if wanted == "hash" or not streaming or not _is_mjoin(plan):
             return Routing(count, key=key)
-        return Routing(count, homes=_homes(query, plan, count, streaming))
+        return Routing(count, key=key, shortest=_shortest(query), instead=shared)
     if count == 1:
         return Routing(1)
     if wanted == "atr" or not streaming:
         segments = _segments(query, wanted)
         if segments is not None:
             return Routing(count, segments=segments)
-    elif all(isinstance(child, Leaf) for child in plan.inputs):
-        return Routing(count, slices=_slices(query, count) if wanted == "psp" else None)
+    elif _is_mjoin(plan):
+        is_ring = (shared if wanted == "auto" else wanted) == "psp"
+        return Routing(count, shortest=_shortest(query) if is_ring else None)
     elif wanted != "auto":
         raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
     return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
 
 
-def check_partitions(given: object) -> None:
-    """Refuse what is no count."""
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+def shared_on(master: str) -> Shared:
+    """The spread for any condition: every task may read all slices where all tasks are on one host.
+
+    >>> shared_on("local[4]"), shared_on("local-cluster[2,1,1024]"), shared_on("yarn")
+    ('share', 'psp', 'psp')
+    """
+    return "share" if master == "local" or master.startswith("local[") else "psp"
+
+
+def needs_mjoin(query: Query, wanted: str) -> bool:
+    """True if a streaming query can have the spread asked for with an mjoin only."""
+    return wanted in get_args(Shared) or (wanted == "hash" and covering_class(query) is None)
+
+
+def check_count(given: object) -> None:
+    """Refuse what is no number of partitions."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
 
 
@@ -153,7 +185,7 @@ def _homes(query: Query, plan: Join, partitions: int, streaming: bool) -> Homes:
         raise QueryError(
             "spread='hash' of static DataFrames needs one key that all streams share; use spread='atr'"
         )
-    if not all(isinstance(child, Leaf) for child in plan.inputs):
+    if not _is_mjoin(plan):
         raise QueryError(
             f"spread='hash' without a key that all streams share needs an mjoin, not the tree {plan}; "
             "use plan='mjoin'"
@@ -177,10 +209,14 @@ def _stored(found: Homes) -> str:
     return "; ".join(f"{held[number]} by {found.name(number)}" for number in held)
 
 
-def _slices(query: Query, partitions: int) -> int:
-    """Slices so short that every partition holds a few of each window; the head role goes round with time."""
+def _is_mjoin(plan: Join) -> bool:
+    return all(isinstance(child, Leaf) for child in plan.inputs)
+
+
+def _shortest(query: Query) -> int:
+    """The shortest time for which rows of a stream are kept."""
     kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i)) and kept > 0]
-    return max(1, min(kept, default=1) // (_SLICES * partitions))
+    return min(kept, default=1)
 
 
 def _segments(query: Query, wanted: str) -> Segments | None:

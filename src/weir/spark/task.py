@@ -34,18 +34,19 @@ class Assignment:
 
     def load(self, partition: int) -> tuple[State, dict[int, SliceEntry]]:
         """A partition's state, its slices mapped from their files, and the entry of each by its identity."""
-        part = self.parts.get(partition, Part())
-        close_others(self.root, partition, part.slices)
-        return self._state(part)
+        close_others(self.root, self._every())
+        return self._state(self.parts.get(partition, Part()))
 
     def load_shared(self, partition: int) -> tuple[State, frozenset[int]]:
         """The state of all partitions, and the identities of the slices of one of them."""
-        mine = frozenset(entry.file for entry in self.parts.get(partition, Part()).slices)
-        every = tuple(entry for part in self.parts.values() for entry in part.slices)
-        for number, part in self.parts.items():
-            close_others(self.root, number, part.slices)
+        mine = frozenset((entry.file, entry.index) for entry in self.parts.get(partition, Part()).slices)
+        every = self._every()
+        close_others(self.root, every)
         state, entries = self._state(Part(every))
-        return state, frozenset(one for one, entry in entries.items() if entry.file in mine)
+        return state, frozenset(one for one, entry in entries.items() if (entry.file, entry.index) in mine)
+
+    def _every(self) -> tuple[SliceEntry, ...]:
+        return tuple(entry for part in self.parts.values() for entry in part.slices)
 
     def _state(self, part: Part) -> tuple[State, dict[int, SliceEntry]]:
         slices: dict[str, list[Slice]] = {}

@@ -17,8 +17,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 from weir.expr import Column, columns_of
 from weir.query import Query
 from weir.spark.spread import Routing, Segments
+from weir.spread import Placement
 
-STREAM, PARTITION, COPY = "weir_stream", "weir_partition", "weir_copy"
+STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 
 
 # How many rows of each stream are in other partitions too, and counted there.
@@ -82,7 +83,8 @@ def needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
 def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing) -> tuple[DataFrame, Slots]:
     """One DataFrame of all streams' rows, each with its stream's number and its partition.
 
-    Where rows are copied to several partitions, they come as often, all but one marked as a copy.
+    Where rows are copied to several partitions, they come as often, all but one marked as a copy. Where a
+    placement says to which partition a row goes, it is yet to be `placed`.
     """
     needed = needed_columns(query)
     types = {name: {c: frames[name].schema[c].dataType for c in columns} for name, columns in needed.items()}
@@ -116,15 +118,9 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing
             homes = _homes(name, micros, routing.segments, routing.partitions)
             found = frame.select(F.posexplode(homes).alias(COPY, PARTITION), *frame.columns)
             return found.select(F.lit(number).alias(STREAM), PARTITION, COPY, *columns)
-        hashed = [c for c, kind in types[name].items() if "map<" not in kind.simpleString()]
-        part = (
-            _partition(name, hashed, number, routing)
-            if routing.slices is None
-            else _slice_number(micros, routing.slices, routing.partitions)
-        )
-        return frame.select(
-            F.lit(number).alias(STREAM), part.alias(PARTITION), F.lit(0).alias(COPY), *columns
-        )
+        tags = [F.lit(number).alias(STREAM), _partition(name, routing).alias(PARTITION), F.lit(0).alias(COPY)]
+        times = [micros.alias(TIME)] if routing.needs_time else []
+        return frame.select(*tags, *times, *columns)
 
     union = reduce(DataFrame.unionAll, [tagged(i, name) for i, name in enumerate(query.names)])
     schemas = {
@@ -135,6 +131,14 @@ def tagged_union(query: Query, frames: Mapping[str, DataFrame], routing: Routing
         name: {column: names[slot] for column, slot in found.items()} for name, found in places.items()
     }
     return union, Slots(query.names, renamed, schemas)
+
+
+def placed(rows: DataFrame, placement: Placement) -> DataFrame:
+    """The union's rows, each in the partition that a batch's placement gives it."""
+    if placement.is_shared:
+        part = _by_time(placement) if placement.spread == "psp" else _evenly(rows, placement.partitions)
+        rows = rows.withColumn(PARTITION, part)
+    return rows.drop(TIME)
 
 
 def routed(rows: DataFrame, partitions: int) -> DataFrame:
@@ -167,23 +171,28 @@ def _homes(name: str, micros: SparkColumn, segments: Segments, partitions: int) 
     return F.array_distinct(F.transform(reached, lambda one: F.pmod(one, F.lit(partitions)).cast("int")))
 
 
-def _slice_number(micros: SparkColumn, slices: int, partitions: int) -> SparkColumn:
-    """Slices of time go round the partitions; a row without a time goes somewhere, to be counted."""
-    number = F.pmod(_floored(micros, slices), F.lit(partitions))
-    return F.coalesce(number, F.lit(0)).cast("int")
+def _evenly(rows: DataFrame, partitions: int) -> SparkColumn:
+    """By what rows hold: a batch that is repeated is divided in the same way."""
+    tags = (PARTITION, COPY, TIME)
+    held = [f.name for f in rows.schema if f.name not in tags and "map<" not in f.dataType.simpleString()]
+    return F.pmod(F.xxhash64(*held), F.lit(partitions)).cast("int")
 
 
-def _partition(name: str, columns: list[str], number: int, routing: Routing) -> SparkColumn:
-    """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in.
+def _by_time(placement: Placement) -> SparkColumn:
+    """The home of a row's time, as `Placement.home` says; a row without one goes somewhere, to be counted.
 
-    Without a key, rows are divided evenly, by what they hold.
+    Only the list changes from batch to batch, which is no part of the code that Spark generates.
     """
+    cell = F.pmod(_floored(F.col(TIME), placement.cell), F.lit(len(placement.homes))).cast("int")
+    homes = F.expr(f"array({','.join(map(str, placement.homes))})")
+    return F.coalesce(F.get(homes, cell), F.lit(0))
+
+
+def _partition(name: str, routing: Routing) -> SparkColumn:
+    """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in."""
     key_class, partitions = routing.key, routing.partitions
-    if partitions == 1 or routing.homes is not None:  # workers will tell, who know the codes of keys
+    if key_class is None:  # told before each batch, or by workers, who know the codes of keys
         return F.lit(0)
-    if key_class is None:
-        held = [F.col(f"`{column}`") for column in columns]
-        return F.pmod(F.xxhash64(F.lit(number), *held), F.lit(partitions)).cast("int")
     column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
     key = F.col(f"`{column.name}`").cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
     if pa.types.is_floating(key_class.domain):

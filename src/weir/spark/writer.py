@@ -105,7 +105,8 @@ class JoinWriter:
         ledger = Ledger(folder)
         # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
         plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
-        routing = join.router(plan)
+        # Rows that were shared once do not lie where their keys say.
+        routing = join.router(plan, ledger.spread() is not None)
         ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name, routing.homes))
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)

@@ -24,6 +24,7 @@ from weir.spread.model import (
     uneven_latency,
 )
 from weir.spread.node import Node
+from weir.spread.placement import Held, Outlook, Placement, by_time, cut_anew, laid_out, levelled
 from weir.spread.relocate import How, Resize
 from weir.spread.ring import Ring
 from weir.spread.stored import Row, Stored
@@ -37,11 +38,14 @@ __all__ = [
     "Exact",
     "Expected",
     "Hardware",
+    "Held",
     "How",
     "Link",
     "Matching",
     "Node",
+    "Outlook",
     "Partials",
+    "Placement",
     "Probe",
     "Resize",
     "Ring",
@@ -54,14 +58,18 @@ __all__ = [
     "Task",
     "bandwidth_needed",
     "best_length",
+    "by_time",
     "central_work",
     "cheapest_cover",
+    "cut_anew",
     "cyclic_orders",
     "equal_steps",
     "even_ends",
     "feed",
     "initial_lengths",
+    "laid_out",
     "latency",
+    "levelled",
     "output_rate",
     "ring_work",
     "service_rate",
