@@ -40,10 +40,8 @@ def relocated(before: Manifest, placement: Placement) -> Manifest:
     """The manifest with its slices given away anew, if the placement says so; no file is touched."""
     if not placement.relocate:
         return before
-    found = [(number, entry) for number, part in before.parts.items() for entry in part.slices]
-    homes = levelled([e.rows for _, e in found], [number for number, _ in found], placement.partitions)
     slices: dict[int, list[SliceEntry]] = {}
-    for home, (_, entry) in zip(homes, found, strict=True):
+    for home, entry in zip(levelled(_held(before), placement.partitions), before.entries, strict=True):
         slices.setdefault(home, []).append(entry)
     return replace(before, parts={home: Part(tuple(given)) for home, given in slices.items()})
 
@@ -73,11 +71,16 @@ def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement
     newest = max(before.newest.values())
     oldest = min(before.newest.values()) if before.watermark is None else before.watermark
     lag = newest - oldest
-    held = [
-        Held(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
-        for number, part in relocated(before, placement).parts.items()
-        for entry in part.slices
-    ]
     retentions = [query.bounds.retention(i) or 0 for i in range(len(query.names))]
     kept = max(0, sum(retentions) // len(retentions)) + lag
-    return laid_out(placement, held, Outlook(newest, oldest, before.balance.rate, kept))
+    outlook = Outlook(newest, oldest, before.balance.rate, kept)
+    return laid_out(placement, _held(relocated(before, placement), lag), outlook)
+
+
+def _held(manifest: Manifest, lag: int = 0) -> list[Held]:
+    """The slices of a manifest, one for one, for a watermark that is so far behind the newest row."""
+    return [
+        Held(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
+        for number, part in manifest.parts.items()
+        for entry in part.slices
+    ]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from math import inf
 from typing import Any
 
 from weir.errors import QueryError
@@ -23,9 +24,9 @@ from weir.spread.hardware import check_nodes
 
 # Slices of the shortest window that each partition holds at least, and usually: the more there are, the more
 # evenly they can be given away.
-_FEWEST, _USUAL = 4, 16
+_FEWEST, _USUAL = 4, 32
 # The longest slice is this many times as long as the shortest: so far are counts levelled when rates change.
-_FINEST = 16
+_FINEST = 32
 # In all, the shortest window has no more cells than this, and the ring is so many such windows long.
 _MOST_CELLS = 1024
 _WINDOWS = 2
@@ -118,47 +119,50 @@ def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> 
 
 
 def laid_out(before: Placement, held: Sequence[Held], outlook: Outlook) -> Placement:
-    """The same with the cells beyond the newest row given away anew, each slice to who holds the fewest rows.
+    """The same with the cells beyond the newest row given away anew, slice by slice to the least loaded.
 
     A slice is as long as it takes for a usual slice's count of rows to come (004: workload smoothing), within
-    the bounds above; partitions of equal load take turns. Loads are rows, those left out that will be dead.
+    the bounds above. The load is in rows, each counting for the share of its life that is left: a partition
+    whose rows are about to die gets new ones before they do. Partitions of equal load take turns.
     """
+    rows = sum(one.rows for one in held)
+    if not rows:
+        return before
+    if outlook.rate <= 0:  # not seen yet: what is held came in the time for which it is kept
+        outlook = replace(outlook, rate=rows / max(1, outlook.kept))
     count, ring = before.partitions, len(before.homes)
     first = outlook.newest // before.cell + 1
     known = min(ring // 2, max(1, first - outlook.oldest // before.cell))
-    length = _slice_length(before, held, outlook)
-    homes, loads = list(before.homes), _Loads(count, held)
+    length = _slice_length(before, rows, outlook)
+    homes, loads = list(before.homes), _Loads(count, held, outlook)
     last = homes[(first - 1) % ring]
     for start in range(first, first + ring - known, length):
         cells = range(start, min(start + length, first + ring - known))
-        loads.forget(start * before.cell)
-        last = loads.least(last)
+        last = loads.least(start * before.cell, last)
         loads.add(last, outlook.rate * len(cells) * before.cell, start * before.cell + outlook.kept)
         for cell in cells:
             homes[cell % ring] = last
     return replace(before, homes=tuple(homes))
 
 
-def levelled(rows: Sequence[int], homes: Sequence[int], partitions: int) -> list[int]:
-    """New homes for slices of so many rows, so that all partitions hold about as many; few have to move.
+def levelled(held: Sequence[Held], partitions: int) -> list[int]:
+    """New homes for what is held, so that the partitions are level now and while rows die.
 
-    >>> levelled([5, 5, 5, 5], [0, 0, 0, 0], partitions=2)
-    [0, 0, 1, 1]
+    >>> levelled([Held(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
+    [1, 0, 1, 0]
     """
-    fair = sum(rows) / partitions
-    loads = [0.0] * partitions
-    found = list(homes)
-    moving = []
-    for one in sorted(range(len(rows)), key=lambda one: -rows[one]):
-        home = homes[one]
-        if home < partitions and loads[home] + rows[one] <= fair:
-            loads[home] += rows[one]
-        else:
-            moving.append(one)
-    for one in moving:
-        found[one] = min(range(partitions), key=lambda home: (loads[home], home != homes[one]))
-        loads[found[one]] += rows[one]
-    return found
+    loads = [0] * partitions
+    homes = [0] * len(held)
+    # Whenever some are dead, what is left has been dealt out before them.
+    for place in sorted(range(len(held)), key=lambda place: _life(held[place]), reverse=True):
+        own = held[place].home
+        homes[place] = min(range(partitions), key=lambda home: (loads[home], home != own))
+        loads[homes[place]] += held[place].rows
+    return homes
+
+
+def _life(one: Held) -> tuple[float, int]:
+    return (inf if one.until is None else one.until), one.rows
 
 
 def _cells(partitions: int) -> int:
@@ -166,38 +170,44 @@ def _cells(partitions: int) -> int:
     return max(partitions, min(_FEWEST * _FINEST * partitions, _MOST_CELLS))
 
 
-def _slice_length(before: Placement, held: Sequence[Held], outlook: Outlook) -> int:
+def _slice_length(before: Placement, rows: int, outlook: Outlook) -> int:
     """Cells of a slice: its rows are the rows held over the usual slices in the time that they are kept."""
     cells = _cells(before.partitions)
     usual, longest = (max(1, cells // (slices * before.partitions)) for slices in (_USUAL, _FEWEST))
-    rows = sum(one.rows for one in held)
-    if not rows or outlook.rate <= 0:
-        return usual
     share = rows * usual * before.cell / max(outlook.kept, before.cell)
-    return max(1, min(longest, round(share / (outlook.rate * before.cell))))
+    return max(1, round(min(longest, share / (outlook.rate * before.cell))))
 
 
 class _Loads:
-    """Rows of each partition, as time goes on."""
+    """Rows of each partition, weighed by what is left of their lives as time goes on."""
 
-    def __init__(self, partitions: int, held: Sequence[Held]) -> None:
-        self._rows = [0.0] * partitions
-        here = [one for one in held if one.home < partitions]
-        for one in here:
-            self._rows[one.home] += one.rows
-        self._ends = [(one.until, one.home, float(one.rows)) for one in here if one.until is not None]
-        heapify(self._ends)
+    def __init__(self, partitions: int, held: Sequence[Held], outlook: Outlook) -> None:
+        self._kept = max(1, outlook.kept)
+        self._start = outlook.newest
+        # A row at time t counts (until - t) / kept, so rows and rows * until are all there is to know.
+        self._rows, self._ends, self._lasting = ([0.0] * partitions for _ in range(3))
+        self._queue: list[tuple[int, int, float]] = []
+        for one in held:
+            if one.home < partitions and one.until is not None:
+                self.add(one.home, one.rows, one.until)
+            elif one.home < partitions:
+                self._lasting[one.home] += one.rows
 
     def add(self, home: int, rows: float, until: int) -> None:
+        heappush(self._queue, (until, home, rows))
         self._rows[home] += rows
-        heappush(self._ends, (until, home, rows))
+        self._ends[home] += rows * (until - self._start)
 
-    def forget(self, now: int) -> None:
-        while self._ends and self._ends[0][0] <= now:
-            _, home, rows = heappop(self._ends)
+    def least(self, now: int, last: int) -> int:
+        """The least loaded partition at a time, of equals the next one after the last."""
+        while self._queue and self._queue[0][0] <= now:
+            until, home, rows = heappop(self._queue)
             self._rows[home] -= rows
+            self._ends[home] -= rows * (until - self._start)
+        passed, count = now - self._start, len(self._rows)
 
-    def least(self, last: int) -> int:
-        """The least loaded, of equals the next one after the last."""
-        count = len(self._rows)
-        return min(range(count), key=lambda home: (round(self._rows[home], 6), (home - last - 1) % count))
+        def load(home: int) -> float:
+            left = (self._ends[home] - self._rows[home] * passed) / self._kept
+            return round(left + self._lasting[home], 6)
+
+        return min(range(count), key=lambda home: (load(home), (home - last - 1) % count))

@@ -1,0 +1,195 @@
+"""Where rows go: every time has one home, loads are level, and a change of partitions settles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.errors import QueryError
+from weir.spread import Held, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+
+SECOND = 1_000_000
+WINDOW = 10 * SECOND
+NOW = 1_700_000_000 * SECOND
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> tuple[Placement, list[Held], Outlook]:
+    """A placement as some batches have left it, what is held, and what is to come."""
+    partitions = draw(st.integers(1, 7))
+    placement = by_time(draw(st.integers(1, 10**8)), partitions)
+    newest = NOW + draw(st.integers(-(10**9), 10**9))
+    outlook = Outlook(
+        newest,
+        newest - draw(st.integers(0, 10**8)),
+        draw(st.floats(0, 1, allow_subnormal=False)),
+        draw(st.integers(0, 10**8)),
+    )
+    ends = st.none() | st.integers(newest - 10**7, newest + 10**8)
+    held = draw(st.lists(st.builds(Held, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
+    return placement, held, outlook
+
+
+@given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
+def test_every_time_has_one_home_and_known_times_keep_theirs(
+    case: tuple[Placement, list[Held], Outlook], times: list[int]
+) -> None:
+    before, held, outlook = case
+    after = laid_out(before, held, outlook)
+    assert len(after.homes) == len(before.homes) and after.cell == before.cell
+    assert all(0 <= after.home(time) < after.partitions for time in times)
+    back = min(outlook.newest - outlook.oldest, (len(after.homes) // 2 - 1) * after.cell)
+    for time in (outlook.newest, outlook.newest - back // 2, outlook.newest - back):
+        assert after.home(time) == before.home(time), "rows of one slice stay together"
+
+
+@given(placements(), st.integers(1, 9), st.integers(0, 10**7))
+def test_another_number_of_partitions_keeps_the_homes_that_remain(
+    case: tuple[Placement, list[Held], Outlook], partitions: int, back: int
+) -> None:
+    before, _, outlook = case
+    shortest = before.cell * len(before.homes) // 2
+    after = cut_anew(before, shortest, partitions, outlook.newest)
+    start = (outlook.newest - min(back, shortest)) // after.cell * after.cell
+    assert after.home(start) == before.home(start) % partitions
+
+
+@given(placements())
+def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Held], Outlook]) -> None:
+    """While nothing dies, the rows to come make loads as equal as slices can, or go to the least loaded."""
+    before, held, outlook = case
+    held = [Held(one.home % before.partitions, one.rows, None) for one in held]
+    outlook = Outlook(outlook.newest, outlook.newest, max(outlook.rate, 1e-3), 2**60)
+    after = laid_out(before, held, outlook)
+    first, ring = outlook.newest // after.cell + 1, len(after.homes)
+    loads = dict.fromkeys(range(after.partitions), 0.0)
+    for one in held:
+        loads[one.home] += one.rows
+    runs = [
+        (home, len(list(run)))
+        for home, run in groupby(after.homes[n % ring] for n in range(first, first + ring - 1))
+    ]
+    assert loads[runs[0][0]] == min(loads.values())
+    for home, cells in runs:
+        loads[home] += outlook.rate * after.cell * cells
+    if after.partitions > 1:
+        longest = outlook.rate * after.cell * max(cells for _, cells in runs)
+        taken = [loads[home] for home, _ in runs]
+        assert max(taken) - min(loads.values()) <= longest * 1.01 + 1
+
+
+def test_slices_are_shorter_while_more_rows_come() -> None:
+    before = by_time(WINDOW, 4)
+    held = [Held(n, 1000, None) for n in range(4)]
+
+    def usual(rate: float) -> int:
+        after = laid_out(before, held, Outlook(NOW, NOW, rate, WINDOW))
+        first = NOW // after.cell + 1
+        ring = len(after.homes)
+        runs = [
+            len(list(run)) for _, run in groupby(after.homes[(first + i) % ring] for i in range(ring - 1))
+        ]
+        return sorted(runs)[len(runs) // 2]
+
+    steady = 4000 / WINDOW
+    assert usual(4 * steady) < usual(2 * steady) < usual(steady) < usual(steady / 4)
+    assert usual(steady / 1000) == usual(steady / 8), "a partition has four slices of a window at least"
+
+
+@given(
+    st.lists(st.builds(Held, st.integers(0, 6), st.integers(0, 1000), st.integers(0, 20))), st.integers(1, 6)
+)
+def test_what_is_levelled_stays_level_while_rows_die(held: list[Held], partitions: int) -> None:
+    homes = levelled(held, partitions)
+    most = max((one.rows for one in held), default=0)
+    for now in range(21):
+        loads = dict.fromkeys(range(partitions), 0)
+        for home, one in zip(homes, held, strict=True):
+            loads[home] += one.rows if one.until is not None and one.until > now else 0
+        assert max(loads.values()) - min(loads.values()) <= most
+
+
+class Play:
+    """Rows that come at a pace, and where they lie; a slice dies as a whole."""
+
+    def __init__(self, partitions: int, batch: float) -> None:
+        self.placement = by_time(WINDOW, partitions)
+        self.held: list[Held] = []
+        self.now, self._batch, self._rate = NOW, int(batch * SECOND), 0.0
+
+    def run(self, rows: int) -> None:
+        outlook = Outlook(self.now, self.now, self._rate, WINDOW)
+        self.placement = laid_out(self.placement, self.held, outlook)
+        chunk = WINDOW // 8
+        came: Counter[tuple[int, int]] = Counter()
+        for i in range(rows):
+            time = self.now + 1 + i * self._batch // rows
+            came[self.placement.home(time), time // chunk] += 1
+        self.now += self._batch
+        self._rate = rows / self._batch
+        self.held += [Held(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
+        self.held = [one for one in self.held if (one.until or 0) > self.now]
+
+    def resize(self, partitions: int, aggressive: bool) -> None:
+        self.placement = cut_anew(self.placement, WINDOW, partitions, self.now)
+        if aggressive:
+            homes = levelled(self.held, partitions)
+            self.held = [replace(one, home=home) for home, one in zip(homes, self.held, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        """The most rows of a partition over the fewest of those that there shall be."""
+        loads = Counter(dict.fromkeys(range(self.placement.partitions), 0))
+        for one in self.held:
+            loads[one.home] += one.rows
+        least = min(loads[n] for n in range(self.placement.partitions))
+        return max(loads.values()) / least if least else inf
+
+
+@pytest.mark.parametrize("batch", [1.0, 4.0, 15.0])
+@pytest.mark.parametrize("partitions", [2, 3, 4])
+def test_partitions_stay_level_while_rates_change(partitions: int, batch: float) -> None:
+    play = Play(partitions, batch)
+    for number in range(60):
+        play.run(int(batch * (200 if number % 20 < 10 else 800)))
+        assert number * batch < 12 or number % 10 < 3 or play.ratio < 1.3, number
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_a_change_of_partitions_settles(aggressive: bool) -> None:
+    """Passively within a window, aggressively at once."""
+    play = Play(2, batch=1.0)
+    for _ in range(20):
+        play.run(400)
+    for partitions in (4, 3):
+        play.resize(partitions, aggressive)
+        settled = 0
+        for number in range(20):
+            play.run(400)
+            settled = number + 1 if play.ratio > 1.25 else settled
+        assert settled <= (1 if aggressive else 12)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"spread": "share", "partitions": 0}, "at least one node"),
+        ({"spread": "psp", "partitions": 2}, "cells of time"),
+        ({"spread": "share", "partitions": 2, "cell": 5, "homes": (0, 1)}, "cells of time"),
+        ({"spread": "psp", "partitions": 2, "cell": 5, "homes": (0, 2)}, "one of the 2 partitions"),
+    ],
+)
+def test_placements_that_cannot_be(given: dict[str, object], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        Placement(**given)  # type: ignore[arg-type]
+
+
+def test_a_placement_survives_json() -> None:
+    placement = by_time(WINDOW, 3)
+    assert Placement.from_json(placement.to_json()) == placement
