@@ -62,12 +62,12 @@ class Routing:
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own."""
-        return self.homes is not None or self.start().is_shared
+        return self.homes is not None or self.name in get_args(Shared)
 
     @property
     def needs_time(self) -> bool:
-        """True if a row's time may decide where it goes."""
-        return "psp" in (self.name, self.instead)
+        """True if a row's time may decide where it goes, now or in a batch that another start decided."""
+        return self.is_shared or self.instead is not None
 
     def start(self, spread: Shared | None = None) -> Placement:
         """The placement of the first batch, or of the first one by another spread."""
