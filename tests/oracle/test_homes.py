@@ -118,7 +118,7 @@ class _Ring:
     def _on(self, number: int, parcel: Parcel, relay: Relay, moves: int) -> list[pa.Table]:
         """The results of a parcel that is in a partition and may move so many times."""
         if relay.is_done(parcel):
-            return [relay.results(parcel, Work())]
+            return list(relay.results(parcel, Work()))
         plan, found = relay.next_hop(parcel), []
         targets = list(self.homes.of_partial(plan, parcel.partial))
         if self.homes.is_here(plan.hop, number):

@@ -151,13 +151,10 @@ class _Post:
         return self._relay.start(self._state(), self.work)
 
     def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
-        """What comes of parcels that visit the partition's slices, those of one driver and rank together."""
+        """What comes of parcels that visit the partition's slices."""
         state = self._state()
-        found: dict[tuple[str, int, int], list[Partial]] = {}
-        for parcel in map(self._opened, parcels):
-            found.setdefault((parcel.driver, parcel.rank, parcel.place), []).append(parcel.partial)
-        for (driver, rank, place), partials in found.items():
-            yield from self._relay.visit(Parcel(driver, rank, place, together(partials)), state, self.work)
+        for parcel in self._arrived(parcels):
+            yield from self._relay.visit(parcel, state, self.work)
 
     def results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
         """The results of finished parcels."""
@@ -175,6 +172,14 @@ class _Post:
                     [pa.array(targets, pa.int32()), pa.array([data] * len(targets), pa.binary())],
                     schema=schema,
                 )
+
+    def _arrived(self, parcels: list[bytes]) -> Iterator[Parcel]:
+        """The parcels that came in, those of one driver and rank as one."""
+        found: dict[tuple[str, int, int], list[Partial]] = {}
+        for parcel in map(self._opened, parcels):
+            found.setdefault((parcel.driver, parcel.rank, parcel.place), []).append(parcel.partial)
+        for (driver, rank, place), partials in found.items():
+            yield Parcel(driver, rank, place, together(partials))
 
     def _addressed(self, parcel: Parcel) -> Iterator[tuple[list[int], Parcel]]:
         yield self._targets(parcel, self._job.parts), parcel
@@ -234,7 +239,7 @@ class _KeyedPost(_Post):
     def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
         """What comes of parcels that visit the partition's slices; finished ones pass through."""
         state = self._state()
-        for parcel in map(self._opened, parcels):
+        for parcel in self._arrived(parcels):
             if self._relay.is_done(parcel):
                 yield parcel
             else:
