@@ -20,7 +20,7 @@ pure function of the slices and may run never, once, or several times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -51,16 +51,21 @@ from weir.stats import Hop, HopStats
 
 @dataclass
 class Work:
-    """The running counts of a batch."""
+    """The running counts of a batch; `beside` are the hops of joins that the plan does not have."""
 
     hops: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
     results: int = 0
     stale: int = 0
     apart: Apart | None = None
+    beside: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
 
     def per_hop(self) -> dict[Hop, HopStats]:
-        """What each hop did."""
+        """What each hop of the plan did."""
         return {hop: work.get() for hop, work in self.hops.items()}
+
+    def per_hop_beside(self) -> dict[Hop, HopStats]:
+        """What the hops did that make another plan ready."""
+        return {hop: work.get() for hop, work in self.beside.items()}
 
 
 def build(
@@ -70,7 +75,9 @@ def build(
     ingested = ingest(program, decision, state, tables, batch)
     state = ingested.state
     for node in program.nodes[:-1]:
-        state = _store(program, decision, node, state, batch, work)
+        hops = work.beside if node.node in program.beside else work.hops
+        found = _run(node, program, decision, state, batch, hops)
+        state = store(program, node, found, state, batch)
     return replace(ingested, state=state)
 
 
@@ -90,7 +97,7 @@ def probe(
     results = Results(program.query, state, decision.clock)
     samples = _result_samples(program, decision, batch)
     work.apart = Apart(program.query) if samples else None
-    for _, found in _run(program.root, program, decision, state, batch, work, drivers):
+    for _, found in _run(program.root, program, decision, state, batch, work.hops, drivers):
         if work.apart is not None:
             marks = samples[found.groups[0].layout.node].marks(found)
             work.apart.add(found.pick(np.flatnonzero(marks)))
@@ -118,7 +125,7 @@ def _run(
     decision: Decision,
     state: State,
     batch: int,
-    work: Work,
+    hops: MutableMapping[Hop, HopWork],
     drivers: Collection[int] | None = None,
 ) -> Iterator[tuple[int, Partial]]:
     """Every new partial of a join, with its rank, lowest rank first."""
@@ -137,7 +144,7 @@ def _run(
         hop = path[0].hop
         gate = Gate.of(decision.allowance, hop, batch, Sample.of(decision.allowance, hop, batch))
         rows = [Partial.of(one) for one in slices]
-        first = gate.enter(rows, work.hops[hop]) if rows else rows
+        first = gate.enter(rows, hops[hop]) if rows else rows
         new += [(one.rank, start, path) for one, start in zip(slices, first, strict=True)]
     # Slices of one rank belong to one input.
     for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
@@ -149,16 +156,40 @@ def _run(
             _Step(
                 Gate.of(decision.allowance, one.hop, batch, sample),
                 run(one, Look.of(program, decision.allowance, one, sample), shelves[one.partner.node]),
-                work.hops[one.hop],
+                hops[one.hop],
             )
             for one in path
         ]
-        entered = [one for _, one, _ in starts if one.rows]
-        # What is costly is asked once by all rows of a rank, not by each slice again.
-        if len(entered) > 1 and any(one.costly for one in path):
-            entered = [together(entered)]
-        for longer in _follow(entered, steps, is_in=True):
+        for longer in _entered([one for _, one, _ in starts if one.rows], path, steps):
             yield rank, longer
+
+
+def earlier(
+    path: tuple[HopPlan, ...],
+    starts: Sequence[Partial],
+    decision: Decision,
+    state: State,
+    since: int,
+    hops: MutableMapping[Hop, HopWork],
+) -> Iterator[Partial]:
+    """All that rows find on a path through the slices of the batches before `since`, whatever is allowed."""
+    steps = [
+        _Step(
+            Gate(one.hop, since),
+            HopRun(
+                one,
+                Look(one, None, None),
+                Shelf(state.of(one.partner.node)),
+                queues={},
+                batch=since,
+                rank=0,
+                most=decision.candidates,
+            ),
+            hops[one.hop],
+        )
+        for one in path
+    ]
+    return _entered(list(starts), path, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +199,14 @@ class _Step:
     gate: Gate
     run: HopRun
     count: HopWork
+
+
+def _entered(rows: list[Partial], path: tuple[HopPlan, ...], steps: list[_Step]) -> Iterator[Partial]:
+    """What rows find that have entered a path."""
+    # What is costly is asked once by all rows of a rank, not by each slice again.
+    if len(rows) > 1 and any(one.costly for one in path):
+        rows = [together(rows)]
+    return _follow(rows, steps, is_in=True)
 
 
 def _follow(partials: Iterable[Partial], steps: list[_Step], is_in: bool = False) -> Iterator[Partial]:
@@ -193,15 +232,15 @@ def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
     return queues
 
 
-def _store(
-    program: Program, decision: Decision, node: NodePlan, state: State, batch: int, work: Work
+def store(
+    program: Program, node: NodePlan, found: Iterable[tuple[int, Partial]], state: State, batch: int
 ) -> State:
-    """Run a join below the root and keep its output as slices of its own."""
+    """Keep what a join below the root finds, each with its rank, as slices of its own."""
     assert node.output is not None
-    found: dict[int, list[dict[str, pa.Array]]] = defaultdict(list)
-    for rank, rows in _run(node, program, decision, state, batch, work):
-        found[rank].append(_stored(node.output, rows))
-    outputs = {rank: _concat(chunks) for rank, chunks in sorted(found.items())}
+    chunks: dict[int, list[dict[str, pa.Array]]] = defaultdict(list)
+    for rank, rows in found:
+        chunks[rank].append(_stored(node.output, rows))
+    outputs = {rank: _concat(columns) for rank, columns in sorted(chunks.items())}
     state = _number(node.output, outputs, state)
     slices = []
     for rank, columns in outputs.items():

@@ -22,6 +22,9 @@ class Decision:
     driver order may be a policy, which chooses by the batch's own rows; what it needs to know of earlier
     batches are `selectivities` of hops and `gains`, the results that a row of each stream has had part in.
     `placement` says to which partition each row goes; None: there is only one.
+
+    Where states that the plan needs are not there yet, an earlier plan answers, `meanwhile` with an allowance
+    for its hops, and the batch may spend an `effort`, in steps of hops, on making them; None: all it takes.
     """
 
     plan: Join
@@ -34,6 +37,8 @@ class Decision:
     gains: Mapping[str, float] = field(default_factory=dict)
     placement: Placement | None = None
     reason: str = ""
+    meanwhile: Allowance | None = None
+    effort: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.driver_order, str):

@@ -7,7 +7,7 @@ A stored column is named after what it is: `a.price` a payload, `a@time` an even
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -114,13 +114,13 @@ def line_layout(leaf: Layout) -> Layout | None:
     return replace(leaf, node=leaf.node + LINE, sources={}, keys={}, arrivals=())
 
 
-def layouts(query: Query, plan: Join) -> dict[str, Layout]:
-    """The layout of every state of a plan: each leaf, and each join below the root."""
+def layouts(query: Query, plan: Join, beside: Sequence[Join] = ()) -> dict[str, Layout]:
+    """The layout of every state of a plan: each leaf, each join below the root, and joins `beside` it."""
     composed = is_composed(plan)
     _check_composed(query, composed)
     windows = (*query.windows, *(node.window for node in plan.inner()))
     in_line = any(isinstance(window, RowWindow) for window in windows)
-    return {str(node): _layout(query, node, composed, in_line) for node in _states(plan)}
+    return {str(node): _layout(query, node, composed, in_line) for node in (*_states(plan), *beside)}
 
 
 def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -57,13 +57,17 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class Program:
-    """All that running a plan needs to know; joins stand inputs first, the root last."""
+    """All that running a plan needs to know; joins stand inputs first, the root last.
+
+    Joins `beside` the plan are kept up with its own, for another plan to go on with.
+    """
 
     query: Query
     plan: Join
     layouts: Mapping[str, Layout]
     nodes: tuple[NodePlan, ...]
     sorts: Mapping[str, Spec]
+    beside: frozenset[str] = frozenset()
 
     def layout_of(self, node: str) -> Layout | None:
         """What the slices of a node hold, or of the line of a stream with a row window."""
@@ -76,13 +80,19 @@ class Program:
         """The join whose output is the result."""
         return self.nodes[-1]
 
+    def node(self, name: str) -> NodePlan:
+        """The join of that name."""
+        return next(node for node in self.nodes if node.node == name)
 
-def compile_plan(query: Query, plan: Join) -> Program:
-    """Make a plan ready to run for a query."""
+
+def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> Program:
+    """Make a plan ready to run for a query; joins `beside` it read its states and those before them."""
     tree = check(plan, query)
-    held = layouts(query, tree)
-    nodes = tuple(_node(query, node, held, is_composed(tree), node is tree) for node in tree.inner())
-    return Program(query, tree, held, nodes, _sorts(held, nodes))
+    held = layouts(query, tree, beside)
+    *below, root = tree.inner()
+    joins = (*below, *beside, root)
+    nodes = tuple(_node(query, node, held, is_composed(tree), node is root) for node in joins)
+    return Program(query, tree, held, nodes, _sorts(held, nodes), frozenset(map(str, beside)))
 
 
 def _sorts(held: Mapping[str, Layout], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:

@@ -50,10 +50,12 @@ class State:
         }
 
 
-def commit(program: Program, state: State, allowance: Allowance | None = None) -> State:
-    """The state after a batch: the watermark moved on, dead slices gone, small slices merged."""
+def commit(
+    program: Program, state: State, allowance: Allowance | None = None, since: int | None = None
+) -> State:
+    """The state after a batch: the watermark moved on, dead slices gone, small slices merged (see `tidy`)."""
     state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
-    return tidy(program, expire(program, state, allowance))
+    return tidy(program, expire(program, state, allowance), since)
 
 
 def watermark_after(
@@ -70,7 +72,9 @@ def watermark_after(
 def expire(program: Program, state: State, allowance: Allowance | None = None) -> State:
     """The state without the slices that no row to come can reach or, if the allowance forgets, looks at."""
     numbers = dict(state.next_numbers)
-    oldest = allowance.oldest(program.plan) if allowance is not None and allowance.forget else {}
+    # What another plan is being made ready from is not forgotten.
+    forgets = allowance is not None and allowance.forget and not program.beside
+    oldest = allowance.oldest(program.plan) if allowance is not None and forgets else {}
     live = {
         node: tuple(
             s
@@ -94,17 +98,20 @@ def is_dead(deadline: int | None, watermark: int | None) -> bool:
     return watermark is not None and deadline is not None and deadline <= watermark
 
 
-def tidy(program: Program, state: State) -> State:
-    """The state with small slices merged; a basic window behind the watermark becomes one slice."""
-    merged = {node: tuple(_merged(program, state, node)) for node in program.layouts}
+def tidy(program: Program, state: State, since: int | None = None) -> State:
+    """The state with small slices merged; a basic window behind the watermark becomes one slice.
+
+    Slices of batches before `since` are not merged with later ones.
+    """
+    merged = {node: tuple(_merged(program, state, node, since)) for node in program.layouts}
     return replace(state, slices=merged)
 
 
-def _merged(program: Program, state: State, node: str) -> Iterator[Slice]:
-    groups: dict[tuple[int, int], list[Slice]] = defaultdict(list)
+def _merged(program: Program, state: State, node: str, since: int | None) -> Iterator[Slice]:
+    groups: dict[tuple[int, int, bool], list[Slice]] = defaultdict(list)
     for one in state.of(node):
         kind = _CLOSED if _is_closed(one, state.watermark) else _size_class(one)
-        groups[one.window, kind].append(one)
+        groups[one.window, kind, since is not None and one.batch < since].append(one)
     for found in groups.values():
         yield from [merge(found, program.sorts[node])] if len(found) >= _MERGE_AT else found
 

@@ -21,7 +21,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "numRowsShed": stats.shed,
             "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
-            "decision": shown(decision),
+            "decision": {**shown(decision), "building": dict(stats.building)},
             "order": list(stats.order),
             "seconds": stats.seconds,
             "lags": None if stats.lags is None else asdict(stats.lags),

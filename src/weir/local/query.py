@@ -11,7 +11,19 @@ import pyarrow.compute as pc
 
 from weir.adapt import Matching, Recall
 from weir.errors import QueryError, unknown
-from weir.kernel import Decision, State, Work, build, commit, compile_plan, probe, result_schema
+from weir.kernel import (
+    Decision,
+    Programs,
+    Standing,
+    State,
+    Work,
+    build,
+    commit,
+    effort_allowed,
+    probe,
+    ready,
+    result_schema,
+)
 from weir.local.arguments import OnNullTime, check_allowance
 from weir.local.progress import progress
 from weir.local.tables import conform, read_all
@@ -41,7 +53,10 @@ class LocalQuery:
     ) -> None:
         self.query = query
         self.schema = result_schema(query)
-        self._program = compile_plan(query, plan)
+        self._programs = Programs(query)
+        self._plan = self._programs.of(plan).plan
+        self._standing = Standing(self._plan)
+        self._meanwhile: Allowance | None = None
         self._driver_order = driver_order
         self._on_null_time = on_null_time
         self._state = State()
@@ -58,11 +73,34 @@ class LocalQuery:
         )
 
     def allow(self, allowance: Allowance | None, reason: str = "as asked") -> None:
-        """From the next batch on, how much each hop may do, and why; None is everything."""
+        """From the next batch on, how much each hop may do, and why; None is everything.
+
+        While a query goes over to another plan, that is said of the plan that answers.
+        """
         check_allowance(allowance)
         if allowance is not None:
-            allowance.check(self._program.plan)
-        self._allowance, self._reason = allowance, reason
+            allowance.check(self._standing.plan)
+        if self._standing.plan == self._plan:
+            self._allowance = allowance
+        else:
+            self._meanwhile = allowance
+        self._reason = reason
+
+    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as asked") -> None:
+        """From the next batch on, go over to another plan, and say why; no result is lost or comes twice.
+
+        Until the states that it needs are there, which may take some batches, the plan before it answers, and
+        what each of its hops may do stays as it was; the allowance is for the new plan.
+        """
+        check_allowance(allowance)
+        if not isinstance(plan, Join):
+            raise QueryError(f"a plan is made with weir.plan.join; got {plan!r}")
+        self._programs.check_change(self._standing.plan, plan)
+        if allowance is not None:
+            allowance.check(plan)
+        if self._standing.plan == self._plan:
+            self._meanwhile = self._allowance
+        self._plan, self._allowance, self._reason = plan, allowance, reason
 
     def process(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> pa.Table:
         """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes."""
@@ -73,24 +111,29 @@ class LocalQuery:
         started = perf_counter()
         rows = self._conform(batch)
         clock = self._clock(rows)
-        plan, allowance = self._program.plan, self._allowance
-        decision = Decision(
-            plan=plan,
+        work = Work()
+        wanted = Decision(
+            plan=self._plan,
             driver_order=self._driver_order,
             clock=clock,
-            allowance=allowance,
+            allowance=self._allowance,
             selectivities=self._matching.selectivities,
             gains=self._matching.gains,
             reason=self._reason,
+            meanwhile=self._meanwhile,
+            effort=effort_allowed({} if self.stats is None else self.stats.per_hop),
         )
-        work = Work()
-        held = {node: size.rows for node, size in self._state.sizes().items()}
-        built = build(self._program, decision, self._state, rows, self._batch, work)
+        found = ready(self._programs, self._standing, self._state, wanted, self._batch, work)
+        program, decision = found.program, found.decision
+        plan, allowance = decision.plan, decision.allowance
+        held = {node: size.rows for node, size in found.state.sizes().items()}
+        built = build(program, decision, found.state, rows, self._batch, work)
         produced: list[tuple[float, int]] = []
-        for chunk in probe(self._program, decision, built.state, self._batch, work):
+        for chunk in probe(program, decision, built.state, self._batch, work):
             produced.append((perf_counter() - started, chunk.num_rows))
             yield chunk
-        self._state = commit(self._program, built.state, allowance)
+        self._state = commit(program, built.state, allowance, found.standing.since)
+        self._standing = found.standing
         per_hop = work.per_hop()
         self._recall = self._recall.after(plan, per_hop, allowance)
         if self._driver_order in LEARNING:
@@ -112,6 +155,8 @@ class LocalQuery:
                 estimated_recall=self._recall.estimate(plan),
                 order=built.order,
                 produced=tuple(produced),
+                per_hop_beside=work.per_hop_beside(),
+                building=found.standing.shares(wanted.plan),
             ),
             decision,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -65,6 +65,15 @@ class Allowance:
         for stream in self.drop:
             if stream not in plan.streams:
                 raise unknown("stream", stream, plan.streams, where=" in an allowance's drop")
+
+    def within(self, plan: Join) -> Allowance:
+        """What it says of a plan, which need not be the one it was made for."""
+        known = frozenset(hops(plan))
+        return replace(
+            self,
+            probes={hop: share for hop, share in self.probes.items() if hop in known},
+            ages={hop: ages for hop, ages in self.ages.items() if hop in known},
+        )
 
     def share(self, hop: Hop) -> float:
         """What one hop may do."""

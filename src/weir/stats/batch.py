@@ -60,7 +60,8 @@ class BatchStats:
     `estimated_recall` is emitted / exact over the last batches; None if it is not known. `lags` tells how far
     apart in time the rows of sampled results lie; None if there is no sample. `order` are the streams as
     their first rows went; `produced` tells of each chunk of results when it was there, in seconds since the
-    batch began, and how many rows it has.
+    batch began, and how many rows it has. `building` tells of each state that another plan needs how much of
+    it is there, and `per_hop_beside` what that took.
     """
 
     batch: int
@@ -78,6 +79,8 @@ class BatchStats:
     order: tuple[str, ...] = ()
     produced: tuple[tuple[float, int], ...] = ()
     lags: Correlations | None = None
+    per_hop_beside: Mapping[Hop, HopStats] = field(default_factory=dict)
+    building: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shed(self) -> int:

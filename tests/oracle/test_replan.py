@@ -1,0 +1,107 @@
+"""A query that changes its plan every few batches, with little time for it, finds what any other finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from random import Random
+
+from hypothesis import strategies as st
+
+from weir.kernel import migrate
+from weir.plan import Join, Leaf, hops
+from weir.shed import Allowance
+
+from .case import Case
+from .generate import cuts, orders, relational, tree
+from .reference import Results, admit, by_duckdb
+from .run import asked, compare, explore, results
+from .test_allowance import SHARES
+from .time_bounds import time_bounds
+
+BATCHES = 12
+Drawn = Callable[[Join, Random], Allowance | None]
+
+
+@st.composite
+def cut_finely(draw: st.DrawFn) -> Case:
+    """Joins of three streams or more in many batches, by windows, keys, bands, or bounds between times."""
+    case = draw(st.one_of(relational(), time_bounds()).filter(lambda case: len(case.names) > 2))
+    rng = Random(draw(st.integers(0, 2**32)))
+    return replace(
+        case,
+        inputs=tuple(replace(one, cuts=cuts(len(one.table), BATCHES, rng)) for one in case.inputs),
+    )
+
+
+@contextmanager
+def little_effort(rng: Random) -> Iterator[None]:
+    """So few steps in one batch that making states takes several, or any number of them."""
+    known = migrate.LEAST, migrate.SHARE
+    migrate.LEAST, migrate.SHARE = rng.choice((1, 1, 20, 60, 100_000)), 0.0
+    try:
+        yield
+    finally:
+        migrate.LEAST, migrate.SHARE = known
+
+
+def everything(plan: Join, rng: Random) -> None:
+    return None
+
+
+def something(plan: Join, rng: Random) -> Allowance:
+    probes = {hop: rng.choice(SHARES) for hop in hops(plan) if rng.random() < 0.4}
+    return Allowance(probes, choose=rng.choice(("newest", "hash")), sample=rng.choice((0.0, 0.3)))
+
+
+def changing(case: Case, drawn: Drawn, seen: Counter[str]) -> Results:
+    """All results of a query that goes over to another plan every one to four batches."""
+    rng = Random(repr((case.on, case.names, case.driver_order)))
+    query = asked(case).start()
+    found, until = Results(), rng.randint(1, 3)
+    with little_effort(rng):
+        for batch in range(case.batches):
+            if batch == until:
+                plan = _plan(case, rng)
+                query.replan(plan, allowance=drawn(plan, rng))
+                until += rng.randint(1, 4)
+            found += results(query.process({one.name: one.batch(batch) for one in case.inputs}))
+            assert query.lastProgress is not None
+            decision = query.lastProgress["weir"]["decision"]
+            shares = decision["building"].values()
+            seen["half-way"] += any(0 < share < 1 for share in shares)
+            seen["taken over"] += batch >= until and not shares
+    return found
+
+
+def _plan(case: Case, rng: Random) -> Join:
+    if rng.random() < 0.25:
+        return Join(tuple(map(Leaf, case.names)), tuple(orders(len(case.names), rng)))
+    return tree(case.names, rng)
+
+
+def wanted_of(case: Case) -> Results:
+    return by_duckdb(case, {name: [row for _, row in rows] for name, rows in admit(case).rows.items()})
+
+
+def test_exact_while_plans_change() -> None:
+    seen = Counter[str]()
+
+    def check(case: Case) -> Results:
+        wanted = wanted_of(case)
+        compare(changing(case, everything, seen), wanted)
+        return wanted
+
+    explore(cut_finely(), check, examples=120, share=0.3)
+    assert seen["half-way"] > 120, seen
+
+
+def test_a_part_under_allowances_while_plans_change() -> None:
+    def check(case: Case) -> Results:
+        found, wanted = changing(case, something, Counter()), wanted_of(case)
+        assert found <= wanted, found - wanted
+        return found
+
+    explore(cut_finely(), check, examples=60, share=0.2)
