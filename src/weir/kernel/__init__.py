@@ -5,7 +5,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.homes import Homes, homes
 from weir.kernel.ingest import Ingested
 from weir.kernel.layout import stored_schema
-from weir.kernel.migrate import Programs, Ready, as_it_stands, effort, effort_allowed, ready
+from weir.kernel.migrate import Programs, Ready, answering, as_it_stands, effort, effort_allowed, ready
 from weir.kernel.output import result_schema
 from weir.kernel.partial import Partial
 from weir.kernel.places import partial_at, places, together
@@ -30,6 +30,7 @@ __all__ = [
     "Standing",
     "State",
     "Work",
+    "answering",
     "as_it_stands",
     "build",
     "commit",

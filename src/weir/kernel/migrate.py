@@ -17,7 +17,7 @@ a batch may do is bounded by its decision, in steps that can be counted before a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,6 +39,8 @@ from weir.stats import Hop, HopStats
 # What making states ready may take of a batch, beside what its own rows take, and what it always may.
 SHARE = 0.5
 LEAST = 100_000
+# Storing a row takes as long as so many steps of a hop, about.
+_STORED = 10
 # Rows that probe before it is known how much a row finds.
 _FIRST_ROWS = 16
 _KEPT_PROGRAMS = 16
@@ -119,7 +121,7 @@ def as_it_stands(programs: Programs, standing: Standing, state: State, decision:
     if not state.slices.keys() <= program.layouts.keys():
         kept = {node: found for node, found in state.slices.items() if program.layout_of(node) is not None}
         state = replace(state, slices=kept)
-    return Ready(program, _answering(decision, standing.plan), standing, state)
+    return Ready(program, answering(decision, standing.plan), standing, state)
 
 
 def effort(found: Iterable[HopStats | HopWork]) -> int:
@@ -127,12 +129,12 @@ def effort(found: Iterable[HopStats | HopWork]) -> int:
     return sum(hop.probes + hop.comparisons + hop.matches for hop in found)
 
 
-def effort_allowed(last: Mapping[Hop, HopStats]) -> int:
-    """The steps that a batch may spend on making states ready, by what the one before took for itself."""
-    return max(LEAST, int(SHARE * effort(last.values())))
+def effort_allowed(last: int) -> int:
+    """The steps that a batch may spend on making states ready, by those that the last took for itself."""
+    return max(LEAST, int(SHARE * last))
 
 
-def _answering(decision: Decision, plan: Join) -> Decision:
+def answering(decision: Decision, plan: Join) -> Decision:
     """The decision for a plan that answers until the one decided can."""
     if plan == decision.plan:
         return decision
@@ -174,9 +176,11 @@ class _Fill:
             starts, until = self._next(slices)
             counts = [self.hops[one.hop] for one in path]
             before = effort(counts)
+            stored = 0
             for found in earlier(path, starts, self.decision, self.state, self.building.since, self.hops):
+                stored += found.rows
                 yield 0, found
-            took = effort(counts) - before
+            took = effort(counts) - before + _STORED * stored
             self.spent += took
             rows = self.building.rows + sum(one.rows for one in starts)
             self.building = replace(self.building, until=until, rows=rows, effort=self.building.effort + took)

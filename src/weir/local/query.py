@@ -19,6 +19,7 @@ from weir.kernel import (
     Work,
     build,
     commit,
+    effort,
     effort_allowed,
     probe,
     ready,
@@ -121,7 +122,7 @@ class LocalQuery:
             gains=self._matching.gains,
             reason=self._reason,
             meanwhile=self._meanwhile,
-            effort=effort_allowed({} if self.stats is None else self.stats.per_hop),
+            effort=effort_allowed(0 if self.stats is None else effort(self.stats.per_hop.values())),
         )
         found = ready(self._programs, self._standing, self._state, wanted, self._batch, work)
         program, decision = found.program, found.decision

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weir.adapt import Balance, Matching, Recall
-from weir.errors import QueryError
 from weir.kernel import Decision, Homes
 from weir.order import DriverOrder
-from weir.plan import Join, JTree, Leaf, is_composed
-from weir.query import Query, RowWindow, TimeWindow, describe
+from weir.plan import Join, is_composed
+from weir.query import Query, describe
 from weir.shed import Ages, Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.folder import Folder
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
+from weir.spark.trees import plan_from_json, tree_to_json
 from weir.spread import Placement
 from weir.stats import Hop
 
@@ -30,7 +30,7 @@ _SHARED = frozenset({"share", "psp"})
 
 @dataclass(frozen=True)
 class Manifest:
-    """All that batch N + 1 starts from."""
+    """All that batch N + 1 starts from; `plan` is the one decided, though another may still answer."""
 
     batch: int = -1
     watermark: int | None = None
@@ -40,6 +40,7 @@ class Manifest:
     matching: Matching = field(default_factory=Matching)
     balance: Balance = field(default_factory=Balance)
     placement: Placement | None = None
+    plan: Join | None = None
 
     @property
     def entries(self) -> tuple[SliceEntry, ...]:
@@ -71,6 +72,7 @@ class Manifest:
             "matching": self.matching.to_json(),
             "balance": self.balance.to_json(),
             "placement": None if self.placement is None else self.placement.to_json(),
+            "plan": None if self.plan is None else tree_to_json(self.plan),
         }
 
     @staticmethod
@@ -82,8 +84,17 @@ class Manifest:
         matching = Matching.from_json(found["matching"]) if "matching" in found else Matching()
         balance = Balance.from_json(found["balance"]) if "balance" in found else Balance()
         placement = _placement(found.get("placement"))
+        plan = None if found.get("plan") is None else plan_from_json(found["plan"])
         return Manifest(
-            found["batch"], found["watermark"], found["newest"], parts, recall, matching, balance, placement
+            found["batch"],
+            found["watermark"],
+            found["newest"],
+            parts,
+            recall,
+            matching,
+            balance,
+            placement,
+            plan,
         )
 
 
@@ -100,6 +111,10 @@ class Ledger:
             return Manifest()
         found = self._read(f"manifests/{max(numbers)}.json")
         return Manifest() if found is None else Manifest.from_json(found)
+
+    def last(self) -> Manifest:
+        """The manifest of the last batch; an empty one before the first."""
+        return self.manifest_before(1 + max(self._numbers("manifests"), default=-1))
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Commit a batch."""
@@ -146,13 +161,11 @@ class Ledger:
                 )
 
     def plan(self) -> Join | None:
-        """The plan that the state here is made for; None before the first start."""
+        """The plan that the query here was first started with; None before that."""
         known = self._read("job.json")
         if known is None or "tree" not in known:
             return None
-        plan = _tree_from_json(known["tree"])
-        assert isinstance(plan, Join)
-        return plan
+        return plan_from_json(known["tree"])
 
     def spread(self) -> str | None:
         """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
@@ -203,7 +216,7 @@ def job_of(
         "windows": {n: str(w) for n, w in zip(query.names, query.windows, strict=True)},
         "query": describe(replace(query, budget=None, basic=None)),
         "plan": str(plan),
-        "tree": _tree_to_json(plan),
+        "tree": tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         **({} if homes is None else {"spread": f"{spread} per hop", "storage": _storage(homes)}),
         # Where rows find partners in other partitions than their own, it does not matter where old ones lie.
@@ -229,35 +242,35 @@ def _brief(mine: object, other: object) -> str:
 
 def _decision_to_json(decision: Decision) -> dict[str, Any]:
     return {
-        "plan": _tree_to_json(decision.plan),
+        "plan": tree_to_json(decision.plan),
         "driver_order": order if isinstance(order := decision.driver_order, str) else list(order),
         "clock": decision.clock,
         "idle": list(decision.idle),
         "candidates": decision.candidates,
-        "allowance": None if decision.allowance is None else _allowance_to_json(decision.allowance),
+        "allowance": _allowance_to_json(decision.allowance),
         "selectivities": [[h.driver, h.node, h.partner, s] for h, s in decision.selectivities.items()],
         "gains": dict(decision.gains),
         "placement": None if decision.placement is None else decision.placement.to_json(),
         "reason": decision.reason,
+        "meanwhile": _allowance_to_json(decision.meanwhile),
+        "effort": decision.effort,
     }
 
 
 def _decision_from_json(found: Mapping[str, Any]) -> Decision:
-    plan = _tree_from_json(found["plan"])
-    if not isinstance(plan, Join):
-        raise QueryError("a decision without a join")
-    allowance = found.get("allowance")  # decisions written before there were any have none
     return Decision(
-        plan=plan,
+        plan=plan_from_json(found["plan"]),
         driver_order=_driver_order(found["driver_order"]),
         clock=found["clock"],
         idle=tuple(found["idle"]),
         candidates=found["candidates"],
-        allowance=None if allowance is None else _allowance_from_json(allowance),
+        allowance=_allowance_from_json(found.get("allowance")),
         selectivities={Hop(*hop): share for *hop, share in found.get("selectivities", ())},
         gains=found.get("gains", {}),
         placement=_placement(found.get("placement")),
         reason=found["reason"],
+        meanwhile=_allowance_from_json(found.get("meanwhile")),
+        effort=found.get("effort"),
     )
 
 
@@ -270,7 +283,9 @@ def _driver_order(found: Any) -> DriverOrder:
     return found if isinstance(found, str) else tuple(found)  # type: ignore[return-value]
 
 
-def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:
+def _allowance_to_json(allowance: Allowance | None) -> dict[str, Any] | None:
+    if allowance is None:
+        return None
     probes = [[hop.driver, hop.node, hop.partner, share] for hop, share in allowance.probes.items()]
     ages = [
         [hop.driver, hop.node, hop.partner, found.every, sorted(found.kept)]
@@ -286,7 +301,9 @@ def _allowance_to_json(allowance: Allowance) -> dict[str, Any]:
     }
 
 
-def _allowance_from_json(found: Mapping[str, Any]) -> Allowance:
+def _allowance_from_json(found: Mapping[str, Any] | None) -> Allowance | None:
+    if found is None:
+        return None
     probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
     ages = {
         Hop(driver, node, partner): Ages(every, frozenset(kept))
@@ -300,29 +317,4 @@ def _allowance_from_json(found: Mapping[str, Any]) -> Allowance:
         ages,
         found.get("drop", {}),
         found.get("forget", False),
-    )
-
-
-def _tree_to_json(tree: JTree) -> Any:
-    if isinstance(tree, Leaf):
-        return tree.stream
-    window = {
-        TimeWindow: lambda w: {"microseconds": w.microseconds},
-        RowWindow: lambda w: {"rows": w.rows},
-    }.get(type(tree.window), lambda w: None)(tree.window)
-    return {
-        "inputs": [_tree_to_json(node) for node in tree.inputs],
-        "orders": [list(order) for order in tree.orders],
-        "window": window,
-    }
-
-
-def _tree_from_json(found: Any) -> JTree:
-    if isinstance(found, str):
-        return Leaf(found)
-    window = found["window"]
-    return Join(
-        tuple(_tree_from_json(node) for node in found["inputs"]),
-        tuple(tuple(order) for order in found["orders"]),
-        None if window is None else (RowWindow if "rows" in window else TimeWindow)(**window),
     )

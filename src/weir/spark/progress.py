@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weir.adapt import shown
-from weir.kernel import Decision
+from weir.kernel import Decision, answering
+from weir.plan import Join
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
 
@@ -24,13 +25,18 @@ class Progress:
     def of(
         batch: int,
         decision: Decision,
+        answered: Decision | None,
         after: Manifest,
         once: Mapping[str, int],
         reports: Sequence[Report],
         counts: Counts | None,
         seconds: Mapping[str, float],
     ) -> Progress:
-        """The progress of a committed batch; `once` has the rows of each state without copies."""
+        """The progress of a committed batch; `once` has the rows of each state without copies.
+
+        Where partitions went by different plans, an earlier one is shown until the last has gone over.
+        """
+        said = answered or answering(decision, _earlier(after, decision))
         entries = after.entries
         rows = Counter[str]()
         for entry in entries:
@@ -39,11 +45,11 @@ class Progress:
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
             "numRowsShed": None if counts is None else counts.shed + _dropped(reports),
-            "estimatedRecall": None if counts is None else after.recall.estimate(decision.plan),
+            "estimatedRecall": None if counts is None else after.recall.estimate(said.plan),
             "watermark": after.watermark,
             "newest": dict(after.newest),
-            "plan": str(decision.plan),
-            "decision": shown(decision),
+            "plan": str(said.plan),
+            "decision": {**shown(said), "building": _building(after, decision)},
             "placement": _placement(after),
             "streams": _streams(reports),
             "state": {
@@ -57,10 +63,30 @@ class Progress:
             },
             "partitions": _partitions(after, reports),
             "hops": None if counts is None else counts.hops,
+            "building": None if counts is None else _spent(counts),
             "lags": None if counts is None or counts.lags is None else asdict(counts.lags),
             "seconds": {**seconds, "task": _longest(reports)},
         }
         return Progress(batch, section)
+
+
+def _earlier(after: Manifest, decision: Decision) -> Join:
+    plans = [part.standing.plan for part in after.parts.values() if part.standing is not None]
+    return next((plan for plan in plans if plan != decision.plan), decision.plan)
+
+
+def _building(after: Manifest, decision: Decision) -> dict[str, float]:
+    """How much is there of each state that the plan decided needs, where there is least."""
+    shares: dict[str, float] = {}
+    for part in after.parts.values():
+        found = {} if part.standing is None else part.standing.shares(decision.plan)
+        shares |= {node: min(share, shares.get(node, 1.0)) for node, share in found.items()}
+    return shares
+
+
+def _spent(counts: Counts) -> dict[str, float]:
+    steps, seconds = counts.building
+    return {"steps": steps, "seconds": seconds}
 
 
 def _placement(after: Manifest) -> dict[str, Any] | None:

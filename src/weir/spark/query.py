@@ -7,6 +7,8 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.errors import QueryError
+from weir.plan import Join
+from weir.shed import Allowance
 from weir.spark.runtime import MicroBatches
 from weir.spread import How, Resize
 
@@ -38,6 +40,18 @@ class SparkQuery:
         if not self.isActive:
             raise QueryError("the query has ended; start it with partitions= instead")
         self._batches.resize(Resize(partitions, adjustment))
+
+    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as asked") -> None:
+        """From the next batch on, go over to another plan, and say why; no result is lost or comes twice.
+
+        In each partition the plan before it answers until the states that the new one needs are there, which
+        may take some batches with rows; the allowance is for the new plan. A restart goes on with it.
+        """
+        if not self.isActive:
+            raise QueryError("the query has ended; start it with plan= and a new checkpointLocation instead")
+        if not isinstance(plan, Join):
+            raise QueryError(f"a plan is made with weir.plan.join; got {plan!r}")
+        self._batches.replan(plan, allowance, reason)
 
     def stop(self) -> None:
         """Stop; the batch that runs is repeated at the next start."""

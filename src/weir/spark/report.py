@@ -7,19 +7,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from weir.kernel import Ingested, Work
+from weir.kernel import Ingested, Standing, Work, effort
 from weir.plan import Join, hops
 from weir.spark.slices import SliceEntry
+from weir.spark.trees import standing_from_json, standing_to_json
 from weir.stats import Correlations, Hop, HopStats, Lags
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The state of one partition: its live slices, and where its row windows go on."""
+    """The state of one partition: its live slices, where its row windows go on, and which plan answers.
+
+    No standing: the plan that the query was started with, or the mjoin of those that share all slices.
+    """
 
     slices: tuple[SliceEntry, ...] = ()
     next_place: int = 0
     next_numbers: Mapping[str, int] = field(default_factory=dict)
+    standing: Standing | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""
@@ -27,23 +32,34 @@ class Part:
             "next_place": self.next_place,
             "next_numbers": dict(self.next_numbers),
             "slices": [entry.to_json() for entry in self.slices],
+            "standing": None if self.standing is None else standing_to_json(self.standing),
         }
 
     @staticmethod
     def from_json(part: Mapping[str, Any]) -> Part:
         """The part of `to_json`."""
         slices = tuple(SliceEntry.from_json(entry) for entry in part["slices"])
-        return Part(slices, part["next_place"], part["next_numbers"])
+        standing = part.get("standing")  # written since plans can change
+        return Part(
+            slices,
+            part["next_place"],
+            part["next_numbers"],
+            None if standing is None else standing_from_json(standing),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a partition's probes counted; several partitions add up."""
+    """What a partition's probes counted; several partitions add up.
+
+    `building` are the steps and seconds of hops that make states of another plan.
+    """
 
     results: int = 0
     stale: int = 0
     hops: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     lags: Correlations | None = None
+    building: tuple[int, float] = (0, 0.0)
 
     @staticmethod
     def of(work: Work) -> Counts:
@@ -62,12 +78,24 @@ class Counts:
             }
             for hop, stats in work.per_hop().items()
         }
-        return Counts(work.results, work.stale, per_hop, None if work.apart is None else work.apart.get())
+        beside = work.per_hop_beside().values()
+        return Counts(
+            work.results,
+            work.stale,
+            per_hop,
+            None if work.apart is None else work.apart.get(),
+            (effort(beside), sum(hop.seconds for hop in beside)),
+        )
 
     @property
     def shed(self) -> int:
         """How many rows did not probe where they had come to."""
         return sum(int(found["skipped"]) for found in self.hops.values())
+
+    @property
+    def effort(self) -> int:
+        """The steps of the plan's own hops."""
+        return sum(int(hop["probes"] + hop["comparisons"] + hop["matches"]) for hop in self.hops.values())
 
     def per_hop(self, plan: Join) -> dict[Hop, HopStats]:
         """What each hop of a plan did."""
@@ -95,12 +123,19 @@ class Counts:
                 mine[what] = mine.get(what, 0) + value
         lags = [found for found in (self.lags, other.lags) if found is not None]
         both = lags[0].aged(lags[1], kept=1.0) if len(lags) == 2 else next(iter(lags), None)
-        return Counts(self.results + other.results, self.stale + other.stale, summed, both)
+        building = (self.building[0] + other.building[0], self.building[1] + other.building[1])
+        return Counts(self.results + other.results, self.stale + other.stale, summed, both, building)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
         lags = None if self.lags is None else asdict(self.lags)
-        return {"results": self.results, "stale": self.stale, "hops": self.hops, "lags": lags}
+        return {
+            "results": self.results,
+            "stale": self.stale,
+            "hops": self.hops,
+            "lags": lags,
+            "building": list(self.building),
+        }
 
     @staticmethod
     def from_json(counts: Mapping[str, Any]) -> Counts:
@@ -117,7 +152,8 @@ class Counts:
                 },
             )
         )
-        return Counts(counts["results"], counts["stale"], counts["hops"], lags)
+        steps, seconds = counts["building"]
+        return Counts(counts["results"], counts["stale"], counts["hops"], lags, (steps, seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,21 @@ from pyspark.sql.types import StructType
 
 from weir.adapt import SECOND_JOB, Matching, Recall, is_uneven, work
 from weir.errors import QueryError
-from weir.kernel import Decision, Program, is_dead, result_schema, watermark_after
+from weir.kernel import (
+    Decision,
+    Program,
+    Programs,
+    Standing,
+    answering,
+    effort_allowed,
+    is_dead,
+    result_schema,
+    watermark_after,
+)
 from weir.kernel.layout import LINE
 from weir.order import LEARNING, DriverOrder, Waiting, order
+from weir.plan import Join
+from weir.shed import Allowance
 from weir.spark.copies import CopyTask
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
@@ -35,7 +47,7 @@ from weir.spark.report import Counts, Part, Report
 from weir.spark.ring import moves, ring, ring_counts
 from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
-from weir.spark.spread import Routing, check_count
+from weir.spark.spread import Routing, check_count, check_plan, is_mjoin
 from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
 from weir.spark.union import Slots, placed, routed
 from weir.spread import How, Placement, Resize
@@ -47,7 +59,10 @@ Told = Mapping[int, Counts]
 
 @dataclass(frozen=True)
 class Job:
-    """A query as it runs: fixed from start to stop."""
+    """A query as it is started; `program` is that of its first plan since.
+
+    Where it was going over to that plan when it stopped, `meanwhile` is for those before it.
+    """
 
     program: Program
     slots: Slots
@@ -55,6 +70,17 @@ class Job:
     routing: Routing
     checkpoint: str
     settings: Settings
+    meanwhile: Allowance | None = None
+
+
+@dataclass(frozen=True)
+class Course:
+    """The plan to go by from the next batch on, with what is allowed for it and for those that answer yet."""
+
+    plan: Join
+    allowance: Allowance | None
+    reason: str
+    meanwhile: Allowance | None = None
 
 
 class MicroBatches:
@@ -70,6 +96,10 @@ class MicroBatches:
         # A start goes by what the join says, whatever the number of partitions was before it.
         self._resizes = deque([Resize(job.routing.partitions, "passive")])
         self._spread = job.routing.name
+        self._programs = Programs(job.program.query, (job.program,))
+        allowance, reason = job.settings.allowance, job.settings.reason
+        self._course = Course(job.program.plan, allowance, reason, job.meanwhile)
+        self._effort = 0
         self.progress: dict[int, Progress] = {}
 
     def resize(self, change: Resize) -> None:
@@ -83,6 +113,15 @@ class MicroBatches:
                 "start the join with spread='share' or 'psp' and a new checkpointLocation"
             )
         self._resizes.append(change)
+
+    def replan(self, plan: Join, allowance: Allowance | None, reason: str) -> None:
+        """Go over to another plan with the next batch that is decided."""
+        course = self._course
+        self._programs.check_change(course.plan, plan)
+        if allowance is not None:
+            allowance.check(plan)
+        check_plan(self._programs.of(plan), self._job.routing, self._spread)
+        self._course = Course(plan, allowance, reason, _either(course.allowance, course.meanwhile))
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run one micro-batch; what fails names its batch, and the next start repeats it."""
@@ -101,13 +140,15 @@ class MicroBatches:
                 f"{self._folder.uri}/manifests/{batch - 1}.json is missing, on which batch {batch} builds; "
                 "restore it, or start anew with another checkpoint"
             )
+        if before.plan is None:  # written before plans could change
+            before = _standing_on(self._job.program.plan, before)
         first = not self._kept
         self._collect_garbage(before, batch)
         reached("decide", batch)
         decision, attempt = self._decide(before, batch)
         before = self._move(before, decision)
         assignment = Assignment(
-            self._job.program,
+            self._programs.of(decision.plan),
             decision,
             batch,
             before.watermark,
@@ -124,13 +165,14 @@ class MicroBatches:
         told = self._emit(frame.sparkSession, assignment, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
-        after = self._after(before, batch, decision, reports, told)
+        answered = _answered(decision, reports)
+        after = self._after(before, batch, decision, answered, reports, told)
         self._ledger.write_manifest(after)
         self._kept[batch] = after.files
         reached("committed", batch)
         seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
         once = after.rows(self._job.routing.homes)
-        self._remember(Progress.of(batch, decision, after, once, reports, _sum(told), seconds))
+        self._remember(Progress.of(batch, decision, answered, after, once, reports, _sum(told), seconds))
 
     def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -143,24 +185,37 @@ class MicroBatches:
                 )
             self._ledger.write_decision(batch, decision, attempt + 1)
             return decision, attempt + 1
-        job = self._job
+        job, course = self._job, self._going(before)
         clock = max(before.newest.values(), default=None)
-        placement, why = placement_after(before, job.program.query, job.routing, self._wanted())
+        # A tree finds its partners in one partition.
+        routing = job.routing if is_mjoin(course.plan) else replace(job.routing, instead=None)
+        placement, why = placement_after(before, job.program.query, routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
         seen, within = before.matching, 1 if self._crosses(placement) else placement.partitions
         decision = Decision(
-            plan=job.program.plan,
-            driver_order=self._driver_order(before, placement),
+            plan=course.plan,
+            driver_order=self._driver_order(before, placement, course.plan),
             clock=clock,
             idle=self._idle(before, clock),
-            allowance=job.settings.allowance,
+            allowance=course.allowance,
             selectivities={hop: share * within for hop, share in seen.selectivities.items()},
             gains=seen.gains,
             placement=placement,
-            reason="; ".join(filter(None, (why, job.settings.reason))),
+            reason="; ".join(filter(None, (why, course.reason))),
+            meanwhile=course.meanwhile,
+            effort=effort_allowed(self._effort),
         )
         self._ledger.write_decision(batch, decision, 1)
         return decision, 1
+
+    def _going(self, before: Manifest) -> Course:
+        """The course of the next batch, without what was said of plans that no partition has any more."""
+        course = self._course
+        if course.meanwhile is None or any(
+            part.standing is not None and part.standing.plan != course.plan for part in before.parts.values()
+        ):
+            return course
+        return replace(course, meanwhile=None)
 
     def _wanted(self) -> Resize | None:
         """The number of partitions last asked for, if that was since the batch before."""
@@ -187,14 +242,13 @@ class MicroBatches:
         self._spread = new.spread
         return relocated(before, new)
 
-    def _driver_order(self, before: Manifest, placement: Placement) -> DriverOrder:
+    def _driver_order(self, before: Manifest, placement: Placement, plan: Join) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
         wanted = self._job.driver_order
         if not self._crosses(placement) or not isinstance(wanted, str):
             return wanted
         states = before.rows(self._job.routing.homes)
         seen = before.matching
-        plan = self._job.program.plan
         # What will come is taken to be like what is there.
         return order(wanted, Waiting(plan, states, states, seen.selectivities, seen.gains))
 
@@ -315,10 +369,12 @@ class MicroBatches:
         before: Manifest,
         batch: int,
         decision: Decision,
+        answered: Decision | None,
         reports: list[Report],
         told: Told | None,
     ) -> Manifest:
         counts, placement = _sum(told), self._placement(decision)
+        self._effort = max((one.effort for one in (told or {}).values()), default=0)
         newest = dict(before.newest)
         for report in reports:
             for name, time in report.newest.items():
@@ -327,19 +383,21 @@ class MicroBatches:
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
         here = {n: part for n, part in alive.items() if part.slices or n < placement.partitions}
-        recall = _recall(before.recall, decision, counts)
+        recall = _recall(before.recall, answered, counts)
         states = before.rows(self._job.routing.homes)
-        matching = _matching(before, states, decision, reports, counts)
+        matching = _matching(before, states, answered, reports, counts)
         balance = before.balance.after(
             sum(_stored(report) for report in reports) if before.newest else 0,
             _advance(before.newest, newest),
-            self._is_uneven(decision, reports, told),
+            answered is not None and self._is_uneven(answered, reports, told),
         )
-        return Manifest(batch, watermark, newest, here, recall, matching, balance, placement)
+        return Manifest(batch, watermark, newest, here, recall, matching, balance, placement, decision.plan)
 
     def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
         if told is None or self._job.routing.instead is None or self._placement(decision).is_shared:
+            return False
+        if not is_mjoin(decision.plan):
             return False
         seconds = [
             work(sum(report.rows_in.values()), told[report.partition].per_hop(decision.plan))
@@ -414,9 +472,9 @@ def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
     return max(after.values()) - max(before.values()) if before and after else 0
 
 
-def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall:
-    """What is known of the recall after a batch; one that was not read to its end tells nothing."""
-    if counts is None:
+def _recall(before: Recall, decision: Decision | None, counts: Counts | None) -> Recall:
+    """What is known of the recall after a batch; one not read to its end, or of two plans, tells nothing."""
+    if counts is None or decision is None:
         return before
     return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
 
@@ -424,17 +482,36 @@ def _recall(before: Recall, decision: Decision, counts: Counts | None) -> Recall
 def _matching(
     before: Manifest,
     states: Mapping[str, int],
-    decision: Decision,
+    decision: Decision | None,
     reports: list[Report],
     counts: Counts | None,
 ) -> Matching:
     """What a policy that learns knows after a batch; one that was not read to its end tells nothing."""
-    if counts is None or decision.driver_order not in LEARNING:
+    if counts is None or decision is None or decision.driver_order not in LEARNING:
         return before.matching
     rows_in = Counter[str]()
     for report in reports:
         rows_in.update(report.rows_in)
     return before.matching.after(counts.per_hop(decision.plan), states, rows_in, counts.results)
+
+
+def _answered(decision: Decision, reports: list[Report]) -> Decision | None:
+    """What a batch went by, for the plan that answered; None if that was not the same in all partitions."""
+    standings = [report.part.standing for report in reports]
+    plans = {standing.plan for standing in standings if standing is not None} or {decision.plan}
+    return answering(decision, plans.pop()) if len(plans) == 1 else None
+
+
+def _standing_on(plan: Join, before: Manifest) -> Manifest:
+    parts = {number: replace(part, standing=Standing(plan)) for number, part in before.parts.items()}
+    return replace(before, parts=parts)
+
+
+def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
+    """What is known of plans that still answer somewhere; of a hop that several have, the newest."""
+    if newer is None or older is None:
+        return newer or older
+    return replace(newer, probes={**older.probes, **newer.probes}, ages={**older.ages, **newer.ages})
 
 
 def _living(part: Part, watermark: int | None) -> Part:

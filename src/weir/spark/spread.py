@@ -18,7 +18,7 @@ from typing import Literal, get_args
 
 from weir.errors import QueryError
 from weir.expr import Column
-from weir.kernel import Homes, compile_plan, homes
+from weir.kernel import Homes, Program, compile_plan, homes
 from weir.plan import Join, Leaf
 from weir.query import AttributeClass, Query, RowWindow
 from weir.spread import Placement, by_time
@@ -125,7 +125,7 @@ def routing(
             return Routing(1)
         if key is None:
             return Routing(count, homes=_homes(query, plan, count, streaming))
-        if wanted == "hash" or not streaming or not _is_mjoin(plan):
+        if wanted == "hash" or not streaming or not is_mjoin(plan):
             return Routing(count, key=key)
         return Routing(count, key=key, shortest=_shortest(query), instead=shared)
     if count == 1:
@@ -134,7 +134,7 @@ def routing(
         segments = _segments(query, wanted)
         if segments is not None:
             return Routing(count, segments=segments)
-    elif _is_mjoin(plan):
+    elif is_mjoin(plan):
         is_ring = (shared if wanted == "auto" else wanted) == "psp"
         return Routing(count, shortest=_shortest(query) if is_ring else None)
     elif wanted != "auto":
@@ -154,6 +154,20 @@ def shared_on(master: str) -> Shared:
 def needs_mjoin(query: Query, wanted: str) -> bool:
     """True if a streaming query can have the spread asked for with an mjoin only."""
     return wanted in get_args(Shared) or (wanted == "hash" and covering_class(query) is None)
+
+
+def check_plan(program: Program, routing: Routing, spread: str) -> None:
+    """Refuse a plan that a running query cannot go over to for where its rows lie."""
+    if (spread in get_args(Shared) or routing.homes is not None) and not is_mjoin(program.plan):
+        raise QueryError(
+            f"a running query with spread='{spread}' whose rows find partners in other partitions cannot go "
+            f"over to the tree {program.plan}; choose other probing orders of the mjoin"
+        )
+    if routing.homes is not None and homes(program, routing.homes.bins) != routing.homes:
+        raise QueryError(
+            "these probing orders go by other keys than the rows are stored by; "
+            "start a new query with them and a new checkpointLocation"
+        )
 
 
 def check_count(given: object) -> None:
@@ -185,7 +199,7 @@ def _homes(query: Query, plan: Join, partitions: int, streaming: bool) -> Homes:
         raise QueryError(
             "spread='hash' of static DataFrames needs one key that all streams share; use spread='atr'"
         )
-    if not _is_mjoin(plan):
+    if not is_mjoin(plan):
         raise QueryError(
             f"spread='hash' without a key that all streams share needs an mjoin, not the tree {plan}; "
             "use plan='mjoin'"
@@ -209,7 +223,8 @@ def _stored(found: Homes) -> str:
     return "; ".join(f"{held[number]} by {found.name(number)}" for number in held)
 
 
-def _is_mjoin(plan: Join) -> bool:
+def is_mjoin(plan: Join) -> bool:
+    """True if one join reads all streams."""
     return all(isinstance(child, Leaf) for child in plan.inputs)
 
 

@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 
 import pyarrow as pa
@@ -13,7 +14,22 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from weir.errors import QueryError
-from weir.kernel import Decision, Program, Slice, State, Work, build, expire, probe, result_schema, tidy
+from weir.kernel import (
+    Decision,
+    Program,
+    Programs,
+    Slice,
+    Standing,
+    State,
+    Work,
+    as_it_stands,
+    build,
+    expire,
+    probe,
+    ready,
+    result_schema,
+    tidy,
+)
 from weir.spark.report import Counts, Part, Report
 from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
 from weir.spark.union import Slots
@@ -32,27 +48,42 @@ class Assignment:
     parts: Mapping[int, Part]
     root: str
 
-    def load(self, partition: int) -> tuple[State, dict[int, SliceEntry]]:
-        """A partition's state, its slices mapped from their files, and the entry of each by its identity."""
+    def load(self, partition: int, program: Program | None = None) -> tuple[State, dict[int, SliceEntry]]:
+        """A partition's state, its slices mapped from their files, and the entry of each by its identity.
+
+        Slices that the program has no use for, which is the plan's unless it is given, are left out.
+        """
         close_others(self.root, self._every())
-        return self._state(self.parts.get(partition, Part()))
+        return self._state(self.parts.get(partition, Part()), program or self.program)
+
+    def standing(self, partition: int) -> Standing:
+        """Which plan answers in a partition, and what is being made there for the one that is decided."""
+        found = self.parts.get(partition, Part()).standing or Standing(self.program.plan)
+        return found.towards(self.decision.plan)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """The plan's program, and those of partitions that are on their way to it."""
+        return Programs(self.program.query, (self.program,))
 
     def load_shared(self, partition: int) -> tuple[State, frozenset[int]]:
         """The state of all partitions, and the identities of the slices of one of them."""
         mine = frozenset((entry.file, entry.index) for entry in self.parts.get(partition, Part()).slices)
         every = self._every()
         close_others(self.root, every)
-        state, entries = self._state(Part(every))
+        state, entries = self._state(Part(every), self.program)
         return state, frozenset(one for one, entry in entries.items() if (entry.file, entry.index) in mine)
 
     def _every(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
-    def _state(self, part: Part) -> tuple[State, dict[int, SliceEntry]]:
+    def _state(self, part: Part, program: Program) -> tuple[State, dict[int, SliceEntry]]:
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
-            one = read_slice(self.root, entry, self.program)
+            if program.layout_of(entry.node) is None:
+                continue
+            one = read_slice(self.root, entry, program)
             slices.setdefault(entry.node, []).append(one)
             entries[id(one)] = entry
         state = State(
@@ -89,29 +120,37 @@ class BuildTask:
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> Report:
         job, work = self.assignment, Work()
         clock = _Laps()
-        before, entries = job.load(partition)
+        standing = job.standing(partition)
+        held = job.programs.of(standing.plan, standing.beside(job.decision.plan))
+        before, entries = job.load(partition, held)
         clock.lap("read")
-        state = tidy(job.program, expire(job.program, before, job.decision.allowance))
+        found = ready(job.programs, standing, before, job.decision, job.batch, work)
+        program, decision = found.program, found.decision
+        clock.lap("migrate")
+        state = tidy(program, expire(program, found.state, decision.allowance), found.standing.since)
         clock.lap("merge")
-        built = build(job.program, job.decision, state, tables, job.batch, work)
+        built = build(program, decision, state, tables, job.batch, work)
         clock.lap("build")
-        part = self._keep(partition, entries, built.state)
+        part = self._keep(partition, entries, built.state, found.standing)
         clock.lap("write")
         files: tuple[str, ...] = ()
         if self.results is not None:
-            chunks = probe(job.program, job.decision, built.state, job.batch, work)
+            chunks = probe(program, decision, built.state, job.batch, work)
             files = write_results(self.results, job.program, job.batch, partition, chunks)
         clock.lap("probe")
         return Report.of(partition, part, built, Counts.of(work), files, clock.seconds)
 
-    def _keep(self, partition: int, entries: Mapping[int, SliceEntry], after: State) -> Part:
+    def _keep(
+        self, partition: int, entries: Mapping[int, SliceEntry], after: State, standing: Standing
+    ) -> Part:
         """Write the slices that were not there before: new ones and merged ones."""
         job = self.assignment
         live = [one for found in after.slices.values() for one in found]
         fresh = [one for one in live if id(one) not in entries]
         written = {id(one): entry for entry, one in write_slices(job.root, job.batch, partition, fresh)}
         known = {**entries, **written}
-        return Part(tuple(known[id(one)] for one in live), after.next_place, dict(after.next_numbers))
+        slices = tuple(known[id(one)] for one in live)
+        return Part(slices, after.next_place, dict(after.next_numbers), standing)
 
 
 @dataclass(frozen=True)
@@ -150,7 +189,11 @@ def put_out(
 def _found(job: Assignment, partition: int, shared: bool, work: Work) -> Iterator[pa.Table]:
     """The results that a partition's rows find, in its own slices or in all."""
     if not shared:
-        return probe(job.program, job.decision, job.load(partition)[0], job.batch, work)
+        standing = job.standing(partition)
+        program = job.programs.of(standing.plan, standing.beside(job.decision.plan))
+        state = job.load(partition, program)[0]
+        found = as_it_stands(job.programs, standing, state, job.decision)
+        return probe(found.program, found.decision, found.state, job.batch, work)
     state, drivers = job.load_shared(partition)
     return probe(job.program, job.decision, state, job.batch, work, drivers)
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from weir.adapt import SHED
 from weir.errors import QueryError
 from weir.kernel import compile_plan
+from weir.plan import Join
 from weir.spark.check import check_workers
 from weir.spark.folder import open_folder, qualify
 from weir.spark.manifest import Ledger, job_of
@@ -103,25 +104,41 @@ class JoinWriter:
         folder = open_folder(spark, f"{checkpoint}/weir")
         check_workers(spark, folder, join.routing.partitions)
         ledger = Ledger(folder)
-        # A plan chosen by us stays what it was: the state in the checkpoint is made for it.
-        plan = (ledger.plan() if join.planned.automatic else None) or join.planned.plan
+        plan, shape = self._plan(ledger)
         # Rows that were shared once do not lie where their keys say.
-        routing = join.router(plan, ledger.spread() is not None)
-        ledger.check_job(job_of(join.query, plan, routing.partitions, routing.name, routing.homes))
+        routing = join.router(shape, ledger.spread() is not None)
+        ledger.check_job(job_of(join.query, shape, routing.partitions, routing.name, routing.homes))
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
         settings = join.settings
         shed = join.planned.allowance(join.query, plan)
-        if settings.allowance is not None:  # it is for the plan asked for, which need not be this one
+        last = None if str(plan) == str(shape) else ledger.decision(ledger.last().batch)
+        if last is not None:  # what was allowed when the query went over to this plan goes on
+            settings = replace(settings, allowance=last[0].allowance, reason=last[0].reason)
+        elif settings.allowance is not None:  # it is for the plan asked for, which need not be this one
             settings.allowance.check(plan)
         elif shed is not None:
             settings = replace(settings, allowance=shed, reason=SHED)
-        job = Job(program, slots, join.driver_order, routing, checkpoint, settings)
+        meanwhile = None if last is None else last[0].meanwhile
+        job = Job(program, slots, join.driver_order, routing, checkpoint, settings, meanwhile)
         batches = MicroBatches(spark, job, sink)
         writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
         writer = writer.queryName(self._name) if self._name else writer
         writer = writer.trigger(**self._trigger) if self._trigger else writer
         return SparkQuery(writer.start(), batches)
+
+    def _plan(self, ledger: Ledger) -> tuple[Join, Join]:
+        """The plan to go by, and the one by which the query was first started.
+
+        A plan chosen by us stays what it was, and so does one that the query has gone over to since.
+        """
+        planned, first, current = self._join.planned, ledger.plan(), ledger.last().plan
+        if planned.automatic:
+            plan = current or first or planned.plan
+            return plan, first or plan
+        if first is None or current is None or str(planned.plan) not in (str(first), str(current)):
+            return planned.plan, planned.plan
+        return planned.plan if str(planned.plan) == str(current) else current, first
 
     def _sink(self, target: Target) -> Sink:
         return sink_for(

@@ -1,0 +1,82 @@
+"""A query on Spark that goes over to other plans: exact, through restarts and repeated batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import weir
+from weir.kernel import migrate
+from weir.plan import join as tree
+from weir.spark import SparkJoin, SparkQuery, listen
+
+from .spreads import asked, batches_of, by_duckdb, case
+from .streams import finish, read_bag, write_feed
+from .test_recovery import sealed
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+PLANS = (
+    tree(tree("a", "b"), tree("c", "d")),
+    tree(tree(tree("b", "c"), "a"), "d"),
+    tree("d", "c", "b", "a"),
+    tree(tree("a", "b", "c"), "d"),
+)
+BATCHES, EVERY, DIES_IN = 7, 2, 3
+
+
+@pytest.fixture
+def little_effort() -> Iterator[None]:
+    """So few steps in one batch that making a state takes several."""
+    known = migrate.LEAST, migrate.SHARE
+    migrate.LEAST, migrate.SHARE = 1800, 0.0
+    yield
+    migrate.LEAST, migrate.SHARE = known
+
+
+def changed(join: SparkJoin, folder: Path, dies_in: int | None = None) -> SparkQuery:
+    """A query that is asked to go over to another plan before every second batch."""
+    started, queries = threading.Event(), list[SparkQuery]()
+
+    def change(reached: str, batch: int) -> None:
+        if reached == "decide" and batch and batch % EVERY == 0:
+            assert started.wait(60)
+            queries[0].replan(PLANS[batch // EVERY % len(PLANS)], reason=f"batch {batch} wants it")
+        if (reached, batch) == ("emitted", dies_in):
+            raise ConnectionError("the machine is gone")
+
+    stop = listen(change)
+    try:
+        writer = join.writeStream.format("parquet").option("path", str(folder / "out"))
+        writer = writer.option("checkpointLocation", str(folder / "ckpt"))
+        queries.append(writer.trigger(availableNow=True).start())
+        started.set()
+        return finish(queries[0])
+    finally:
+        stop()
+
+
+@pytest.mark.usefixtures("little_effort")
+def test_plans_change_every_two_batches(spark: SparkSession, tmp_path: Path) -> None:
+    found = case(("equality",), 4, BATCHES, seed=3)
+    feed = write_feed(tmp_path / "in", batches_of(found))
+    wanted, _ = by_duckdb(found)
+
+    def join() -> SparkJoin:
+        return weir.join(**feed.frames(spark), **asked(found), partitions=2, plan=tree("a", "b", "c", "d"))
+
+    with pytest.raises(Exception, match="the machine is gone"):
+        changed(join(), tmp_path, DIES_IN)
+    before = sealed(tmp_path / f"ckpt/weir/manifests/{DIES_IN - 1}.json")
+    assert any(part["standing"]["building"] for part in before["parts"].values()), "nothing was half-way"
+    query = changed(join(), tmp_path)
+    progress = {one["batchId"]: one["weir"] for one in query.recentProgress}
+    assert progress[DIES_IN]["decision"]["reason"] == f"batch {DIES_IN - 1} wants it"
+    assert read_bag(tmp_path / "out") == wanted
+    shares = [share for one in progress.values() for share in one["decision"]["building"].values()]
+    assert any(0 < share < 1 for share in shares)
+    assert len({one["plan"] for one in progress.values()}) > 2
