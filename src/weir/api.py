@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weir.adapt import Wish
+from weir.adapt import Adapt, Wish, adapting
 from weir.errors import QueryError
 from weir.local import LocalJoin, read_all, read_schema
 from weir.local.arguments import (
@@ -16,6 +16,7 @@ from weir.local.arguments import (
     OnNullTime,
     check_allowance,
     check_basic,
+    check_budget,
     check_lengths,
     check_misspelt,
     check_on_null_time,
@@ -50,6 +51,7 @@ _SHARED = (
     "on_null_time",
     "allowance",
     "shed",
+    "adapt",
     "basic",
     "streams",
 )
@@ -82,6 +84,7 @@ def join(
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
     shed: Shed = "auto",
+    adapt: Adapt | bool | None = None,
     basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
@@ -100,7 +103,8 @@ def join(
     `allowance` says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there,
     and which ages of partners they look at; where the budget's CPU is short it is chosen, by the way that
     `shed` names: "auto", "jaqpot", "harvest" or "random-drop". `basic` is the length of a range of ages, like
-    "2 seconds".
+    "2 seconds". With a `budget` and no allowance by hand, a running query changes its plan and what it skips
+    as the streams change; `adapt` turns that off (False), or is a `weir.Adapt` that says how easily.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -119,6 +123,7 @@ def join(
     check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
+    settled = adapting(adapt, budget is not None and allowance is None)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "on": on,
@@ -139,11 +144,12 @@ def join(
         way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
         return ask(given, way, **settings)
     _check_local(partitions, idle, spread)
+    check_budget(budget)
     inputs = read_all(given)
     asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked = wish.divided(asked)
     planned = wish.planned(asked, inputs)
-    return LocalJoin(asked, planned, inputs, orderer(asked), on_null_time, allowance)
+    return LocalJoin(asked, planned, inputs, orderer(asked), on_null_time, allowance, settled)
 
 
 def sql(
@@ -164,6 +170,7 @@ def sql(
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
     shed: Shed = "auto",
+    adapt: Adapt | bool | None = None,
     basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
     **tables: Any,
@@ -186,6 +193,7 @@ def sql(
     check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
+    settled = adapting(adapt, budget is not None and allowance is None)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "time": time,
@@ -202,11 +210,12 @@ def sql(
         way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
         return ask_sql(text, given, way, **settings)
     _check_local(partitions, idle, spread)
+    check_budget(budget)
     inputs = read_all(given)
     found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
     asked, read = wish.divided(found.query), {alias: inputs[table] for alias, table in found.tables.items()}
     planned = wish.planned(asked, read)
-    return LocalJoin(asked, planned, read, orderer(asked), on_null_time, allowance)
+    return LocalJoin(asked, planned, read, orderer(asked), on_null_time, allowance, settled)
 
 
 def _is_spark(given: Any) -> bool:

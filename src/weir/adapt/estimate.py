@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import pyarrow as pa
 
@@ -71,6 +71,8 @@ def graph_of(
     return replace(graph, selectivities={**edges, **wide})
 
 
+# What depends on the query alone, and is asked for many sets of streams, is found once for all graphs of it.
+@lru_cache(maxsize=16)
 def row_bytes(query: Query) -> Callable[[Streams], float]:
     """What a stored row takes, of one stream or of several joined: the columns still needed above it."""
 
@@ -81,6 +83,7 @@ def row_bytes(query: Query) -> Callable[[Streams], float]:
     return size
 
 
+@lru_cache(maxsize=16)
 def _columns(query: Query) -> Callable[[Streams], float]:
     """How many columns of a state are neither times nor keys: those that are carried on into results."""
 

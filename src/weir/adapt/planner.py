@@ -10,10 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from weir.adapt.analyse import Movable, Running, learning
 from weir.adapt.calibrate import TYPICAL, calibrated
+from weir.adapt.controller import Controller, Scope
 from weir.adapt.estimate import graph_of
 from weir.adapt.measure import Seen, seen_in
-from weir.adapt.shedding import Shedding, shedding
+from weir.adapt.settings import Adapt
+from weir.adapt.shedding import AS_ASKED, SHED, Shedding, shedding
 from weir.adapt.shown import share_lines
 from weir.adapt.stated import stated
 from weir.errors import QueryError
@@ -36,7 +39,7 @@ from weir.plan import (
     show_bytes,
     show_share,
 )
-from weir.query import Budget, Query
+from weir.query import Budget, Query, RowWindow
 from weir.shed import Allowance, Shed, check_harvestable, check_shed, usual_basic
 from weir.stats import Costs, JoinGraph
 
@@ -52,6 +55,7 @@ class Planned:
 
     plan: Join
     automatic: bool = False
+    by_hand: bool = False
     graph: JoinGraph | None = None
     cost: PlanCost | None = None
     choice: Choice | None = None
@@ -67,6 +71,29 @@ class Planned:
             return self.shedding.allowance
         found = shedding(query, self.graph, plan, self.limits, self.shed)
         return None if found is None else found.allowance
+
+    def start(self, query: Query, adapt: Adapt | None) -> tuple[Allowance | None, str]:
+        """What is skipped from the start, and why; a query that may have to skip later begins to learn."""
+        shed = self.allowance(query, self.plan)
+        if shed is not None:
+            return shed, SHED
+        if adapt is None or query.budget is None or query.budget.cpu is None:
+            return None, AS_ASKED
+        windows = dict(zip(query.names, query.windows, strict=True))
+        return learning(windows, self.plan, self.shed), AS_ASKED
+
+    def movable(self, query: Query) -> Movable:
+        """What of the plan may change while it runs; one made by hand stays as it is."""
+        if self.by_hand:
+            return "nothing"
+        in_rows = any(isinstance(window, RowWindow) for window in query.windows)
+        return "tree" if self.automatic and not in_rows else "orders"
+
+    def controller(self, query: Query, adapt: Adapt, allowance: Allowance | None) -> Controller:
+        """What makes decisions for this query when it runs with an allowance."""
+        costs = TYPICAL if self.graph is None else self.graph.costs
+        scope = Scope(self.movable(query), self.shed, costs)
+        return Controller(query, Running(self.plan, allowance), query.budget or Budget(), adapt, scope)
 
     @property
     def warning(self) -> str | None:
@@ -120,7 +147,10 @@ def _shed(found: Planned, query: Query) -> Planned:
     """The same plan with what it has to skip for the CPU it is allowed."""
     if found.graph is None or math.isinf(found.limits.cpu):
         return found
-    return replace(found, shedding=shedding(query, found.graph, found.plan, found.limits, found.shed))
+    shed = shedding(query, found.graph, found.plan, found.limits, found.shed)
+    for warning in () if shed is None else shed.warnings:
+        _LOG.warning(warning)
+    return replace(found, shedding=shed)
 
 
 def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
@@ -138,14 +168,14 @@ def _planned(wanted: JTree | str, query: Query, seen: Seen | None, limits: Limit
     by_hand = check(wanted, query) if isinstance(wanted, Join | Leaf) else None
     if seen is None:
         plan = by_hand or (linear(query) if wanted == "bjtree" else mjoin(query))
-        return Planned(plan, automatic=wanted == "auto")
+        return Planned(plan, wanted == "auto", by_hand is not None)
     graph = graph_of(query, seen.rates, seen.selectivities, _costs(query))
     if by_hand is not None:
         taken = None if is_composed(by_hand) else cost(graph, by_hand)
-        return Planned(by_hand, graph=graph, cost=taken, limits=limits)
+        return Planned(by_hand, by_hand=True, graph=graph, cost=taken, limits=limits)
     choice = choose(graph, limits)
     if wanted == "auto":
-        return Planned(choice.plan, True, graph, cost(graph, choice.plan), choice, limits)
+        return Planned(choice.plan, True, False, graph, cost(graph, choice.plan), choice, limits)
     plan = choice.mjoin.plan if wanted == "mjoin" else choice.bjtree.plan
     return Planned(plan, graph=graph, cost=cost(graph, plan), limits=limits)
 

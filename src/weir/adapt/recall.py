@@ -57,17 +57,27 @@ class Recall:
     paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
     quiet: int = _MEMORY
 
-    def after(self, plan: Join, per_hop: Mapping[Hop, HopStats], allowance: Allowance | None) -> Recall:
-        """With one batch more; one that skips without a sample makes what was known before worthless."""
+    def after(
+        self,
+        plan: Join,
+        per_hop: Mapping[Hop, HopStats],
+        allowance: Allowance | None,
+        missing: Mapping[str, float] | None = None,
+    ) -> Recall:
+        """With one batch more; one that skips without a sample makes what was known before worthless.
+
+        `missing` are the shares of states that were let go and could still have been found.
+        """
         # Where old rows are forgotten, the sample does not see what others miss.
         sample = 0.0 if allowance is None or allowance.forget else allowance.sample
         drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
-        batch = {where: _sums(path, per_hop, sample, drop) for where, path in _paths(plan).items()}
+        lost = missing or {}
+        batch = {where: _sums(path, per_hop, sample, drop, lost) for where, path in _paths(plan).items()}
         skipped = any(sums.skipped for sums in batch.values())
         if skipped and not sample:
             return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0)
         paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
-        return Recall(paths, 0 if skipped or drop else self.quiet + 1)
+        return Recall(paths, 0 if skipped or drop or lost else self.quiet + 1)
 
     def estimate(self, plan: Join) -> float | None:
         """Emitted / exact, freshness aside; None while nothing sampled has matched."""
@@ -118,15 +128,21 @@ def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
 
 
 def _sums(
-    path: tuple[Hop, ...], per_hop: Mapping[Hop, HopStats], sample: float, drop: Mapping[str, float]
+    path: tuple[Hop, ...],
+    per_hop: Mapping[Hop, HopStats],
+    sample: float,
+    drop: Mapping[str, float],
+    missing: Mapping[str, float],
 ) -> PathSums:
     """One batch of a path; where it skipped nothing, all its rows are as good as sampled.
 
-    Of streams that are thinned out, results are as much rarer as the shares kept of them multiply to.
+    Of streams that are thinned out, and of states with rows missing, results are as much rarer as the shares
+    kept of them multiply to.
     """
     skipped = sum(per_hop[hop].skipped + per_hop[hop].narrowed for hop in path if hop in per_hop)
     last = per_hop.get(path[-1], HopStats())
     kept = math.prod(1 - drop.get(name, 0.0) for name in (path[0].driver, *(hop.partner for hop in path)))
+    kept *= math.prod(1 - missing.get(hop.partner, 0.0) for hop in path)
     exact = last.sampled_matches / sample if skipped and sample else last.matches
     exact = exact / kept if kept else 0.0
     return PathSums(last.matches, exact, last.sampled_matches, skipped)

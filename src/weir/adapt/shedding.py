@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,10 +11,10 @@ from weir.query import Query, RowWindow
 from weir.shed import (
     Allowance,
     FreshnessError,
-    Network,
     Shed,
     allowance,
     best_way,
+    expected,
     flow,
     is_harvestable,
     network,
@@ -23,74 +22,104 @@ from weir.shed import (
     steady,
     tightest,
 )
-from weir.stats import JoinGraph
+from weir.stats import Correlations, JoinGraph
 from weir.units import show_interval
 
-# The reason of a decision that skips.
+# The reasons of a decision that nobody weighed, and of one that skips.
+AS_ASKED = "as asked"
 SHED = "the plan takes more CPU than allowed, so some probes are skipped"
-_LOG = logging.getLogger("weir")
 # Where what cannot be skipped takes the whole budget, a little is done all the same.
 _LEAST = 0.01
 # Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
-_SAMPLE = 0.01
+SAMPLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Shedding:
-    """An allowance, the share of all results that it is expected to give, and the way it was found."""
+    """An allowance, the share of all results that it is expected to give, the way it was found, and cautions.
+
+    `cpu` are the seconds a second that the plan takes with it.
+    """
 
     allowance: Allowance
     recall: float
     way: str
+    cpu: float
+    warnings: tuple[str, ...] = ()
 
 
 def shedding(
-    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
+    query: Query,
+    graph: JoinGraph,
+    plan: Join,
+    limits: Limits,
+    shed: Shed = "auto",
+    lags: Correlations | None = None,
 ) -> Shedding | None:
-    """What to skip so that a plan takes no more CPU than allowed; None if it does not take more."""
-    net = network(graph, plan, in_seconds=True)
-    full = flow(net, [math.inf] * len(net.links))
-    # What a plan whose joins have windows of their own takes beside its probes is not known.
-    needed = full.spent if is_composed(plan) else cost(graph, plan).cpu
-    if needed <= limits.cpu:
-        return None
+    """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.
+
+    What was learned of the lags between the streams tells which ages pay.
+    """
+    results, skippable = expected(graph, plan, None, lags, _basic(query))
     # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
-    budget = limits.cpu - max(0.0, needed - full.spent)
-    if budget < _LEAST * full.spent:
-        _LOG.warning(
-            "what cannot be skipped takes %s of CPU, and %s are allowed, so almost every probe is skipped",
-            show_share(needed - full.spent),
-            show_share(limits.cpu),
+    rest = _rest(graph, plan)
+    if rest + skippable <= limits.cpu:
+        return None
+    warnings = []
+    budget = limits.cpu - rest
+    if budget < _LEAST * skippable:
+        warnings.append(
+            f"what cannot be skipped takes {show_share(rest)} of CPU, and {show_share(limits.cpu)} are "
+            "allowed, so almost every probe is skipped"
         )
-        budget = _LEAST * full.spent
+        budget = _LEAST * skippable
     # The sample comes on top of the shares, so these have to leave room for it.
-    budget = max(budget - _SAMPLE * full.spent, _LEAST * full.spent)
+    budget = max(budget - SAMPLE * skippable, _LEAST * skippable)
     if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
-        found, results = _by_probes(query, graph, plan, net, budget)
-        way = "jaqpot"
+        found, kept, way = *_by_probes(query, graph, plan, budget, warnings), "jaqpot"
     else:
-        basic = None if query.basic is None else query.basic / 1e6
-        best = best_way(graph, plan, budget, shed, basic=basic)
-        found, results, way = best.allowance, best.results, best.name
-    return Shedding(replace(found, sample=_SAMPLE), results / full.results if full.results else 1.0, way)
+        best = best_way(graph, plan, budget, shed, lags, _basic(query))
+        found, kept, way = best.allowance, best.results, best.name
+    recall = min(1.0, kept / results) if results else 1.0
+    return Shedding(replace(found, sample=SAMPLE), recall, way, rest + budget, tuple(warnings))
+
+
+def taken(
+    query: Query, graph: JoinGraph, plan: Join, allowance: Allowance | None, lags: Correlations | None = None
+) -> tuple[float, float]:
+    """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
+    whole, _ = expected(graph, plan, None, lags, _basic(query))
+    results, spent = expected(graph, plan, allowance, lags, _basic(query))
+    return min(1.0, results / whole) if whole else 1.0, _rest(graph, plan) + spent
+
+
+def _basic(query: Query) -> float | None:
+    return None if query.basic is None else query.basic / 1e6
+
+
+def _rest(graph: JoinGraph, plan: Join) -> float:
+    """Seconds a second for what cannot be skipped."""
+    if is_composed(plan):
+        # What a plan whose joins have windows of their own takes beside its probes is not known.
+        return 0.0
+    net = network(graph, plan, in_seconds=True)
+    return max(0.0, cost(graph, plan).cpu - flow(net, [math.inf] * len(net.links)).spent)
 
 
 def _by_probes(
-    query: Query, graph: JoinGraph, plan: Join, net: Network, budget: float
+    query: Query, graph: JoinGraph, plan: Join, budget: float, warnings: list[str]
 ) -> tuple[Allowance, float]:
     """The best division of probes that keeps the states as fresh as asked, and its results a second."""
-    fresh = _fresh_seconds(query, graph)
+    net, fresh = network(graph, plan, in_seconds=True), _fresh_seconds(query, graph)
     try:
         # Only a window that counts rows keeps old ones when it starves; others are small then, which the
         # program knows.
         refresh = {s: r for s, r in refresh_rates(graph, net, fresh).items() if s in net.counted}
         settled, grants = steady(graph, plan, budget, refresh, in_seconds=True)
     except FreshnessError:
-        _LOG.warning(
-            "the CPU allowed does not refresh the states of %s as fast as asked, so old results will be "
-            "found and dropped; %s",
-            plan,
-            _loosest(fresh, tightest(graph, net, fresh, budget)),
+        warnings.append(
+            f"the CPU allowed does not refresh the states of {plan} as fast as asked, so old results will be "
+            f"found and dropped; {_loosest(fresh, tightest(graph, net, fresh, budget))}"
         )
         settled, grants = steady(graph, plan, budget, in_seconds=True)
     return allowance(settled, grants), flow(settled, grants).results

@@ -56,6 +56,7 @@ class Work:
     hops: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
     results: int = 0
     stale: int = 0
+    oldest: int | None = None
     apart: Apart | None = None
     beside: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
 
@@ -103,6 +104,7 @@ def probe(
             work.apart.add(found.pick(np.flatnonzero(marks)))
         for chunk, stale in results.chunks(found):
             work.stale += stale
+            work.oldest = results.oldest
             work.results += chunk.num_rows
             if chunk.num_rows:
                 yield chunk

@@ -29,6 +29,8 @@ class Results:
         self._state = state
         self._clock = clock
         self.schema = result_schema(query)
+        # The age of the oldest row put out so far (µs), of streams with a freshness in time.
+        self.oldest: int | None = None
 
     def chunks(self, partial: Partial) -> Iterator[tuple[pa.Table, int]]:
         """The results in tables of a bounded size; with each, how many were left out because stale."""
@@ -41,9 +43,20 @@ class Results:
         if fresh is not None and not fresh.all():
             stale = int(len(fresh) - fresh.sum())
             partial = partial.pick(np.flatnonzero(fresh))
+        self._age(partial)
         gathered: dict[tuple[str, pa.DataType], Values] = {}
         columns = [_values(output.expr, partial, gathered) for output in self._query.select]
         return pa.Table.from_arrays(columns, schema=self.schema), stale
+
+    def _age(self, partial: Partial) -> None:
+        if self._clock is None or not partial.rows:
+            return
+        for name, window, fresh in zip(
+            self._query.names, self._query.windows, self._query.fresh, strict=True
+        ):
+            if fresh is not None and not isinstance(window, RowWindow):
+                age = self._clock - int(partial.numbers(arrival_name(name)).min())
+                self.oldest = age if self.oldest is None else max(self.oldest, age)
 
     def _fresh(self, partial: Partial) -> Bools | None:
         keep = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
 from weir.errors import QueryError, nearest
 from weir.expr import UserFunction, udf
-from weir.query import Budget, RowWindow, TimeWindow
+from weir.query import Budget, RowWindow, TimeWindow, not_a_budget
 from weir.shed import Allowance
+from weir.units import show_size
 
 Functions: TypeAlias = Mapping[str, UserFunction | Callable[..., Any]]
 # "drop" leaves out a row without an event time and counts it; "fail" refuses its batch.
@@ -67,6 +69,20 @@ def check_on_null_time(given: Any) -> None:
     """Refuse what is neither of the two ways."""
     if given not in get_args(OnNullTime):
         raise QueryError(f"on_null_time is 'drop' or 'fail'; got {_shown(given)}")
+
+
+def check_budget(given: Any) -> None:
+    """Refuse what is not a budget, and more memory than this machine has."""
+    if given is None:
+        return
+    if not isinstance(given, Budget):
+        raise not_a_budget(given)
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if given.bytes is not None and given.bytes > there:
+        raise QueryError(
+            f"a budget's memory of {show_size(given.bytes)} is more than this machine has, "
+            f"{show_size(there)}; give it less"
+        )
 
 
 def check_allowance(given: Any) -> None:

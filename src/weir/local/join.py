@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt import SHED, Planned, charted, explained
+from weir.adapt import AS_ASKED, Adapt, Planned, charted, explained
 from weir.errors import QueryError, unknown
 from weir.kernel import result_schema
 from weir.local.arguments import OnNullTime
@@ -30,6 +30,7 @@ class LocalJoin:
         driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
         allowance: Allowance | None = None,
+        adapt: Adapt | None = None,
     ) -> None:
         if allowance is not None:
             allowance.check(planned.plan)
@@ -39,6 +40,7 @@ class LocalJoin:
         self._driver_order = driver_order
         self._on_null_time = on_null_time
         self._allowance = allowance
+        self._adapt = adapt
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self.query.select)
@@ -61,11 +63,14 @@ class LocalJoin:
 
     def start(self) -> LocalQuery:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        plan = self.planned.plan
-        query = LocalQuery(self.query, plan, self._driver_order, self._on_null_time, self._allowance)
-        shed = self.planned.allowance(self.query, plan)
-        if self._allowance is None and shed is not None:
-            query.allow(shed, SHED)
+        plan, allowance, reason = self.planned.plan, self._allowance, AS_ASKED
+        if allowance is None:
+            allowance, reason = self.planned.start(self.query, self._adapt)
+        controller = None
+        if self._adapt is not None:
+            controller = self.planned.controller(self.query, self._adapt, allowance)
+        query = LocalQuery(self.query, plan, self._driver_order, self._on_null_time, controller=controller)
+        query.allow(allowance, reason)
         return query
 
     def explain(self, mode: str | bool | None = None) -> None:

@@ -21,9 +21,11 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "numRowsShed": stats.shed,
             "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
+            "oldestAge": stats.oldest,
             "decision": {**shown(decision), "building": dict(stats.building)},
             "order": list(stats.order),
             "seconds": stats.seconds,
+            "decidingSeconds": stats.deciding,
             "lags": None if stats.lags is None else asdict(stats.lags),
             "streams": {
                 name: {
@@ -39,6 +41,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
                     "numRowsTotal": size.rows,
                     "memoryUsedBytes": size.bytes,
                     "numSlices": size.slices,
+                    "numRowsShed": stats.let_go.get(name, 0),
                 }
                 for name, size in stats.state.items()
             },

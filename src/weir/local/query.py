@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt import Matching, Recall
+from weir.adapt import Controller, Held, Observed, Recall, Statistics, Verdict, admitted, alive, missing
 from weir.errors import QueryError, unknown
 from weir.kernel import (
     Decision,
@@ -21,16 +23,18 @@ from weir.kernel import (
     commit,
     effort,
     effort_allowed,
+    is_dead,
     probe,
     ready,
     result_schema,
 )
-from weir.local.arguments import OnNullTime, check_allowance
+from weir.local.arguments import OnNullTime, check_allowance, check_budget
 from weir.local.progress import progress
+from weir.local.spent import Spent
 from weir.local.tables import conform, read_all
 from weir.order import LEARNING, DriverOrder
 from weir.plan import Join
-from weir.query import Query
+from weir.query import Budget, Query
 from weir.shed import Allowance
 from weir.stats import BatchStats
 
@@ -51,6 +55,7 @@ class LocalQuery:
         driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
         allowance: Allowance | None = None,
+        controller: Controller | None = None,
     ) -> None:
         self.query = query
         self.schema = result_schema(query)
@@ -64,7 +69,10 @@ class LocalQuery:
         self._batch = 0
         self._done: list[tuple[BatchStats, Decision]] = []
         self._recall = Recall()
-        self._matching = Matching()
+        self._controller = controller
+        self._statistics = Statistics()
+        self._gone: tuple[Held, ...] = ()
+        self._deciding = 0.0
         self.allow(allowance)
 
     def __repr__(self) -> str:
@@ -109,7 +117,11 @@ class LocalQuery:
 
     def chunks(self, batch: Mapping[str, Any]) -> Iterator[pa.Table]:
         """The same in pieces, as they are found; the batch counts once the last piece has been taken."""
-        started = perf_counter()
+        started, spent = perf_counter(), Spent()
+        verdict = None if self._controller is None else self._controller.decide()
+        if verdict is not None:
+            self._actuate(verdict)
+        spent.lap("decide")
         rows = self._conform(batch)
         clock = self._clock(rows)
         work = Work()
@@ -118,27 +130,33 @@ class LocalQuery:
             driver_order=self._driver_order,
             clock=clock,
             allowance=self._allowance,
-            selectivities=self._matching.selectivities,
-            gains=self._matching.gains,
+            selectivities=self.statistics.selectivities(self._plan),
+            gains=self.statistics.gains,
             reason=self._reason,
             meanwhile=self._meanwhile,
             effort=effort_allowed(0 if self.stats is None else effort(self.stats.per_hop.values())),
         )
+        spent.lap("read")
         found = ready(self._programs, self._standing, self._state, wanted, self._batch, work)
         program, decision = found.program, found.decision
         plan, allowance = decision.plan, decision.allowance
-        held = {node: size.rows for node, size in found.state.sizes().items()}
+        spent.lap("ready")
+        newest, held = self._state.newest, _held(found.state)
+        before = max(newest.values(), default=None)
+        spent.lap("observe")
         built = build(program, decision, found.state, rows, self._batch, work)
         produced: list[tuple[float, int]] = []
         for chunk in probe(program, decision, built.state, self._batch, work):
             produced.append((perf_counter() - started, chunk.num_rows))
+            spent.lap("join")
             yield chunk
+            spent.lap("elsewhere")
         self._state = commit(program, built.state, allowance, found.standing.since)
         self._standing = found.standing
+        spent.lap("join")
         per_hop = work.per_hop()
-        self._recall = self._recall.after(plan, per_hop, allowance)
-        if self._driver_order in LEARNING:
-            self._matching = self._matching.after(per_hop, held, built.rows_in, work.results, built.order)
+        self._recall = self._recall.after(plan, per_hop, allowance, missing(self._gone, held, before))
+        let_go = self._let_go(clock)
         self._remember(
             BatchStats(
                 batch=self._batch,
@@ -158,10 +176,56 @@ class LocalQuery:
                 produced=tuple(produced),
                 per_hop_beside=work.per_hop_beside(),
                 building=found.standing.shares(wanted.plan),
+                oldest=work.oldest,
+                let_go=let_go,
+                deciding=self._deciding + spent.seconds["decide"],
             ),
             decision,
         )
+        if self._controller is not None or self._driver_order in LEARNING:
+            self._observe(
+                Observed(
+                    plan=plan,
+                    allowance=allowance,
+                    rows={name: _came(built.state, name, self._batch) for name in rows},
+                    newest=newest,
+                    reached=self._state.newest,
+                    per_hop=per_hop,
+                    held=alive(held, before),
+                    # What making another plan ready took is neither work of this one nor paid in every batch.
+                    seconds=sum(spent.seconds[part] for part in ("decide", "read", "observe", "join")),
+                    work=spent.seconds["join"],
+                    order=built.order,
+                    watermark=self._state.watermark,
+                    state=self._state.sizes(),
+                    results=work.results,
+                    stale=work.stale,
+                    lags=None if work.apart is None else work.apart.get(),
+                    oldest=work.oldest,
+                    recall=self._recall.estimate(plan),
+                    busy=spent.seconds["join"],
+                )
+            )
+        spent.lap("observe")
+        self._deciding = spent.seconds["observe"]
         self._batch += 1
+
+    @property
+    def statistics(self) -> Statistics:
+        """What is known of the streams; nothing, if neither adaptation nor the driver order asks for it."""
+        return self._statistics if self._controller is None else self._controller.statistics
+
+    @property
+    def budget(self) -> Budget | None:
+        """What the query may use; a new one counts from the next batch on, if the query adapts."""
+        return self.query.budget if self._controller is None else self._controller.budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        if self._controller is None:
+            raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
+        check_budget(budget)
+        self._controller.budget = budget
 
     @property
     def state(self) -> State:
@@ -182,6 +246,36 @@ class LocalQuery:
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
         """The last hundred batches in Spark's words."""
         return [progress(stats, decision) for stats, decision in self._done]
+
+    def _actuate(self, verdict: Verdict) -> None:
+        """Go by what was found to be best; another plan takes over when its states are there."""
+        if verdict.plan == self._standing.plan:
+            self.allow(verdict.allowance, verdict.reason)
+        else:
+            self.replan(verdict.plan, verdict.allowance, verdict.reason)
+
+    def _observe(self, seen: Observed) -> None:
+        if self._controller is None:
+            self._statistics = self._statistics.after(self.query, seen)
+        else:
+            self._controller.observe(seen)
+
+    def _let_go(self, clock: int | None) -> dict[str, int]:
+        """Give up slices so that the others fit into the budget; how many rows of each state that were."""
+        allowed = None if self._controller is None else self._controller.budget.bytes
+        self._gone = tuple(one for one in self._gone if not is_dead(one.deadline, self._state.watermark))
+        if allowed is None:
+            return {}
+        slices = [one for found in self._state.slices.values() for one in found]
+        held = [Held.of(one) for one in slices]
+        kept = admitted(held, allowed, clock, self.statistics.lags)
+        if all(kept):
+            return {}
+        gone = [one for one, stays in zip(held, kept, strict=True) if not stays]
+        lost = {id(one) for one, stays in zip(slices, kept, strict=True) if not stays}
+        left = {n: tuple(s for s in found if id(s) not in lost) for n, found in self._state.slices.items()}
+        self._state, self._gone = replace(self._state, slices=left), (*self._gone, *gone)
+        return dict(sum((Counter({one.node: one.rows}) for one in gone), Counter()))
 
     def _merged(self, batch: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
         if batch is not None and not isinstance(batch, Mapping):
@@ -228,6 +322,15 @@ class LocalQuery:
 
     def _remember(self, stats: BatchStats, decision: Decision) -> None:
         self._done = [*self._done[-_KEPT_PROGRESS + 1 :], (stats, decision)]
+
+
+def _held(state: State) -> list[Held]:
+    return [Held.of(one) for found in state.slices.values() for one in found]
+
+
+def _came(state: State, name: str, batch: int) -> int:
+    """The rows of a stream that entered its state with a batch."""
+    return sum(one.rows for one in state.of(name) if one.batch == batch)
 
 
 def _twice(name: str) -> QueryError:

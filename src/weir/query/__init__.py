@@ -3,7 +3,7 @@
 from weir.query.bounds import Bounds, closure
 from weir.query.build import query
 from weir.query.describe import describe
-from weir.query.model import MOST_BASIC_WINDOWS, MOST_STREAMS, Budget, Output, Query, Stream
+from weir.query.model import MOST_BASIC_WINDOWS, MOST_STREAMS, Budget, Output, Query, Stream, not_a_budget
 from weir.query.predicate import (
     AttributeClass,
     Band,
@@ -47,6 +47,7 @@ __all__ = [
     "Window",
     "closure",
     "describe",
+    "not_a_budget",
     "parse_sql",
     "query",
     "rows",

@@ -13,7 +13,7 @@ from weir.expr import Call, Expr, Scope, UserFunction, normalise, show, spark_na
 from weir.query.bounds import closure
 from weir.query.classify import classify
 from weir.query.components import components
-from weir.query.model import Budget, Query, Stream, check_names
+from weir.query.model import Budget, Query, Stream, check_names, not_a_budget
 from weir.query.predicate import Predicate
 from weir.query.reading import bound, read_condition
 from weir.query.select import outputs, parse_select
@@ -79,7 +79,7 @@ def assemble(
     if not cross:
         _check_connected(names, predicate)
     if budget is not None and not isinstance(budget, Budget):
-        raise QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {budget!r}")
+        raise not_a_budget(budget)
     freshness = freshness_from(fresh, names, windows)
     return Query(
         streams=streams,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ __all__ = [
     "Stream",
     "TimeWindow",
     "Window",
+    "not_a_budget",
 ]
 
 MOST_STREAMS = 20
@@ -84,6 +85,10 @@ class Budget:
     def __post_init__(self) -> None:
         if self.cpu is not None and not _is_share(self.cpu):
             raise QueryError(f"a budget's cpu is a share of the cores above zero, like 0.8; got {self.cpu!r}")
+        if self.cpu is not None and self.cpu > 1:
+            raise QueryError(
+                f"a budget's cpu is a share of the cores, and 1 is all that there are; got {self.cpu!r}"
+            )
         if self.memory is not None:
             object.__setattr__(self, "memory", size(self.memory))
             if self.bytes is not None and self.bytes <= 0:
@@ -98,6 +103,14 @@ class Budget:
         limits = [f"cpu {self.cpu}"] if self.cpu is not None else []
         limits += [f"memory {show_size(self.bytes)}"] if self.bytes is not None else []
         return ", ".join(limits) or "no limit"
+
+
+def not_a_budget(given: object) -> QueryError:
+    """The error for what is no budget; a key of a mapping that none has is named."""
+    for key in given if isinstance(given, Mapping) else ():
+        if key not in ("cpu", "memory"):
+            return unknown("key", str(key), ("cpu", "memory"), where=" in a budget")
+    return QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {given!r}")
 
 
 def _is_share(given: object) -> bool:

@@ -4,6 +4,7 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, check_harvestable, directions, is_harvestable, usual_basic
 from weir.shed.drop import random_drop
+from weir.shed.expected import expected
 from weir.shed.flow import Flow, allowance, flow
 from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
 from weir.shed.harvest import Harvest, harvest, looking
@@ -52,6 +53,7 @@ __all__ = [
     "double_sided",
     "ebest_hjp",
     "equal_hj",
+    "expected",
     "flow",
     "global_hjpr",
     "greedy",

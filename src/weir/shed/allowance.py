@@ -75,6 +75,12 @@ class Allowance:
             ages={hop: ages for hop, ages in self.ages.items() if hop in known},
         )
 
+    @property
+    def sheds(self) -> bool:
+        """True if it may skip anything; a sample alone does not."""
+        shares = (*self.probes.values(), *(1 - share for share in self.drop.values()))
+        return bool(self.ages) or any(share < 1 for share in shares)
+
     def share(self, hop: Hop) -> float:
         """What one hop may do."""
         return self.probes.get(hop, 1.0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from weir.adapt import Balance, Matching, Recall
+from weir.adapt import Balance, Recall, Statistics
 from weir.kernel import Decision, Homes
 from weir.order import DriverOrder
 from weir.plan import Join, is_composed
@@ -37,7 +37,7 @@ class Manifest:
     newest: Mapping[str, int] = field(default_factory=dict)
     parts: Mapping[int, Part] = field(default_factory=dict)
     recall: Recall = field(default_factory=Recall)
-    matching: Matching = field(default_factory=Matching)
+    statistics: Statistics = field(default_factory=Statistics)
     balance: Balance = field(default_factory=Balance)
     placement: Placement | None = None
     plan: Join | None = None
@@ -69,7 +69,7 @@ class Manifest:
             "newest": dict(self.newest),
             "parts": {str(number): part.to_json() for number, part in self.parts.items()},
             "recall": self.recall.to_json(),
-            "matching": self.matching.to_json(),
+            "statistics": self.statistics.to_json(),
             "balance": self.balance.to_json(),
             "placement": None if self.placement is None else self.placement.to_json(),
             "plan": None if self.plan is None else tree_to_json(self.plan),
@@ -81,7 +81,7 @@ class Manifest:
         parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
         # Manifests written before there were estimates, or placements, have none.
         recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
-        matching = Matching.from_json(found["matching"]) if "matching" in found else Matching()
+        statistics = Statistics.from_json(found["statistics"]) if "statistics" in found else Statistics()
         balance = Balance.from_json(found["balance"]) if "balance" in found else Balance()
         placement = _placement(found.get("placement"))
         plan = None if found.get("plan") is None else plan_from_json(found["plan"])
@@ -91,7 +91,7 @@ class Manifest:
             found["newest"],
             parts,
             recall,
-            matching,
+            statistics,
             balance,
             placement,
             plan,

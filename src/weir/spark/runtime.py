@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt import SECOND_JOB, Matching, Recall, is_uneven, work
+from weir.adapt import SECOND_JOB, Observed, Recall, Statistics, is_uneven, work
 from weir.errors import QueryError
 from weir.kernel import (
     Decision,
@@ -35,6 +35,7 @@ from weir.kernel import (
 from weir.kernel.layout import LINE
 from weir.order import LEARNING, DriverOrder, Waiting, order
 from weir.plan import Join
+from weir.query import Query
 from weir.shed import Allowance
 from weir.spark.copies import CopyTask
 from weir.spark.errors import DamagedStateError
@@ -191,14 +192,14 @@ class MicroBatches:
         routing = job.routing if is_mjoin(course.plan) else replace(job.routing, instead=None)
         placement, why = placement_after(before, job.program.query, routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
-        seen, within = before.matching, 1 if self._crosses(placement) else placement.partitions
+        seen, within = before.statistics, 1 if self._crosses(placement) else placement.partitions
         decision = Decision(
             plan=course.plan,
             driver_order=self._driver_order(before, placement, course.plan),
             clock=clock,
             idle=self._idle(before, clock),
             allowance=course.allowance,
-            selectivities={hop: share * within for hop, share in seen.selectivities.items()},
+            selectivities={hop: share * within for hop, share in seen.selectivities(course.plan).items()},
             gains=seen.gains,
             placement=placement,
             reason="; ".join(filter(None, (why, course.reason))),
@@ -248,9 +249,9 @@ class MicroBatches:
         if not self._crosses(placement) or not isinstance(wanted, str):
             return wanted
         states = before.rows(self._job.routing.homes)
-        seen = before.matching
+        seen = before.statistics
         # What will come is taken to be like what is there.
-        return order(wanted, Waiting(plan, states, states, seen.selectivities, seen.gains))
+        return order(wanted, Waiting(plan, states, states, seen.selectivities(plan), seen.gains))
 
     def _idle(self, before: Manifest, clock: int | None) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""
@@ -385,13 +386,14 @@ class MicroBatches:
         here = {n: part for n, part in alive.items() if part.slices or n < placement.partitions}
         recall = _recall(before.recall, answered, counts)
         states = before.rows(self._job.routing.homes)
-        matching = _matching(before, states, answered, reports, counts)
+        query = self._job.program.query
+        statistics = _statistics(query, before, states, newest, answered, reports, counts)
         balance = before.balance.after(
             sum(_stored(report) for report in reports) if before.newest else 0,
             _advance(before.newest, newest),
             answered is not None and self._is_uneven(answered, reports, told),
         )
-        return Manifest(batch, watermark, newest, here, recall, matching, balance, placement, decision.plan)
+        return Manifest(batch, watermark, newest, here, recall, statistics, balance, placement, decision.plan)
 
     def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
@@ -479,20 +481,34 @@ def _recall(before: Recall, decision: Decision | None, counts: Counts | None) ->
     return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
 
 
-def _matching(
+def _statistics(
+    query: Query,
     before: Manifest,
     states: Mapping[str, int],
+    newest: Mapping[str, int],
     decision: Decision | None,
     reports: list[Report],
     counts: Counts | None,
-) -> Matching:
+) -> Statistics:
     """What a policy that learns knows after a batch; one that was not read to its end tells nothing."""
     if counts is None or decision is None or decision.driver_order not in LEARNING:
-        return before.matching
-    rows_in = Counter[str]()
+        return before.statistics
+    rows = Counter[str]()
     for report in reports:
-        rows_in.update(report.rows_in)
-    return before.matching.after(counts.per_hop(decision.plan), states, rows_in, counts.results)
+        rows.update(report.rows_in)
+    seen = Observed(
+        plan=decision.plan,
+        allowance=decision.allowance,
+        rows=rows,
+        newest=before.newest,
+        reached=newest,
+        per_hop=counts.per_hop(decision.plan),
+        held=states,
+        seconds=0.0,
+        work=0.0,
+        results=counts.results,
+    )
+    return before.statistics.after(query, seen)
 
 
 def _answered(decision: Decision, reports: list[Report]) -> Decision | None:

@@ -61,7 +61,9 @@ class BatchStats:
     apart in time the rows of sampled results lie; None if there is no sample. `order` are the streams as
     their first rows went; `produced` tells of each chunk of results when it was there, in seconds since the
     batch began, and how many rows it has. `building` tells of each state that another plan needs how much of
-    it is there, and `per_hop_beside` what that took.
+    it is there, and `per_hop_beside` what that took. `oldest` is the age of the oldest row in a result (µs),
+    where a freshness is asked for; `let_go` are rows of states given up so that the others fit into memory.
+    `deciding` are the seconds of learning from the batch before and of deciding about this one.
     """
 
     batch: int
@@ -81,8 +83,12 @@ class BatchStats:
     lags: Correlations | None = None
     per_hop_beside: Mapping[Hop, HopStats] = field(default_factory=dict)
     building: Mapping[str, float] = field(default_factory=dict)
+    oldest: int | None = None
+    let_go: Mapping[str, int] = field(default_factory=dict)
+    deciding: float = 0.0
 
     @property
     def shed(self) -> int:
-        """How many rows were dropped, or did not probe where they had come to."""
-        return sum(self.dropped.values()) + sum(found.skipped for found in self.per_hop.values())
+        """How many rows were dropped, did not probe where they had come to, or were let go for memory."""
+        skipped = sum(found.skipped for found in self.per_hop.values())
+        return sum(self.dropped.values()) + skipped + sum(self.let_go.values())

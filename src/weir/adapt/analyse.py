@@ -1,0 +1,241 @@
+"""What would be best now? A pure function of what is known, of what stands, and of what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from weir.adapt.due import is_short, moved
+from weir.adapt.learned import learned
+from weir.adapt.settings import Adapt
+from weir.adapt.shedding import SAMPLE, Shedding, shedding, taken
+from weir.adapt.statistics import Statistics
+from weir.plan import NO_LIMITS, Join, Leaf, Limits, choose, cost, is_composed, show_bytes, show_share
+from weir.plan.orders import probing_orders
+from weir.plan.space import Space, check_plannable
+from weir.query import Query, RowWindow
+from weir.shed import Allowance, Shed
+from weir.stats import Costs, JoinGraph
+
+# What of a plan may change while it runs: all of it, or the orders in which each driver probes, or nothing.
+Movable = Literal["tree", "orders", "nothing"]
+# What skips aims below the limit, so that a batch that takes a little longer than others is still within it.
+_AIM = 0.9
+# A join that takes less than that share of its limit is skipping too much.
+_LOW = 0.7
+# Nothing is skipped any more only where all fits into so much of the limit: at the limit itself that would
+# change with every breath.
+_BACK = 0.8
+# While work is skipped, the model is held to be so many times too pessimistic at most, from one decision to
+# the next (the boost factor of 002, section III).
+_BOOST = 1.2
+_SCALES = (1e-6, 1e6)
+# What is expected to give less than this share of what stands is another thing.
+_LESS = 0.98
+# A reason names so many changes at most.
+_MOST_CHANGES = 3
+# More than this are all results.
+_ALL = 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs now, a plan and what is skipped in it, and what was known when that was last weighed."""
+
+    plan: Join
+    allowance: Allowance | None = None
+    basis: Statistics | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """True if nothing is skipped."""
+        return self.allowance is None or not self.allowance.sheds
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What would be best, what it is expected to give and take, and why.
+
+    `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model.
+    The `gain` is over what stands. If it `is_pressing`, it is due whatever it gains: a budget is missed, or
+    nothing need be skipped any more.
+    """
+
+    plan: Join
+    allowance: Allowance | None
+    recall: float
+    cpu: float
+    memory: float
+    gain: float
+    reason: str
+    scale: float
+    is_pressing: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A plan, what it takes if nothing is skipped (seconds of the model), and what must be."""
+
+    plan: Join
+    cpu: float
+    memory: float
+    shedding: Shedding | None
+
+    @property
+    def recall(self) -> float:
+        return 1.0 if self.shedding is None else self.shedding.recall
+
+    def rank(self, limits: Limits) -> tuple[float, float, float, float]:
+        """Better is more: within the memory, with more results, with more head-room, for less CPU."""
+        over = max(1.0, limits.excess(0.0, self.memory))
+        return -over, self.recall, -limits.excess(self.cpu, self.memory), -self.cpu
+
+
+def analyse(
+    query: Query,
+    statistics: Statistics,
+    running: Running,
+    limits: Limits,
+    costs: Costs,
+    settings: Adapt,
+    shed: Shed = "auto",
+    movable: Movable = "nothing",
+) -> Verdict | None:
+    """The best plan within the limits, or the best of what must be skipped; None while too little is known.
+
+    Limits are seconds of work per event second, and bytes.
+    """
+    graph = learned(query, statistics, costs)
+    if graph is None:
+        return None
+    check_plannable(graph)
+    recall, modelled = taken(query, graph, running.plan, running.allowance, statistics.lags)
+    scale = _scale(statistics, running, modelled, limits)
+    within = Limits(limits.cpu / scale, limits.memory)
+    weigh = partial(_option, query, graph, statistics, within, shed, 1.0 if running.is_exact else _BACK)
+    options = [weigh(plan) for plan in _plans(graph, running.plan, within, movable)]
+    best, now = max(options, key=lambda option: option.rank(within)), options[0]
+    is_back = best.shedding is None and not running.is_exact
+    is_other = best.plan != running.plan or best.recall < _LESS * recall
+    return Verdict(
+        plan=best.plan,
+        allowance=_allowance(graph, best, limits, shed),
+        recall=best.recall,
+        cpu=scale * (best.cpu if best.shedding is None else best.shedding.cpu),
+        memory=best.memory,
+        gain=_gain(best, now, recall, within),
+        reason=_reason(statistics, running, settings, best, limits, scale),
+        scale=scale,
+        is_pressing=is_back or (is_short(statistics, limits) and is_other),
+        warnings=() if best.shedding is None else best.shedding.warnings,
+    )
+
+
+def learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance | None:
+    """What is allowed while nothing is skipped: in an mjoin a sample, which tells the lags of its results.
+
+    These tell what to look at once something must be skipped.
+    """
+    in_time = not any(isinstance(window, RowWindow) for window in windows.values())
+    is_flat = all(isinstance(child, Leaf) for child in plan.inputs)
+    return Allowance(sample=SAMPLE) if in_time and is_flat and shed in ("auto", "harvest") else None
+
+
+def _scale(statistics: Statistics, running: Running, modelled: float, limits: Limits) -> float:
+    """How many times the model's seconds the work of the join takes."""
+    load, before = statistics.load.value, statistics.scale
+    found = load / modelled if load and modelled > 0 else before or 1.0
+    if before and not running.is_exact:
+        # Seconds vary: as long as what is skipped keeps the join within its limit, the model is not in doubt.
+        is_well = _LOW * limits.cpu <= (load or 0.0) <= limits.cpu
+        found = before if is_well else max(found, before / _BOOST)
+    return min(max(found, _SCALES[0]), _SCALES[1])
+
+
+def _plans(graph: JoinGraph, running: Join, limits: Limits, movable: Movable) -> list[Join]:
+    """What may run: first what does."""
+    found = [running]
+    if movable == "tree":
+        choice = choose(graph, limits)
+        found += [choice.plan] if choice.qualified else [choice.plan, choice.mjoin.plan]
+    if movable != "nothing":
+        found.append(_reordered(Space(graph), running))
+    return list(dict.fromkeys(found))
+
+
+def _reordered(space: Space, plan: Join) -> Join:
+    """The same tree with the best probing orders."""
+    inputs = tuple(_reordered(space, child) if isinstance(child, Join) else child for child in plan.inputs)
+    orders = probing_orders(space, [space.mask(child.streams) for child in inputs]).orders
+    return Join(inputs, orders, plan.window)
+
+
+def _option(
+    query: Query,
+    graph: JoinGraph,
+    statistics: Statistics,
+    limits: Limits,
+    shed: Shed,
+    exact: float,
+    plan: Join,
+) -> _Option:
+    """A plan with what must be skipped, if it takes more than the share `exact` of the limit."""
+    _, needed = taken(query, graph, plan, None, statistics.lags)
+    memory = 0.0 if is_composed(plan) else cost(graph, plan).memory
+    found = None
+    for share in (_AIM, _BACK) if needed > exact * limits.cpu else ():
+        found = found or shedding(query, graph, plan, Limits(share * limits.cpu), shed, statistics.lags)
+    return _Option(plan, needed, memory, found)
+
+
+def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: Shed) -> Allowance | None:
+    """What is skipped; where nothing is, a sample learns the lags that harvesting would need."""
+    if best.shedding is not None:
+        return best.shedding.allowance
+    return None if math.isinf(limits.cpu) else learning(graph.windows, best.plan, shed)
+
+
+def _gain(best: _Option, now: _Option, recall: float, limits: Limits) -> float:
+    """By how much what is best is better than what stands: in results or, if all are found, in head-room."""
+    if best.shedding is not None or recall < _ALL:
+        return best.recall / recall - 1 if recall > 0 else math.inf
+    after, before = (
+        limits.excess(one.cpu, one.memory) if limits != NO_LIMITS else one.cpu for one in (best, now)
+    )
+    return 1 - after / before if before > 0 else 0.0
+
+
+def _reason(
+    statistics: Statistics,
+    running: Running,
+    settings: Adapt,
+    best: _Option,
+    limits: Limits,
+    scale: float,
+) -> str:
+    """What has changed, and what follows, with numbers."""
+    changes = [] if running.basis is None else moved(running.basis, statistics, settings)
+    if is_short(statistics, limits):
+        changes.insert(0, f"the join takes {_usage(statistics.load.value, statistics.bytes, limits)}")
+    takes = f"all of it takes {_usage(best.cpu * scale, best.memory, limits)}"
+    if best.plan != running.plan:
+        other = f"the plan {best.plan}" if str(best.plan) != str(running.plan) else "other probing orders"
+        takes = f"with {other} {takes}"
+    if best.shedding is None:
+        follows = f"{takes}, so nothing is skipped"
+    else:
+        follows = f"{takes}, so about {best.recall:.0%} of the results are looked for, by {best.shedding.way}"
+    return f"{'; '.join(changes[:_MOST_CHANGES])}: {follows}" if changes else follows
+
+
+def _usage(cpu: float | None, memory: float, limits: Limits) -> str:
+    used = []
+    if not math.isinf(limits.cpu):
+        used.append(f"CPU {show_share(cpu or 0.0)} of {show_share(limits.cpu)} allowed")
+    if not math.isinf(limits.memory):
+        used.append(f"state {show_bytes(memory)} of {show_bytes(limits.memory)} allowed")
+    return " and ".join(used) or f"CPU {show_share(cpu or 0.0)}"

@@ -1,0 +1,152 @@
+"""Monitor, analyse, actuate: what an engine asks before each batch and tells after it.
+
+The analysis runs in a thread of its own, one at a time, and no batch waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from threading import Lock, Thread
+
+from weir.adapt.analyse import Movable, Running, Verdict, analyse
+from weir.adapt.calibrate import TYPICAL
+from weir.adapt.due import is_due
+from weir.adapt.limit import is_stuck, limits
+from weir.adapt.observed import Observed
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics
+from weir.plan import Join
+from weir.query import Budget, Query
+from weir.shed import Shed
+from weir.stats import Costs
+
+_LOG = logging.getLogger("weir")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a controller may change, how it sheds, by which unit costs, and the seconds between triggers."""
+
+    movable: Movable = "nothing"
+    shed: Shed = "auto"
+    costs: Costs = TYPICAL
+    interval: float | None = None
+
+
+class Controller:
+    """Learns from each batch and says when something should change.
+
+    `budget` may be set while the query runs. `statistics` are what it knows, to be kept between runs.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        running: Running,
+        budget: Budget,
+        settings: Adapt | None = None,
+        scope: Scope | None = None,
+        statistics: Statistics | None = None,
+    ) -> None:
+        self.budget = budget
+        self.statistics = statistics or Statistics()
+        self._query, self._running = query, running
+        self._settings, self._scope = settings or Adapt(), scope or Scope()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._found: tuple[Statistics, Budget, Verdict | None] | None = None
+        self._weighed: Budget | None = None
+        self._going_to: Join | None = None
+        self._warned: set[str] = set()
+
+    @property
+    def running(self) -> Running:
+        """What runs now."""
+        return self._running
+
+    def observe(self, seen: Observed) -> None:
+        """Take in what a batch showed; if that calls for it, begin to analyse. Never waits."""
+        self.statistics = self.statistics.after(self._query, seen)
+        if seen.plan == self._going_to:
+            self._going_to = None
+        if seen.plan != self._running.plan:
+            self._running = Running(seen.plan, seen.allowance, self._running.basis)
+        if self._is_busy() or self._found is not None or self.statistics.batches < self._settings.calibrate:
+            return
+        self._check_fixed()
+        now = limits(self.budget, self.statistics, self._scope.interval)
+        basis = self._running.basis if self.budget == self._weighed else None
+        if is_due(basis, self.statistics, self._settings, now):
+            # As long as the states of another plan are being made, there is no talk of a third.
+            movable = self._scope.movable if self._going_to is None else "nothing"
+            known = (self.statistics, self._running, self.budget, movable)
+            self._thread = Thread(target=self._analyse, args=known, daemon=True)
+            self._thread.start()
+
+    def decide(self) -> Verdict | None:
+        """What to do from the next batch on; None leaves all as it is. A verdict is given once."""
+        with self._lock:
+            found, self._found = self._found, None
+        if found is None:
+            return None
+        basis, self._weighed, verdict = found
+        self._running = replace(self._running, basis=basis)
+        if verdict is None or not self._is_worth(verdict):
+            return None
+        for warning in verdict.warnings:
+            self._warn(warning)
+        if verdict.plan != self._running.plan:
+            self._going_to = verdict.plan
+        self._running = Running(verdict.plan, verdict.allowance, basis)
+        # What is skipped changes what the work takes, so that is measured anew.
+        self.statistics = self.statistics.anew(verdict.scale)
+        _LOG.info("from the next batch on: %s", verdict.reason)
+        return verdict
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait for an analysis that runs."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def close(self) -> None:
+        """Let an analysis that runs come to its end; what it finds is not used."""
+        self.wait()
+        self._found = None
+
+    def _is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _is_worth(self, verdict: Verdict) -> bool:
+        stands = self._running
+        if (verdict.plan, verdict.allowance) == (stands.plan, stands.allowance):
+            return False
+        return verdict.is_pressing or verdict.gain > self._settings.gain
+
+    def _analyse(self, statistics: Statistics, running: Running, budget: Budget, movable: Movable) -> None:
+        scope, verdict = self._scope, None
+        try:
+            now = limits(budget, statistics, scope.interval)
+            verdict = analyse(
+                self._query, statistics, running, now, scope.costs, self._settings, scope.shed, movable
+            )
+        except Exception:
+            # A query that cannot be weighed goes on as it is.
+            _LOG.exception("the analysis of the running query failed; it goes on as it is")
+        with self._lock:
+            self._found = statistics, budget, verdict
+
+    def _check_fixed(self) -> None:
+        if is_stuck(self.budget, self.statistics, self._scope.interval):
+            self._warn(
+                f"a batch takes {self.statistics.fixed.value:.3g} seconds beside its join, more than its "
+                f"budget of {self.budget} allows for all of it; longer batches or a larger budget would help"
+            )
+
+    def _warn(self, text: str) -> None:
+        """Once for each kind of caution, whatever its numbers."""
+        kind = re.sub(r"[0-9.]+", "", text)
+        if kind not in self._warned:
+            self._warned.add(kind)
+            _LOG.warning(text)

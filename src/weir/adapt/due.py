@@ -1,0 +1,82 @@
+"""Has anything changed by so much that all must be weighed again?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+from weir.adapt.average import Average
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics, apart, count
+from weir.plan import Limits
+
+K = TypeVar("K")
+# A difference is no chance beyond so many times the square root of what was counted.
+_CHANCE = 3.0
+# Seconds on a machine that others use too vary by this share.
+_SECONDS = 0.15
+
+
+def is_due(basis: Statistics | None, now: Statistics, settings: Adapt, limits: Limits) -> bool:
+    """True if a statistic has moved by more than ε since the last analysis, or a budget is missed.
+
+    What is counted moves by chance, too; such moves are not enough.
+    """
+    return basis is None or is_short(now, limits) or bool(moved(basis, now, settings))
+
+
+def is_short(now: Statistics, limits: Limits) -> bool:
+    """True if the last batches took more than the next one may, of CPU or memory."""
+    return now.bytes > limits.memory or (now.load.value or 0.0) > limits.cpu
+
+
+def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
+    """What has moved since, in words."""
+    found = _listed("rates of", _changes(basis.rows, now.rows, settings.change))
+    pairs = _changes(basis.matches, now.matches, settings.change)
+    found += _listed("matches of", {f"{'+'.join(b)} and {'+'.join(p)}": by for (b, p), by in pairs.items()})
+    if now.lags is not None and (basis.lags is None or _are_apart(basis, now, settings.change)):
+        found.append("lags between the streams are others")
+    for what, before, after in (
+        ("the join's work", basis.load.value, now.load.value),
+        ("event time per second", basis.pace.value, now.pace.value),
+    ):
+        if before and after and abs(after / before - 1) > max(settings.change, _SECONDS):
+            found.append(f"{what} {_by(after / before)}")
+    return found
+
+
+def _are_apart(basis: Statistics, now: Statistics, change: float) -> bool:
+    assert basis.lags is not None and now.lags is not None
+    chance = _CHANCE / math.sqrt(max(min(count(basis.lags), count(now.lags)), 1.0))
+    return apart(basis.lags, now.lags) > change + chance
+
+
+def _changes(basis: Mapping[K, Average], now: Mapping[K, Average], change: float) -> dict[K, float]:
+    """By how many times each has moved; infinitely if it was not known, or nothing."""
+    found = {}
+    for what, new in now.items():
+        old = basis.get(what, Average())
+        before, after = old.value or 0.0, new.value or 0.0
+        if not before and not after:
+            continue
+        chance = _CHANCE / math.sqrt(max(min(old.total, new.total), 1.0))
+        by = after / before if before else math.inf
+        if abs(by - 1) > change + chance:
+            found[what] = by
+    return found
+
+
+def _listed(what: str, changes: Mapping[str, float]) -> list[str]:
+    """Those that rose and those that fell, each group with its largest change."""
+    rose = {name: by for name, by in changes.items() if by > 1}
+    fell = {name: by for name, by in changes.items() if by <= 1}
+    groups = ((rose, max(rose.values(), default=1.0)), (fell, min(fell.values(), default=1.0)))
+    return [f"{what} {', '.join(group)} {_by(most)}" for group, most in groups if group]
+
+
+def _by(times: float) -> str:
+    if math.isinf(times):
+        return "are known"
+    return f"rose {times:.3g} times" if times > 1 else f"fell to {times:.2g} of before"

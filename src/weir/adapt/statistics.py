@@ -1,0 +1,277 @@
+"""What the batches so far tell: windowed averages of all that decisions hang on (monitor)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from weir.adapt.average import KEPT, Average
+from weir.adapt.observed import Observed
+from weir.plan import Join, nodes
+from weir.query import Query, RowWindow
+from weir.shed import Allowance
+from weir.stats import Correlations, Hop, HopStats, Lags
+
+# The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
+Step = tuple[tuple[str, ...], tuple[str, ...]]
+# Lags that lie so far from the earlier ones (as a share of results) make these worthless, if so many tell it.
+_DRIFTED, _ENOUGH = 0.25, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What is known after so many batches; all of it is kept in the manifest.
+
+    `rows` are per event second, `matches` per pair of a partial and a row it could reach, `results` per event
+    second, `row_bytes` per stored row. `load` is the join's work per event second since its last decision,
+    with the plan that `loaded` names; `fixed` are a batch's other seconds; `pace` is event seconds per
+    second. `scale` is how many times the model's seconds the work took at that decision. Of the last batch
+    there are its `span` (event seconds), `seconds`, `work` and `recall`, the `bytes` of all states, the
+    watermark's `lag` (s) and the `oldest` age put out (s).
+    """
+
+    batches: int = 0
+    rows: Mapping[str, Average] = field(default_factory=dict)
+    matches: Mapping[Step, Average] = field(default_factory=dict)
+    results: Average = field(default_factory=Average)
+    lags: Correlations | None = None
+    row_bytes: Mapping[tuple[str, ...], Average] = field(default_factory=dict)
+    load: Average = field(default_factory=Average)
+    loaded: str = ""
+    fixed: Average = field(default_factory=Average)
+    pace: Average = field(default_factory=Average)
+    scale: float | None = None
+    span: float = 0.0
+    seconds: float = 0.0
+    work: float = 0.0
+    recall: float | None = None
+    bytes: int = 0
+    lag: float | None = None
+    oldest: float | None = None
+
+    def after(self, query: Query, seen: Observed) -> Statistics:
+        """With one batch more."""
+        span, plan = seen.span, named(seen.plan)
+        load = self.load if plan == self.loaded else Average()
+        # The clock does not tell over what time the rows of the first batch came.
+        rows = {name: self.rows.get(name, Average()).after(_came(seen, name), span) for name in query.names}
+        # What comes in a batch has piled up since the one before it began.
+        period = 0.0 if seen.interval is None else max(seen.interval, self.seconds)
+        return Statistics(
+            batches=self.batches + 1,
+            rows=rows,
+            matches=_matched(self.matches, query, seen),
+            results=self.results.after(seen.results, span),
+            lags=_drifted(self.lags, seen.lags),
+            row_bytes=_sized(self.row_bytes, seen),
+            load=load.after(seen.work, span, counted=False),
+            loaded=plan,
+            fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, counted=False),
+            pace=self.pace.after(span, period, counted=False),
+            scale=self.scale,
+            span=span or self.span,
+            seconds=seen.seconds,
+            work=seen.work,
+            recall=seen.recall,
+            bytes=sum(size.bytes for size in seen.state.values()),
+            lag=_lag(seen),
+            oldest=None if seen.oldest is None else seen.oldest / 1e6,
+        )
+
+    def anew(self, scale: float) -> Statistics:
+        """The same when something was decided: what the work takes is measured anew."""
+        return replace(self, load=Average(), scale=scale)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Rows per event second of each stream whose rate is known."""
+        return {name: found.value for name, found in self.rows.items() if found.value is not None}
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The results that a row of each stream has part in (003, table 1: σ_S)."""
+        results = self.results.value or 0.0
+        return {name: results / rate for name, rate in self.rates.items() if rate > 0}
+
+    def selectivities(self, plan: Join) -> dict[Hop, float]:
+        """The share of pairs that match at each hop; without a match yet nothing is said of a hop."""
+        known = {hop: self.matches[step].value for hop, step in steps(plan) if step in self.matches}
+        return {hop: share for hop, share in known.items() if share}
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return {
+            "batches": self.batches,
+            "rows": {name: one.to_json() for name, one in self.rows.items()},
+            "matches": [[*map(list, step), one.to_json()] for step, one in self.matches.items()],
+            "results": self.results.to_json(),
+            "lags": None if self.lags is None else _lags_to_json(self.lags),
+            "rowBytes": [[list(streams), one.to_json()] for streams, one in self.row_bytes.items()],
+            "load": self.load.to_json(),
+            "loaded": self.loaded,
+            "fixed": self.fixed.to_json(),
+            "pace": self.pace.to_json(),
+            "scale": self.scale,
+            "span": self.span,
+            "seconds": self.seconds,
+            "work": self.work,
+            "recall": self.recall,
+            "bytes": self.bytes,
+            "lag": self.lag,
+            "oldest": self.oldest,
+        }
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Statistics:
+        """The statistics of `to_json`."""
+        matches = {(tuple(b), tuple(p)): Average.from_json(one) for b, p, one in found["matches"]}
+        return Statistics(
+            batches=found["batches"],
+            rows={name: Average.from_json(one) for name, one in found["rows"].items()},
+            matches=matches,
+            results=Average.from_json(found["results"]),
+            lags=None if found["lags"] is None else _lags_from_json(found["lags"]),
+            row_bytes={tuple(streams): Average.from_json(one) for streams, one in found["rowBytes"]},
+            load=Average.from_json(found["load"]),
+            loaded=found["loaded"],
+            fixed=Average.from_json(found["fixed"]),
+            pace=Average.from_json(found["pace"]),
+            scale=found["scale"],
+            span=found["span"],
+            seconds=found["seconds"],
+            work=found["work"],
+            recall=found["recall"],
+            bytes=found["bytes"],
+            lag=found["lag"],
+            oldest=found["oldest"],
+        )
+
+
+def named(plan: Join) -> str:
+    """A plan with its probing orders."""
+    return f"{plan} {[node.orders for node in plan.inner()]}"
+
+
+def steps(plan: Join) -> Iterator[tuple[Hop, Step]]:
+    """Every hop of a plan with the streams that are bound when it comes to it, and those of its partner."""
+    for node in plan.inner():
+        for driver, order in zip(node.inputs, node.orders, strict=True):
+            bound = driver.streams
+            for i in order:
+                partner = node.inputs[i]
+                yield (
+                    Hop(str(driver), str(node), str(partner)),
+                    (tuple(sorted(bound)), tuple(sorted(partner.streams))),
+                )
+                bound += partner.streams
+
+
+def _came(seen: Observed, name: str) -> float:
+    """The rows of a stream, those included that were dropped before they entered."""
+    drop = 0.0 if seen.allowance is None else seen.allowance.drop.get(name, 0.0)
+    return seen.rows.get(name, 0) / (1 - drop) if drop < 1 else 0.0
+
+
+def _matched(known: Mapping[Step, Average], query: Query, seen: Observed) -> dict[Step, Average]:
+    found: dict[Step, tuple[float, float]] = {}
+    for hop, step in steps(seen.plan):
+        did = seen.per_hop.get(hop)
+        if did is None:
+            continue
+        probes, matches = _told(did, seen.allowance)
+        before = found.get(step, (0.0, 0.0))
+        found[step] = before[0] + matches, before[1] + probes * _reached(query, seen, hop)
+    changed = {step: known.get(step, Average()).after(*sums) for step, sums in found.items()}
+    return {**known, **changed}
+
+
+def _told(did: HopStats, allowance: Allowance | None) -> tuple[int, int]:
+    """Probes that looked at all ages, and what they found."""
+    if not did.narrowed:
+        return did.probes, did.matches
+    # Where old rows are forgotten, sampled rows do not see them either.
+    is_sampled = allowance is not None and not allowance.forget
+    return (did.sampled, did.sampled_matches) if is_sampled else (0, 0)
+
+
+def _reached(query: Query, seen: Observed, hop: Hop) -> float:
+    """How many rows of the partner a row that probes could reach, on average over the batch."""
+    held, came = seen.held.get(hop.partner, 0), seen.rows.get(hop.partner, 0)
+    own = _seen_of_batch(hop, seen.order)
+    window = _window(query, hop.partner)
+    if window is None or not seen.span:
+        return held + own * came
+    # Rows come over a time L. One that comes after u of it reaches back by W, and in its batch ahead, too.
+    length = seen.span
+    old = 1 - length / (2 * window) if length <= window else window / (2 * length)
+    new = 1.0 if length <= window else (2 * window * length - window * window) / (length * length)
+    return held * old + own * came * new
+
+
+def _window(query: Query, node: str) -> float | None:
+    """The seconds that rows of a stream can be reached; None for joined states and windows of rows."""
+    if node not in query.names:
+        return None
+    i = query.names.index(node)
+    kept = query.bounds.retention(i)
+    return None if isinstance(query.windows[i], RowWindow) or not kept or kept < 0 else kept / 1e6
+
+
+def _seen_of_batch(hop: Hop, order: tuple[str, ...] | None) -> float:
+    """The share of a partner's new rows that a row of the driver sees; half without one order for all."""
+    if order is None or hop.driver not in order or hop.partner not in order:
+        return 0.5
+    return float(order.index(hop.partner) < order.index(hop.driver))
+
+
+def _sized(known: Mapping[tuple[str, ...], Average], seen: Observed) -> dict[tuple[str, ...], Average]:
+    streams = {str(node): tuple(sorted(node.streams)) for node in nodes(seen.plan)}
+    changed = {
+        streams[node]: known.get(streams[node], Average()).after(size.bytes, size.rows, counted=False)
+        for node, size in seen.state.items()
+        if node in streams
+    }
+    return {**known, **changed}
+
+
+def _lag(seen: Observed) -> float | None:
+    if seen.watermark is None or not seen.reached:
+        return None
+    return max(0, max(seen.reached.values()) - seen.watermark) / 1e6
+
+
+def _drifted(known: Correlations | None, seen: Correlations | None) -> Correlations | None:
+    if known is None or seen is None:
+        return known or seen
+    if count(seen) >= _ENOUGH and apart(known, seen) > _DRIFTED:
+        return seen
+    return known.aged(seen, KEPT)
+
+
+def count(lags: Correlations) -> float:
+    """How many results the lags were counted in."""
+    return max((sum(one.counts) for one in lags.lags.values()), default=0.0)
+
+
+def apart(one: Correlations, other: Correlations) -> float:
+    """How far two sets of lags lie apart: the largest difference of shares below a lag, over all streams."""
+    found = 0.0
+    for name in one.lags.keys() & other.lags.keys():
+        mine, theirs = (np.cumsum(lags.lags[name].shares) for lags in (one, other))
+        found = max(found, float(np.abs(mine - theirs).max()))
+    return found
+
+
+def _lags_to_json(lags: Correlations) -> dict[str, Any]:
+    return {
+        "first": lags.first,
+        "lags": {name: [one.low, one.high, list(one.counts)] for name, one in lags.lags.items()},
+    }
+
+
+def _lags_from_json(found: Mapping[str, Any]) -> Correlations:
+    lags = {name: Lags(low, high, tuple(counts)) for name, (low, high, counts) in found["lags"].items()}
+    return Correlations(found["first"], lags)
