@@ -60,10 +60,10 @@ FULL = (
     Setting(5, 5_000, 12, 2, _OURS),
     Setting(5, 10_000, 10, 2, (*_OURS, "atr")),
     Setting(5, 20_000, 8, 2, _OURS),
-    Setting(3, 5_000, 16, 1, _PAIR),
-    Setting(3, 10_000, 12, 1, _PAIR),
-    Setting(3, 20_000, 9, 1, _PAIR),
-    Setting(5, 5_000, 5, 1, _PAIR),
+    Setting(3, 5_000, 12, 1, _PAIR),
+    Setting(3, 10_000, 10, 1, _PAIR),
+    Setting(3, 20_000, 8, 1, _PAIR),
+    Setting(5, 5_000, 4, 1, _PAIR),
 )
 QUICK = (Setting(3, 5_000, 16, 1, (*_OURS, "atr")), Setting(3, 5_000, 8, 1, _PAIR))
 

@@ -110,7 +110,7 @@ def _rates(batches: Sequence[Measured]) -> Table:
     from weir.bench.psp import lines
 
     table = Table(title="Medians of the measured batches", title_justify="left")
-    for heading in ("streams", "pixels", "images/s a stream", "query"):
+    for heading in ("streams", "pixels", "images/s", "query"):
         table.add_column(heading)
     for heading in ("batches", "rows/s", "latency [s]", "results/s", "state rows"):
         table.add_column(heading, justify="right")
