@@ -141,7 +141,7 @@ def join(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
         return ask(given, way, **settings)
     _check_local(partitions, idle, spread)
     check_budget(budget)
@@ -207,7 +207,7 @@ def sql(
     if any(map(_is_spark, given.values())):
         from weir.spark import Way, ask_sql  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread)
+        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
         return ask_sql(text, given, way, **settings)
     _check_local(partitions, idle, spread)
     check_budget(budget)

@@ -72,15 +72,15 @@ class Planned:
         found = shedding(query, self.graph, plan, self.limits, self.shed)
         return None if found is None else found.allowance
 
-    def start(self, query: Query, adapt: Adapt | None) -> tuple[Allowance | None, str]:
+    def start(self, query: Query, adapt: Adapt | None, plan: Join) -> tuple[Allowance | None, str]:
         """What is skipped from the start, and why; a query that may have to skip later begins to learn."""
-        shed = self.allowance(query, self.plan)
+        shed = self.allowance(query, plan)
         if shed is not None:
             return shed, SHED
         if adapt is None or query.budget is None or query.budget.cpu is None:
             return None, AS_ASKED
         windows = dict(zip(query.names, query.windows, strict=True))
-        return learning(windows, self.plan, self.shed), AS_ASKED
+        return learning(windows, plan, self.shed), AS_ASKED
 
     def movable(self, query: Query) -> Movable:
         """What of the plan may change while it runs; one made by hand stays as it is."""
@@ -89,11 +89,15 @@ class Planned:
         in_rows = any(isinstance(window, RowWindow) for window in query.windows)
         return "tree" if self.automatic and not in_rows else "orders"
 
+    def scope(self, query: Query) -> Scope:
+        """What may be decided while this query runs, and by which costs."""
+        costs = TYPICAL if self.graph is None else self.graph.costs
+        return Scope(self.movable(query), self.shed, costs)
+
     def controller(self, query: Query, adapt: Adapt, allowance: Allowance | None) -> Controller:
         """What makes decisions for this query when it runs with an allowance."""
-        costs = TYPICAL if self.graph is None else self.graph.costs
-        scope = Scope(self.movable(query), self.shed, costs)
-        return Controller(query, Running(self.plan, allowance), query.budget or Budget(), adapt, scope)
+        running, budget = Running(self.plan, allowance), query.budget or Budget()
+        return Controller(query, running, budget, adapt, self.scope(query))
 
     @property
     def warning(self) -> str | None:

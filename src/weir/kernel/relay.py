@@ -104,6 +104,8 @@ class Relay:
         results = Results(self._program.query, State(), self._decision.clock)
         for chunk, stale in results.chunks(parcel.partial):
             work.stale += stale
+            if results.oldest is not None:
+                work.oldest = max(results.oldest, work.oldest or 0)
             work.results += chunk.num_rows
             if chunk.num_rows:
                 yield chunk

@@ -65,7 +65,7 @@ class LocalJoin:
         """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
         plan, allowance, reason = self.planned.plan, self._allowance, AS_ASKED
         if allowance is None:
-            allowance, reason = self.planned.start(self.query, self._adapt)
+            allowance, reason = self.planned.start(self.query, self._adapt, plan)
         controller = None
         if self._adapt is not None:
             controller = self.planned.controller(self.query, self._adapt, allowance)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from weir.adapt import Wish
+from weir.adapt import Adapt, Wish
 from weir.errors import QueryError
 from weir.order import DriverOrder
 from weir.plan import Join
@@ -39,6 +39,7 @@ class Way:
     on_null_time: str
     allowance: Allowance | None = None
     spread: str = "auto"
+    adapt: Adapt | None = None
 
 
 def ask(frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
@@ -67,6 +68,7 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
     spark = next(iter(frames.values())).sparkSession
     settings = Settings(
         allowance=way.allowance,
+        adapt=way.adapt,
         idle=None if way.idle is None else interval(way.idle),
         on_null_time=way.on_null_time,  # type: ignore[arg-type] # Settings checks it
         batches_to_retain=max(2, int(spark.conf.get(_RETAIN, "100") or 100)),

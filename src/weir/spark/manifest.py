@@ -6,10 +6,10 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from weir.adapt import Balance, Recall, Statistics
+from weir.adapt import Balance, Held, Recall, Statistics
 from weir.kernel import Decision, Homes
 from weir.order import DriverOrder
 from weir.plan import Join, is_composed
@@ -41,6 +41,8 @@ class Manifest:
     balance: Balance = field(default_factory=Balance)
     placement: Placement | None = None
     plan: Join | None = None
+    # What was let go for memory, as long as its rows could still have joined.
+    gone: tuple[Held, ...] = ()
 
     @property
     def entries(self) -> tuple[SliceEntry, ...]:
@@ -73,6 +75,7 @@ class Manifest:
             "balance": self.balance.to_json(),
             "placement": None if self.placement is None else self.placement.to_json(),
             "plan": None if self.plan is None else tree_to_json(self.plan),
+            "gone": [list(astuple(one)) for one in self.gone],
         }
 
     @staticmethod
@@ -83,18 +86,17 @@ class Manifest:
         recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
         statistics = Statistics.from_json(found["statistics"]) if "statistics" in found else Statistics()
         balance = Balance.from_json(found["balance"]) if "balance" in found else Balance()
-        placement = _placement(found.get("placement"))
-        plan = None if found.get("plan") is None else plan_from_json(found["plan"])
         return Manifest(
-            found["batch"],
-            found["watermark"],
-            found["newest"],
-            parts,
-            recall,
-            statistics,
-            balance,
-            placement,
-            plan,
+            batch=found["batch"],
+            watermark=found["watermark"],
+            newest=found["newest"],
+            parts=parts,
+            recall=recall,
+            statistics=statistics,
+            balance=balance,
+            placement=_placement(found.get("placement")),
+            plan=None if found.get("plan") is None else plan_from_json(found["plan"]),
+            gone=tuple(Held(*one) for one in found.get("gone", ())),
         )
 
 

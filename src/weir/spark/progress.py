@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from weir.adapt import shown
+from weir.adapt import Statistics, shown
 from weir.kernel import Decision, answering
 from weir.plan import Join
 from weir.spark.manifest import Manifest
@@ -30,11 +30,13 @@ class Progress:
         once: Mapping[str, int],
         reports: Sequence[Report],
         counts: Counts | None,
+        let_go: Mapping[str, int],
         seconds: Mapping[str, float],
     ) -> Progress:
         """The progress of a committed batch; `once` has the rows of each state without copies.
 
         Where partitions went by different plans, an earlier one is shown until the last has gone over.
+        `let_go` are the rows of each state that went for lack of memory.
         """
         said = answered or answering(decision, _earlier(after, decision))
         entries = after.entries
@@ -44,13 +46,15 @@ class Progress:
         section = {
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
-            "numRowsShed": None if counts is None else counts.shed + _dropped(reports),
+            "numRowsShed": None if counts is None else counts.shed + _dropped(reports) + sum(let_go.values()),
             "estimatedRecall": None if counts is None else after.recall.estimate(said.plan),
+            "oldestAge": None if counts is None else counts.oldest,
             "watermark": after.watermark,
             "newest": dict(after.newest),
             "plan": str(said.plan),
             "decision": {**shown(said), "building": _building(after, decision)},
             "placement": _placement(after),
+            "statistics": _statistics(after.statistics, decision.plan),
             "streams": _streams(reports),
             "state": {
                 node: {
@@ -58,8 +62,9 @@ class Progress:
                     "numRowsCopied": rows[node] - once[node],
                     "memoryUsedBytes": sum(entry.bytes for entry in entries if entry.node == node),
                     "numSlices": sum(entry.node == node for entry in entries),
+                    "numRowsShed": let_go.get(node, 0),
                 }
-                for node in sorted(rows)
+                for node in sorted({*rows, *let_go})
             },
             "partitions": _partitions(after, reports),
             "hops": None if counts is None else counts.hops,
@@ -87,6 +92,24 @@ def _building(after: Manifest, decision: Decision) -> dict[str, float]:
 def _spent(counts: Counts) -> dict[str, float]:
     steps, seconds = counts.building
     return {"steps": steps, "seconds": seconds}
+
+
+def _statistics(known: Statistics, plan: Join) -> dict[str, Any] | None:
+    """What is known of the streams and of what batches take; None if nobody asked for it."""
+    if not known.batches:
+        return None
+    return {
+        "batches": known.batches,
+        "rates": known.rates,
+        "selectivities": {str(hop): share for hop, share in known.selectivities(plan).items()},
+        "scale": known.scale,
+        "fixed": known.fixed.value,
+        "work": known.work,
+        "seconds": known.seconds,
+        "span": known.span,
+        "lag": known.lag,
+        "oldest": known.oldest,
+    }
 
 
 def _placement(after: Manifest) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.errors import QueryError
 from weir.plan import Join
+from weir.query import Budget
 from weir.shed import Allowance
 from weir.spark.runtime import MicroBatches
 from weir.spread import How, Resize
@@ -52,6 +53,15 @@ class SparkQuery:
         if not isinstance(plan, Join):
             raise QueryError(f"a plan is made with weir.plan.join; got {plan!r}")
         self._batches.replan(plan, allowance, reason)
+
+    @property
+    def budget(self) -> Budget | None:
+        """What the query may use; a new one counts from the next batch on, if the query adapts."""
+        return self._batches.budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        self._batches.budget = budget
 
     def stop(self) -> None:
         """Stop; the batch that runs is repeated at the next start."""

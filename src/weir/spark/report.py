@@ -52,7 +52,8 @@ class Part:
 class Counts:
     """What a partition's probes counted; several partitions add up.
 
-    `building` are the steps and seconds of hops that make states of another plan.
+    `building` are the steps and seconds of hops that make states of another plan. `oldest` is the age of the
+    oldest row in a result (µs), where a freshness is asked for.
     """
 
     results: int = 0
@@ -60,6 +61,7 @@ class Counts:
     hops: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     lags: Correlations | None = None
     building: tuple[int, float] = (0, 0.0)
+    oldest: int | None = None
 
     @staticmethod
     def of(work: Work) -> Counts:
@@ -85,6 +87,7 @@ class Counts:
             per_hop,
             None if work.apart is None else work.apart.get(),
             (effort(beside), sum(hop.seconds for hop in beside)),
+            work.oldest,
         )
 
     @property
@@ -124,7 +127,9 @@ class Counts:
         lags = [found for found in (self.lags, other.lags) if found is not None]
         both = lags[0].aged(lags[1], kept=1.0) if len(lags) == 2 else next(iter(lags), None)
         building = (self.building[0] + other.building[0], self.building[1] + other.building[1])
-        return Counts(self.results + other.results, self.stale + other.stale, summed, both, building)
+        oldest = max((age for age in (self.oldest, other.oldest) if age is not None), default=None)
+        results, stale = self.results + other.results, self.stale + other.stale
+        return Counts(results, stale, summed, both, building, oldest)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
@@ -135,6 +140,7 @@ class Counts:
             "hops": self.hops,
             "lags": lags,
             "building": list(self.building),
+            "oldest": self.oldest,
         }
 
     @staticmethod
@@ -152,8 +158,8 @@ class Counts:
                 },
             )
         )
-        steps, seconds = counts["building"]
-        return Counts(counts["results"], counts["stale"], counts["hops"], lags, (steps, seconds))
+        building, oldest = tuple(counts["building"]), counts["oldest"]
+        return Counts(counts["results"], counts["stale"], counts["hops"], lags, building, oldest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from time import perf_counter
 from typing import Any, get_args
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt import SECOND_JOB, Observed, Recall, Statistics, is_uneven, work
+from weir.adapt import SECOND_JOB, Held, Recall, Scope, Verdict, is_uneven, missing, work
 from weir.errors import QueryError
 from weir.kernel import (
     Decision,
@@ -35,12 +35,15 @@ from weir.kernel import (
 from weir.kernel.layout import LINE
 from weir.order import LEARNING, DriverOrder, Waiting, order
 from weir.plan import Join
-from weir.query import Query
+from weir.query import Budget
 from weir.shed import Allowance
+from weir.spark.adaptation import Adaptation
+from weir.spark.admission import held, within
 from weir.spark.copies import CopyTask
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
 from weir.spark.manifest import Ledger, Manifest
+from weir.spark.observe import Run, observed
 from weir.spark.phases import reached
 from weir.spark.placing import placement_after, relocated
 from weir.spark.progress import Progress
@@ -50,6 +53,7 @@ from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
 from weir.spark.spread import Routing, check_count, check_plan, is_mjoin
 from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
+from weir.spark.trigger import Triggers
 from weir.spark.union import Slots, placed, routed
 from weir.spread import How, Placement, Resize
 
@@ -72,6 +76,7 @@ class Job:
     checkpoint: str
     settings: Settings
     meanwhile: Allowance | None = None
+    scope: Scope = field(default_factory=Scope)
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,9 @@ class MicroBatches:
         allowance, reason = job.settings.allowance, job.settings.reason
         self._course = Course(job.program.plan, allowance, reason, job.meanwhile)
         self._effort = 0
+        adapt, query = job.settings.adapt, job.program.query
+        self._adaptation = None if adapt is None else Adaptation(query, adapt, job.scope, self._folder)
+        self.triggers = Triggers()
         self.progress: dict[int, Progress] = {}
 
     def resize(self, change: Resize) -> None:
@@ -124,6 +132,17 @@ class MicroBatches:
         check_plan(self._programs.of(plan), self._job.routing, self._spread)
         self._course = Course(plan, allowance, reason, _either(course.allowance, course.meanwhile))
 
+    @property
+    def budget(self) -> Budget | None:
+        """What the query may use; a new one counts from the next batch on."""
+        return self._job.program.query.budget if self._adaptation is None else self._adaptation.budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        if self._adaptation is None:
+            raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
+        self._adaptation.budget = budget
+
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run one micro-batch; what fails names its batch, and the next start repeats it."""
         try:
@@ -146,7 +165,9 @@ class MicroBatches:
         first = not self._kept
         self._collect_garbage(before, batch)
         reached("decide", batch)
+        deciding = perf_counter()
         decision, attempt = self._decide(before, batch)
+        decided = perf_counter()
         before = self._move(before, decision)
         assignment = Assignment(
             self._programs.of(decision.plan),
@@ -167,13 +188,24 @@ class MicroBatches:
         reached("emitted", batch)
         emitted = perf_counter()
         answered = _answered(decision, reports)
-        after = self._after(before, batch, decision, answered, reports, told)
+        after, let_go = self._after(before, batch, decision, answered, reports, told)
+        joined = perf_counter()
+        after = self._learned(before, after, answered, reports, told, joined - started, first)
+        learned = perf_counter()
         self._ledger.write_manifest(after)
         self._kept[batch] = after.files
         reached("committed", batch)
-        seconds = {"build": built - started, "emit": emitted - built, "commit": perf_counter() - emitted}
+        seconds = {
+            "decide": decided - deciding,
+            "build": built - started,
+            "emit": emitted - built,
+            "observe": learned - joined,
+            "commit": perf_counter() - emitted,
+        }
         once = after.rows(self._job.routing.homes)
-        self._remember(Progress.of(batch, decision, answered, after, once, reports, _sum(told), seconds))
+        self._remember(
+            Progress.of(batch, decision, answered, after, once, reports, _sum(told), let_go, seconds)
+        )
 
     def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -185,21 +217,23 @@ class MicroBatches:
                     decision, candidates=_FEW_CANDIDATES, reason=f"smaller after {attempt} failed attempts"
                 )
             self._ledger.write_decision(batch, decision, attempt + 1)
+            self._resume(decision, before)
             return decision, attempt + 1
+        verdict = self._adapt(before)
         job, course = self._job, self._going(before)
         clock = max(before.newest.values(), default=None)
         # A tree finds its partners in one partition.
         routing = job.routing if is_mjoin(course.plan) else replace(job.routing, instead=None)
         placement, why = placement_after(before, job.program.query, routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
-        seen, within = before.statistics, 1 if self._crosses(placement) else placement.partitions
+        seen, parts = before.statistics, 1 if self._crosses(placement) else placement.partitions
         decision = Decision(
             plan=course.plan,
             driver_order=self._driver_order(before, placement, course.plan),
             clock=clock,
             idle=self._idle(before, clock),
             allowance=course.allowance,
-            selectivities={hop: share * within for hop, share in seen.selectivities(course.plan).items()},
+            selectivities={hop: share * parts for hop, share in seen.selectivities(course.plan).items()},
             gains=seen.gains,
             placement=placement,
             reason="; ".join(filter(None, (why, course.reason))),
@@ -207,14 +241,44 @@ class MicroBatches:
             effort=effort_allowed(self._effort),
         )
         self._ledger.write_decision(batch, decision, 1)
+        if self._adaptation is not None and verdict is not None:
+            self._adaptation.record(batch, decision, verdict)
         return decision, 1
+
+    def _resume(self, decision: Decision, before: Manifest) -> None:
+        """Go on from what was decided for a batch that is tried again."""
+        if self._adaptation is None and decision.plan == self._course.plan:
+            return
+        self._course = Course(decision.plan, decision.allowance, decision.reason, decision.meanwhile)
+        if self._adaptation is not None:
+            self._adaptation.start(decision.plan, decision.allowance, before.statistics)
+
+    def _adapt(self, before: Manifest) -> Verdict | None:
+        """Change the course if that is better for what is known now."""
+        if self._adaptation is None:
+            return None
+        self._adaptation.start(self._course.plan, self._course.allowance, before.statistics)
+        verdict = self._adaptation.decide()
+        if verdict is None:
+            return None
+        if verdict.plan == self._course.plan:
+            self._course = replace(self._course, allowance=verdict.allowance, reason=verdict.reason)
+        elif verdict.plan in _answering(before):
+            # It is about the plan that answers until the states of the one decided are there.
+            self._course = replace(self._course, meanwhile=verdict.allowance, reason=verdict.reason)
+        else:
+            try:
+                self.replan(verdict.plan, verdict.allowance, verdict.reason)
+            except QueryError as error:
+                # Rows may have come to lie elsewhere since the start.
+                _LOG.info("the plan stays as it is: %s", error)
+                return None
+        return verdict
 
     def _going(self, before: Manifest) -> Course:
         """The course of the next batch, without what was said of plans that no partition has any more."""
         course = self._course
-        if course.meanwhile is None or any(
-            part.standing is not None and part.standing.plan != course.plan for part in before.parts.values()
-        ):
+        if course.meanwhile is None or _answering(before) - {course.plan}:
             return course
         return replace(course, meanwhile=None)
 
@@ -373,7 +437,8 @@ class MicroBatches:
         answered: Decision | None,
         reports: list[Report],
         told: Told | None,
-    ) -> Manifest:
+    ) -> tuple[Manifest, Mapping[str, int]]:
+        """The manifest after a batch, and how many rows of each state had to go for memory."""
         counts, placement = _sum(told), self._placement(decision)
         self._effort = max((one.effort for one in (told or {}).values()), default=0)
         newest = dict(before.newest)
@@ -384,16 +449,79 @@ class MicroBatches:
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
         here = {n: part for n, part in alive.items() if part.slices or n < placement.partitions}
-        recall = _recall(before.recall, answered, counts)
-        states = before.rows(self._job.routing.homes)
-        query = self._job.program.query
-        statistics = _statistics(query, before, states, newest, answered, reports, counts)
+        here, let_go = self._admitted(before, here, decision, newest)
         balance = before.balance.after(
             sum(_stored(report) for report in reports) if before.newest else 0,
             _advance(before.newest, newest),
             answered is not None and self._is_uneven(answered, reports, told),
         )
-        return Manifest(batch, watermark, newest, here, recall, statistics, balance, placement, decision.plan)
+        found = Manifest(
+            batch=batch,
+            watermark=watermark,
+            newest=newest,
+            parts=here,
+            recall=self._recall(before, answered, counts),
+            statistics=before.statistics,
+            balance=balance,
+            placement=placement,
+            plan=decision.plan,
+            gone=tuple(one for one in (*before.gone, *let_go) if not is_dead(one.deadline, watermark)),
+        )
+        return found, {one.node: one.rows for one in let_go}
+
+    def _admitted(
+        self, before: Manifest, parts: dict[int, Part], decision: Decision, newest: Mapping[str, int]
+    ) -> tuple[dict[int, Part], tuple[Held, ...]]:
+        """What the budget has memory for, and what it has not."""
+        most = None if self._adaptation is None else self._adaptation.most_bytes
+        if most is None:
+            return parts, ()
+        now = max(newest.values(), default=None)
+        return within(parts, most, self._programs, decision.plan, now, before.statistics.lags)
+
+    def _recall(self, before: Manifest, decision: Decision | None, counts: Counts | None) -> Recall:
+        """What is known of the recall; a batch not read to its end, or of two plans, tells nothing."""
+        if counts is None or decision is None:
+            return before.recall
+        lost = missing(before.gone, self._held(before), decision.clock) if before.gone else {}
+        return before.recall.after(decision.plan, counts.per_hop(decision.plan), decision.allowance, lost)
+
+    def _held(self, manifest: Manifest) -> list[Held]:
+        """What is known of the slices of a manifest; one that is stored by several keys counts once."""
+        plan, homes = manifest.plan or self._job.program.plan, self._job.routing.homes
+        return [
+            one
+            for number, part in manifest.parts.items()
+            for one in held(part, self._programs, plan)
+            if homes is None or homes.is_start(one.node, number)
+        ]
+
+    def _learned(
+        self,
+        before: Manifest,
+        after: Manifest,
+        answered: Decision | None,
+        reports: list[Report],
+        told: Told | None,
+        seconds: float,
+        first: bool,
+    ) -> Manifest:
+        """The manifest with what is known; a batch not read to its end, or of two plans, tells nothing."""
+        job = self._job
+        if self._adaptation is None and job.driver_order not in LEARNING:
+            return after
+        seconds = self.triggers.whole(after.batch, seconds)
+        if told is None or answered is None:
+            return after
+        run = Run(self._held(before), job.routing.homes, self._cores, job.scope.interval)
+        seen = observed(run, answered, before, after, reports, told, seconds)
+        usual = before.statistics.fixed.value
+        if first and usual is not None:
+            # With a start, workers start and much is done for the first time.
+            seen = replace(seen, seconds=seen.work + usual)
+        if self._adaptation is None:
+            return replace(after, statistics=before.statistics.after(job.program.query, seen))
+        return replace(after, statistics=self._adaptation.observe(seen))
 
     def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
@@ -474,41 +602,9 @@ def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
     return max(after.values()) - max(before.values()) if before and after else 0
 
 
-def _recall(before: Recall, decision: Decision | None, counts: Counts | None) -> Recall:
-    """What is known of the recall after a batch; one not read to its end, or of two plans, tells nothing."""
-    if counts is None or decision is None:
-        return before
-    return before.after(decision.plan, counts.per_hop(decision.plan), decision.allowance)
-
-
-def _statistics(
-    query: Query,
-    before: Manifest,
-    states: Mapping[str, int],
-    newest: Mapping[str, int],
-    decision: Decision | None,
-    reports: list[Report],
-    counts: Counts | None,
-) -> Statistics:
-    """What a policy that learns knows after a batch; one that was not read to its end tells nothing."""
-    if counts is None or decision is None or decision.driver_order not in LEARNING:
-        return before.statistics
-    rows = Counter[str]()
-    for report in reports:
-        rows.update(report.rows_in)
-    seen = Observed(
-        plan=decision.plan,
-        allowance=decision.allowance,
-        rows=rows,
-        newest=before.newest,
-        reached=newest,
-        per_hop=counts.per_hop(decision.plan),
-        held=states,
-        seconds=0.0,
-        work=0.0,
-        results=counts.results,
-    )
-    return before.statistics.after(query, seen)
+def _answering(manifest: Manifest) -> set[Join]:
+    """The plans that answer in partitions."""
+    return {part.standing.plan for part in manifest.parts.values() if part.standing is not None}
 
 
 def _answered(decision: Decision, reports: list[Report]) -> Decision | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from weir.adapt import Adapt
 from weir.errors import QueryError
 from weir.shed import Allowance
 
@@ -16,6 +17,7 @@ class Settings:
     `on_null_time`: rows without an event time are dropped and counted, or fail the batch.
     `batches_to_retain`: of how many batches the manifests and their slices are kept.
     `allowance`: the share of the rows reaching each hop that may probe there; None: all. `reason`: why so.
+    `adapt`: when what is decided changes while the query runs; None: never.
     """
 
     idle: int | None = None
@@ -23,6 +25,7 @@ class Settings:
     batches_to_retain: int = 2
     allowance: Allowance | None = None
     reason: str = "as asked"
+    adapt: Adapt | None = None
 
     def __post_init__(self) -> None:
         if self.on_null_time not in ("drop", "fail"):

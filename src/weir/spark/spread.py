@@ -16,6 +16,7 @@ import logging
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from weir.adapt import Movable
 from weir.errors import QueryError
 from weir.expr import Column
 from weir.kernel import Homes, Program, compile_plan, homes
@@ -168,6 +169,13 @@ def check_plan(program: Program, routing: Routing, spread: str) -> None:
             "these probing orders go by other keys than the rows are stored by; "
             "start a new query with them and a new checkpointLocation"
         )
+
+
+def movable(wanted: Movable, routing: Routing) -> Movable:
+    """What of a plan may change while it runs, for where the rows lie."""
+    if routing.homes is not None or routing.segments is not None:
+        return "nothing"
+    return "orders" if routing.is_shared and wanted == "tree" else wanted
 
 
 def check_count(given: object) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from weir.adapt import SHED
 from weir.errors import QueryError
 from weir.kernel import compile_plan
 from weir.plan import Join
@@ -19,7 +18,9 @@ from weir.spark.manifest import Ledger, job_of
 from weir.spark.query import SparkQuery
 from weir.spark.runtime import Job, MicroBatches
 from weir.spark.sinks import Sink
+from weir.spark.spread import movable
 from weir.spark.targets import FORGETFUL, Target, sink_for
+from weir.spark.trigger import interval_of
 from weir.spark.union import tagged_union
 
 if TYPE_CHECKING:
@@ -111,21 +112,26 @@ class JoinWriter:
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
         settings = join.settings
-        shed = join.planned.allowance(join.query, plan)
-        last = None if str(plan) == str(shape) else ledger.decision(ledger.last().batch)
-        if last is not None:  # what was allowed when the query went over to this plan goes on
+        goes_on = settings.adapt is not None or str(plan) != str(shape)
+        last = ledger.decision(ledger.last().batch) if goes_on else None
+        if last is not None and str(last[0].plan) == str(plan):  # what was decided when it stopped goes on
             settings = replace(settings, allowance=last[0].allowance, reason=last[0].reason)
         elif settings.allowance is not None:  # it is for the plan asked for, which need not be this one
             settings.allowance.check(plan)
-        elif shed is not None:
-            settings = replace(settings, allowance=shed, reason=SHED)
+        else:
+            allowance, reason = join.planned.start(join.query, settings.adapt, plan)
+            settings = replace(settings, allowance=allowance, reason=reason)
         meanwhile = None if last is None else last[0].meanwhile
-        job = Job(program, slots, join.driver_order, routing, checkpoint, settings, meanwhile)
-        batches = MicroBatches(spark, job, sink)
-        writer = union.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
+        writer = union.writeStream.option("checkpointLocation", checkpoint)
         writer = writer.queryName(self._name) if self._name else writer
         writer = writer.trigger(**self._trigger) if self._trigger else writer
-        return SparkQuery(writer.start(), batches)
+        scope = replace(join.planned.scope(join.query), interval=interval_of(spark, self._trigger))
+        scope = replace(scope, movable=movable(scope.movable, routing))
+        job = Job(program, slots, join.driver_order, routing, checkpoint, settings, meanwhile, scope)
+        batches = MicroBatches(spark, job, sink)
+        started = writer.foreachBatch(batches).start()
+        batches.triggers.query = started
+        return SparkQuery(started, batches)
 
     def _plan(self, ledger: Ledger) -> tuple[Join, Join]:
         """The plan to go by, and the one by which the query was first started.

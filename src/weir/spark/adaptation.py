@@ -1,0 +1,71 @@
+"""Monitor, analyse and actuate on Spark: a controller that goes on where the checkpoint left it."""
+
+from __future__ import annotations
+
+from weir.adapt import Adapt, Controller, Observed, Running, Scope, Statistics, Verdict, shown
+from weir.kernel import Decision
+from weir.plan import Join
+from weir.query import Budget, Query, not_a_budget
+from weir.shed import Allowance
+from weir.spark.folder import Folder
+from weir.spark.history import History
+
+
+class Adaptation:
+    """What a query decides while it runs; a `budget` that is set counts from the next batch on."""
+
+    def __init__(self, query: Query, settings: Adapt, scope: Scope, folder: Folder) -> None:
+        self._query, self._settings, self._scope = query, settings, scope
+        self._history = History(folder)
+        self._budget = query.budget or Budget()
+        self._controller: Controller | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What the query may take."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        if not isinstance(budget, Budget):
+            raise not_a_budget(budget)
+        self._budget = budget
+
+    @property
+    def most_bytes(self) -> int | None:
+        """What the state may take after the batch that runs."""
+        return self._started().budget.bytes
+
+    def start(self, plan: Join, allowance: Allowance | None, known: Statistics) -> None:
+        """Go on with what ran before, and what was known then, if it is not going on already."""
+        if self._controller is None:
+            running = Running(plan, allowance)
+            self._controller = Controller(
+                self._query, running, self._budget, self._settings, self._scope, known
+            )
+
+    def decide(self) -> Verdict | None:
+        """What changes with the next batch; None if nothing does."""
+        controller = self._started()
+        controller.budget = self._budget
+        return controller.decide()
+
+    def record(self, batch: int, decision: Decision, verdict: Verdict) -> None:
+        """Write down what was decided for a batch."""
+        predicted = {"recall": verdict.recall, "cpu": verdict.cpu, "memory": verdict.memory}
+        self._history.add(batch, {**shown(decision), "predicted": predicted})
+
+    def observe(self, seen: Observed) -> Statistics:
+        """All that is known after a batch."""
+        controller = self._started()
+        controller.observe(seen)
+        return controller.statistics
+
+    def close(self) -> None:
+        """Analyse no more."""
+        if self._controller is not None:
+            self._controller.close()
+
+    def _started(self) -> Controller:
+        assert self._controller is not None, "the first batch starts it"
+        return self._controller

@@ -1,0 +1,97 @@
+"""What a batch on Spark showed, from what its tasks told and from the manifests around it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.adapt import Held, Observed, alive
+from weir.kernel import Decision, Homes
+from weir.spark.manifest import Manifest
+from weir.spark.report import Counts, Report
+from weir.stats import StateSize
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a batch began with, the keys rows are stored by, cores, and the seconds between triggers."""
+
+    held: Sequence[Held]
+    homes: Homes | None
+    cores: int
+    interval: float | None
+
+
+def observed(
+    run: Run,
+    decision: Decision,
+    before: Manifest,
+    after: Manifest,
+    reports: Sequence[Report],
+    told: Mapping[int, Counts],
+    seconds: float,
+) -> Observed:
+    """What is to be learned from a batch whose counts are all known."""
+    counts = sum(told.values(), Counts())
+    works = join_seconds(reports, told)
+    order = decision.driver_order
+    return Observed(
+        plan=decision.plan,
+        allowance=decision.allowance,
+        rows=_entered(after.batch, reports, run.homes),
+        newest=before.newest,
+        reached=after.newest,
+        per_hop=counts.per_hop(decision.plan),
+        held=alive(run.held, max(before.newest.values(), default=None)),
+        seconds=seconds,
+        # More partitions than cores take turns.
+        work=max(max(works, default=0.0), sum(works) / run.cores),
+        order=None if isinstance(order, str) else order,
+        watermark=after.watermark,
+        state=sizes(after),
+        results=counts.results,
+        stale=counts.stale,
+        lags=counts.lags,
+        oldest=counts.oldest,
+        recall=after.recall.estimate(decision.plan),
+        busy=sum(works),
+        interval=run.interval,
+    )
+
+
+def sizes(manifest: Manifest) -> dict[str, StateSize]:
+    """How much each state holds, over all partitions."""
+    found: dict[str, StateSize] = {}
+    for entry in manifest.entries:
+        so_far = found.get(entry.node, StateSize(0, 0, 0))
+        found[entry.node] = StateSize(so_far.rows + entry.rows, so_far.bytes + entry.bytes, so_far.slices + 1)
+    return found
+
+
+def join_seconds(reports: Sequence[Report], told: Mapping[int, Counts]) -> list[float]:
+    """The seconds of each partition's join: of its task, and of what it probed in a job of its own."""
+    seconds: dict[int, float] = defaultdict(float)
+    for report in reports:
+        seconds[report.partition] += sum(report.seconds.values()) - _hop_seconds(report.counts)
+    for number, counts in told.items():
+        seconds[number] += _hop_seconds(counts)
+    return list(seconds.values())
+
+
+def _hop_seconds(counts: Counts) -> float:
+    return sum(hop["seconds"] for hop in counts.hops.values())
+
+
+def _entered(batch: int, reports: Sequence[Report], homes: Homes | None) -> dict[str, int]:
+    """The rows of each stream that went into the join, once each."""
+    stored, read = Counter[str](), Counter[str]()
+    for report in reports:
+        for entry in report.part.slices:
+            if entry.batch == batch and (homes is None or homes.is_start(entry.node, report.partition)):
+                stored[entry.node] += entry.rows
+        for name, count in report.rows_in.items():
+            gone = (report.late, report.null_time, report.dropped)
+            read[name] += count - sum(one.get(name, 0) for one in gone)
+    # Filters make the first less than the second, and copies for segments of time more.
+    return {name: min(stored[name], count) for name, count in read.items()}
