@@ -137,6 +137,8 @@ class TestFigures:
         "durationMs": {"triggerExecution": 500},
         "weir": {
             "numOutputRows": 250,
+            "numRowsShed": 1234,
+            "estimatedRecall": 0.976,
             "watermark": 10_000_000,
             "newest": {"a": 12_500_000, "b": 11_000_000},
             "streams": {"a": {"numRowsDroppedByWatermark": 1}, "b": {"numRowsDroppedByWatermark": 2}},
@@ -154,12 +156,16 @@ class TestFigures:
             "state MiB": "3.0",
             "late": "3",
             "lag s": "2.5",
+            "shed": "1,234",
+            "recall": "98%",
         }
 
     def test_show_what_is_not_known_as_such(self) -> None:
-        joined = {**self.PROGRESS["weir"], "numOutputRows": None, "watermark": None}
+        unknown = dict.fromkeys(("numOutputRows", "numRowsShed", "estimatedRecall", "watermark"))
+        joined = {**self.PROGRESS["weir"], **unknown}
         cells = Figures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
         assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
+        assert (cells["shed"], cells["recall"]) == ("?", "?")
 
 
 class TestRun:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import weir
 from weir.errors import QueryError
 from weir.script import Into, Script, StreamSource, parse_script
 
@@ -77,6 +78,11 @@ class TestInto:
                 "parquet 'out' OPTIONS (checkpointLocation 'state') TRIGGER 500 ms;",
                 Into("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
             ),
+            (
+                "noop BUDGET (cpu 0.5, memory '1g') ADAPT (gain 0.1, calibrate 5) TRIGGER 1 s",
+                Into("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
+            ),
+            ("noop BUDGET (cpu 0.5) ADAPT OFF", Into("noop", {}, None, weir.Budget(0.5), False)),
         ],
     )
     def test_forms(self, text: str, expected: Into) -> None:
@@ -150,7 +156,15 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
-            "line 4: expected OPTIONS, BUDGET, TRIGGER or ;, but found ''b''",
+            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, but found ''b''",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
+            "line 4: setting 'gian' is not known in ADAPT; did you mean 'gain'?",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop ADAPT (calibrate 2.5)",
+            "line 4: calibrate= of weir.Adapt is a number of batches",
         ),
         (
             ORDERS + "\n" + SELECT + " INTO noop",

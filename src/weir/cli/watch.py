@@ -22,7 +22,10 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one batch did; `results` is None if the sink did not read them all, `lag` if nothing came yet."""
+    """What one batch did; `results` and `shed` are None if the sink did not read all, `lag` if nothing came.
+
+    `recall` is None as long as it is not known.
+    """
 
     batch: int
     rows: int
@@ -32,6 +35,8 @@ class Figures:
     state_bytes: int
     late: int
     lag: float | None
+    shed: int | None
+    recall: float | None
 
     @staticmethod
     def of(progress: Mapping[str, Any]) -> Figures:
@@ -48,6 +53,8 @@ class Figures:
             state_bytes=sum(state["memoryUsedBytes"] for state in joined["state"].values()),
             late=sum(stream["numRowsDroppedByWatermark"] for stream in joined["streams"].values()),
             lag=(max(newest.values()) - watermark) / 1_000_000 if known else None,
+            shed=joined["numRowsShed"],
+            recall=joined["estimatedRecall"],
         )
 
     def cells(self, trigger: int | None) -> dict[str, str]:
@@ -62,6 +69,8 @@ class Figures:
             "state MiB": f"{self.state_bytes / 2**20:,.1f}",
             "late": f"{self.late:,}",
             "lag s": "?" if self.lag is None else f"{self.lag:,.1f}",
+            "shed": "?" if self.shed is None else f"{self.shed:,}",
+            "recall": "?" if self.recall is None else f"{self.recall:.0%}",
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weir.adapt import Adapt
 from weir.query import Budget
 
 
@@ -27,12 +28,16 @@ class StreamSource:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where results go; `trigger` is in microseconds, None for batches as fast as they come."""
+    """Where results go; `trigger` is in microseconds, None for batches as fast as they come.
+
+    `adapt` says whether and how easily a running query changes its mind; None leaves that to the budget.
+    """
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     trigger: int | None = None
     budget: Budget | None = None
+    adapt: Adapt | bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,18 @@
 CREATE STREAM name [(columns as in Spark's DDL)] USING format [OPTIONS (key 'value', ...)]
     TIMESTAMP BY column [RATE rows a second] [LATENESS 5 SECONDS];
 SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
-    INTO format ['path'] [OPTIONS (key 'value', ...)] [BUDGET (cpu 0.8, memory '2g')] [TRIGGER 1 SECOND];
+    INTO format ['path'] [OPTIONS (key 'value', ...)] [BUDGET (cpu 0.8, memory '2g')]
+    [ADAPT (change 0.05, gain 0.05, calibrate 3) | ADAPT OFF] [TRIGGER 1 SECOND];
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import Token, TokenType
 
+from weir.adapt import Adapt
 from weir.errors import QueryError, unknown
 from weir.query import Budget, parse_sql
 from weir.script.model import Into, Script, StreamSource
@@ -103,17 +105,38 @@ def _budget(reader: Reader) -> Budget | None:
     line, given = reader.line, _options(reader, "BUDGET")
     if not given:
         return None
-    named = {key.lower(): value for key, value in given.items()}
-    strange = next((key for key in named if key not in ("cpu", "memory")), None)
-    if strange is not None:
-        raise QueryError(f"line {line}: {unknown('limit', strange, ('cpu', 'memory'), where=' in BUDGET')}")
+    named = _named(given, ("cpu", "memory"), line, "limit", "BUDGET")
+    cpu = _number(named["cpu"], line, "cores") if "cpu" in named else None
     try:
-        cpu = _number(named["cpu"], line, "cores") if "cpu" in named else None
         return Budget(cpu, named.get("memory"))
     except QueryError as error:
-        if str(error).startswith("line "):
-            raise
         raise QueryError(f"line {line}: {error}") from None
+
+
+def _adapt(reader: Reader) -> Adapt | bool | None:
+    if reader.took("ADAPT", "OFF"):
+        return False
+    line, given = reader.line, _options(reader, "ADAPT")
+    if not given:
+        return None
+    named = _named(given, ("change", "gain", "calibrate"), line, "setting", "ADAPT")
+    numbers = {key: _number(text, line, "ADAPT") for key, text in named.items()}
+    whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
+    try:
+        return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
+    except QueryError as error:
+        raise QueryError(f"line {line}: {error}") from None
+
+
+def _named(
+    given: Mapping[str, str], known: Sequence[str], line: int, what: str, where: str
+) -> dict[str, str]:
+    """Settings by their names in lower case, or a QueryError for one that is not known."""
+    named = {key.lower(): value for key, value in given.items()}
+    strange = next((key for key in named if key not in known), None)
+    if strange is not None:
+        raise QueryError(f"line {line}: {unknown(what, strange, known, where=f' in {where}')}")
+    return named
 
 
 def _options(reader: Reader, word: str = "OPTIONS") -> dict[str, str]:
@@ -189,10 +212,11 @@ def _target(reader: Reader) -> Into:
     if path and "path" in options:
         raise QueryError(f"line {line}: the path stands twice, after INTO and in OPTIONS")
     budget = _budget(reader)
+    adapt = _adapt(reader)
     trigger = _length(reader) if reader.took("TRIGGER") else None
     if not reader.is_done:
-        reader.fail("expected OPTIONS, BUDGET, TRIGGER or ;")
-    return Into(sink, path | options, trigger, budget)
+        reader.fail("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;")
+    return Into(sink, path | options, trigger, budget, adapt)
 
 
 def _known(table: str, sources: Sequence[StreamSource]) -> StreamSource:

@@ -86,6 +86,7 @@ def _join(script: Script, frames: dict[str, Any], partitions: int | None) -> Spa
             time={alias: source.time for source, alias in script.tables},
             late={alias: timedelta(microseconds=source.late) for source, alias in script.tables},
             budget=script.into.budget,
+            adapt=script.into.adapt,
             rates=_rates(script),
             partitions=partitions,
             streams=frames,
