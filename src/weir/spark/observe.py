@@ -13,6 +13,10 @@ from weir.spark.report import Counts, Report
 from weir.stats import StateSize
 
 
+# The phases of a task that do less if less is probed.
+_JOINING = ("build", "probe")
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a batch began with, the keys rows are stored by, cores, and the seconds between triggers."""
@@ -70,10 +74,14 @@ def sizes(manifest: Manifest) -> dict[str, StateSize]:
 
 
 def join_seconds(reports: Sequence[Report], told: Mapping[int, Counts]) -> list[float]:
-    """The seconds of each partition's join: of its task, and of what it probed in a job of its own."""
+    """The seconds of each partition's join: of its task, and of what it probed in a job of its own.
+
+    Reading, merging and writing state take what they take, whatever is skipped.
+    """
     seconds: dict[int, float] = defaultdict(float)
     for report in reports:
-        seconds[report.partition] += sum(report.seconds.values()) - _hop_seconds(report.counts)
+        joining = sum(report.seconds.get(phase, 0.0) for phase in _JOINING)
+        seconds[report.partition] += joining - _hop_seconds(report.counts)
     for number, counts in told.items():
         seconds[number] += _hop_seconds(counts)
     return list(seconds.values())
