@@ -12,7 +12,6 @@ from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
 from weir.stats import StateSize
 
-
 # The phases of a task that do less if less is probed.
 _JOINING = ("build", "probe")
 
