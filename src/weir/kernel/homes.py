@@ -92,7 +92,8 @@ def homes(program: Program, bins: int) -> Homes:
     starts = {driver: _start(leads[driver], way) for driver, way in ways.items()}
     hops = {hop: lead for way in ways.values() for hop, lead in way}
     blind = frozenset(hop for hop, lead in hops.items() if lead not in usable[hop])
-    names = list(dict.fromkeys(name for found in leads.values() for name in found))
+    # In an order that does not depend on the hops': rows stored for other ones stay where they are.
+    names = sorted({name for found in leads.values() for name in found})
     copies = {stream: dict.fromkeys((starts[stream], *found)) for stream, found in leads.items()}
     return Homes(
         bins,
