@@ -182,7 +182,7 @@ def test_a_key_that_dominates_is_shared(
     # The state is shared from now on: also after a start, with any number of partitions, but not by key.
     repeat_last_batch(tmp_path / "ckpt")
     feed = add_batch(feed, {name: found[4] for name, found in batches.items()})
-    with pytest.raises(ChangedQueryError, match="another partitions"):
+    with pytest.raises(ChangedQueryError, match="another spread: it has 'share', this one has 'hash'"):
         to_json(weir.join(**feed.frames(spark), **asked, partitions=3, spread="hash"), tmp_path)
     query = to_json(weir.join(**feed.frames(spark), **asked, partitions=2), tmp_path)
     assert query.lastProgress["weir"]["placement"] == {"spread": "share", "partitions": 2, "relocated": False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ import weir
 from weir.errors import QueryError
 from weir.plan import hops
 from weir.plan import join as tree
+from weir.spark.errors import ChangedQueryError
+from weir.spark.folder import LocalFolder
+from weir.spark.manifest import Ledger, job_of
 
-from .streams import LATE, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
+from .streams import LATE, Feed, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -111,14 +115,16 @@ def test_each_row_is_stored_once_and_a_repeat_gives_the_same(
 
 def test_the_number_of_partitions_may_change_between_two_starts(spark: SparkSession, tmp_path: Path) -> None:
     """Old slices stay where they are until they are dead; new ones go to the partitions there are now."""
-    batches = generate(3, 3, 40, 9, seed=12)
+    batches = generate(3, 4, 40, 9, seed=12)
     given = asked("band", 3)
     feed = write_feed(tmp_path / "in", {name: found[:1] for name, found in batches.items()})
-    for number, partitions in enumerate((2, 4, 3)):
+    for number, (spread, partitions) in enumerate([("auto", 1), ("psp", 4), ("share", 3), ("psp", 1)]):
         if number:
             feed = add_batch(feed, {name: found[number] for name, found in batches.items()})
-        join = weir.join(**feed.frames(spark), **given, partitions=partitions, spread="psp")
-        run(join, tmp_path / "ckpt", tmp_path / "out")
+        join = weir.join(**feed.frames(spark), **given, partitions=partitions, spread=spread)
+        query = run(join, tmp_path / "ckpt", tmp_path / "out")
+        told = query.lastProgress["weir"]["placement"]
+        assert (told["spread"], told["partitions"]) == (spread.replace("auto", "hash"), partitions)
     assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
 
 
@@ -132,6 +138,32 @@ def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) 
     assert join.routing.name == "atr" and "by segments of" in join.explanation()
     wanted = bag(weir.join(**tables, **given).to_arrow())
     assert join.toDF().count() == sum(wanted.values()) > 100
+    with pytest.raises(QueryError, match="spread='psp' is for streams; static DataFrames take"):
+        weir.join(**frames, **given, spread="psp")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (("hash", 2), ("hash", 2), None),
+        (("hash", 1), ("psp", 4), None),
+        (("psp", 4), ("share", 1), None),
+        (("hash", 2), ("hash", 3), "another partitions: it has 2, this one has 3"),
+        (("hash", 2), ("share", 2), "another spread: it has 'hash', this one has 'share'"),
+        (("share", 2), ("hash", 2), "another spread: it has 'share', this one has 'hash'"),
+        (("atr", 2), ("hash", 2), "another spread: it has 'atr', this one has 'hash'"),
+        (("atr", 2), ("psp", 2), "another spread: it has 'atr', this one has 'psp'"),
+    ],
+)
+def test_where_rows_lie_decides_who_may_go_on(
+    before: tuple[str, int], after: tuple[str, int], message: str | None, tmp_path: Path
+) -> None:
+    join = weir.join(**Feed(tmp_path, generate(2, 1, 1, 1, seed=1)).tables(), **asked("band", 2))
+    ledger = Ledger(LocalFolder(tmp_path.as_uri(), str(tmp_path)))
+    jobs = [job_of(join.query, join.planned.plan, count, spread) for spread, count in (before, after)]
+    ledger.check_job(jobs[0])
+    with pytest.raises(ChangedQueryError, match=message) if message else nullcontext():
+        ledger.check_job(jobs[1])
 
 
 @pytest.mark.parametrize(

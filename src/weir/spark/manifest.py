@@ -20,12 +20,10 @@ from weir.spark.folder import Folder
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import plan_from_json, tree_to_json
-from weir.spread import Placement
+from weir.spread import SHARED, Placement
 from weir.stats import Hop
 
 VERSION = 1
-# Spreads for which it does not matter where old rows lie.
-_SHARED = frozenset({"share", "psp"})
 
 
 @dataclass(frozen=True)
@@ -151,9 +149,12 @@ class Ledger:
         if known is None:
             self._write("job.json", dict(job))
             return
+        known = {"spread": "hash", **known}  # jobs written before all had one were by key
+        # Rows that are shared find partners wherever these lie, but none of them twice.
+        is_open = known["spread"] in SHARED or known.get("partitions") == 1
         for what, value in job.items():
-            # Another probing order finds the same results in the same state, and so do spreads that share it.
-            alike = what == "tree" or (what == "spread" and {known.get(what), value} <= _SHARED)
+            # Another probing order finds the same results in the same state.
+            alike = what == "tree" or (what == "spread" and value in SHARED and is_open)
             if not alike and known.get(what) != value:
                 old, new = _brief(known.get(what), value), _brief(value, known.get(what))
                 raise ChangedQueryError(
@@ -173,7 +174,7 @@ class Ledger:
         """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
         known = self._read("job.json")
         found = None if known is None else known.get("spread")
-        return found if found in _SHARED else None
+        return found if found in SHARED else None
 
     def write_spread(self, spread: str) -> None:
         """From now on the state is shared, and it does not matter how many partitions there are."""
@@ -220,10 +221,9 @@ def job_of(
         "plan": str(plan),
         "tree": tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
-        **({} if homes is None else {"spread": f"{spread} per hop", "storage": _storage(homes)}),
-        # Where rows find partners in other partitions than their own, it does not matter where old ones lie.
-        **({"spread": spread} if spread in _SHARED else {"partitions": partitions}),
-        **({"spread": spread} if spread == "atr" else {}),
+        "spread": spread if homes is None else f"{spread} per hop",
+        **({} if homes is None else {"storage": _storage(homes)}),
+        **({} if spread in SHARED else {"partitions": partitions}),
     }
 
 

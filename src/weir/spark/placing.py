@@ -13,7 +13,7 @@ from weir.spark.manifest import Manifest
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.spread import Routing
-from weir.spread import Held, Outlook, Placement, Resize, by_time, cut_anew, laid_out, levelled
+from weir.spread import SHARED, Held, Outlook, Placement, Resize, by_time, cut_anew, laid_out, levelled
 
 
 def placement_after(
@@ -22,7 +22,7 @@ def placement_after(
     """The placement of the batch after a manifest, and why it is another than before; "" if it is not."""
     old = before.placement or routing.start()
     spread, why = _spread(before, old, routing)
-    if spread not in ("share", "psp"):
+    if spread not in SHARED:
         return old, why
     partitions = old.partitions if resize is None else resize.nodes
     # By time, work is where the slices are; shared by all tasks it is not.

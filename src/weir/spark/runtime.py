@@ -55,7 +55,7 @@ from weir.spark.spread import Routing, check_count, check_plan, is_mjoin
 from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
 from weir.spark.trigger import Triggers
 from weir.spark.union import Slots, placed, routed
-from weir.spread import How, Placement, Resize
+from weir.spread import SHARED, How, Placement, Resize
 
 _LOG = logging.getLogger("weir")
 # What each partition counted.
@@ -116,7 +116,7 @@ class MicroBatches:
         check_count(change.nodes)
         if change.how not in get_args(How):
             raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {change.how!r}")
-        if self._spread not in ("share", "psp"):
+        if self._spread not in SHARED:
             raise QueryError(
                 f"the number of partitions cannot change while spread='{self._spread}' says where rows lie; "
                 "start the join with spread='share' or 'psp' and a new checkpointLocation"

@@ -22,13 +22,12 @@ from weir.expr import Column
 from weir.kernel import Homes, Program, compile_plan, homes
 from weir.plan import Join, Leaf
 from weir.query import AttributeClass, Query, RowWindow
-from weir.spread import Placement, by_time
+from weir.spread import SHARED, Placement, Shared, by_time
 from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")
 
 Spread = Literal["auto", "hash", "share", "psp", "atr"]
-Shared = Literal["share", "psp"]
 # Segments of the master stream, in times of what the others must be copied for: few rows are copied.
 _SEGMENT = 8
 
@@ -47,44 +46,42 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `shortest` for psp, else share.
+    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `shared`, or one partition.
 
-    With `homes` there are as many partitions for every key. `shortest` is the shortest window in µs,
-    `instead` the spread that a query by key may go over to while it runs.
+    With `homes` there are as many partitions for every key. `instead` is the spread that a query by key may
+    go over to while it runs, `shortest` for either of the two the shortest window in µs.
     """
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
     homes: Homes | None = None
-    shortest: int | None = None
+    shared: Shared | None = None
     instead: Shared | None = None
+    shortest: int | None = None
 
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own."""
-        return self.homes is not None or self.name in get_args(Shared)
+        return self.homes is not None or self.shared is not None
 
     @property
     def needs_time(self) -> bool:
         """True if a row's time may decide where it goes, now or in a batch that another start decided."""
-        return self.is_shared or self.instead is not None
+        return self.shared is not None or self.instead is not None
 
-    def start(self, spread: Shared | None = None) -> Placement:
-        """The placement of the first batch, or of the first one by another spread."""
-        name = spread or self.name
-        if name == "psp" and self.shortest is not None:
+    def start(self) -> Placement:
+        """The placement of the first batch."""
+        if self.shared == "psp" and self.shortest is not None:
             return by_time(self.shortest, self.partitions)
-        return Placement(name, self.partitions)
+        return Placement(self.name, self.partitions)
 
     @property
     def name(self) -> str:
         """The spread."""
-        if self.partitions == 1 or self.key is not None or self.homes is not None:
-            return "hash"
-        if self.shortest is not None:
-            return "psp"
-        return "share" if self.segments is None else "atr"
+        if self.shared is not None:
+            return self.shared
+        return "hash" if self.segments is None else "atr"
 
     def __str__(self) -> str:
         if self.partitions == 1:
@@ -93,10 +90,10 @@ class Routing:
             return f"{self.partitions} partitions by {self.key.name}"
         if self.homes is not None:
             return f"{self.partitions} partitions per key, {_stored(self.homes)}"
-        if self.shortest is not None:
-            return f"{self.partitions} partitions by slices of time"
-        if self.segments is None:
-            return f"{self.partitions} partitions that share all slices"
+        if self.shared is not None:
+            how = "by slices of time" if self.shared == "psp" else "that share all slices"
+            return f"{self.partitions} partitions {how}"
+        assert self.segments is not None, "several partitions have a way to divide rows"
         length = show_interval(self.segments.length)
         return f"{self.partitions} partitions by segments of {length} of stream '{self.segments.master}'"
 
@@ -116,6 +113,8 @@ def routing(
     """
     if wanted not in get_args(Spread):
         raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
+    if wanted in SHARED and not streaming:
+        raise QueryError(f"spread='{wanted}' is for streams; static DataFrames take 'hash' or 'atr'")
     count = partitions or cores
     rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
     if rows:
@@ -128,17 +127,16 @@ def routing(
             return Routing(count, homes=_homes(query, plan, count, streaming))
         if wanted == "hash" or not streaming or not is_mjoin(plan):
             return Routing(count, key=key)
-        return Routing(count, key=key, shortest=_shortest(query), instead=shared)
-    if count == 1:
+        return Routing(count, key=key, instead=shared, shortest=_shortest(query))
+    # One partition that is shared may become several.
+    if count == 1 and wanted not in SHARED:
         return Routing(1)
     if wanted == "atr" or not streaming:
-        segments = _segments(query, wanted)
-        if segments is not None:
-            return Routing(count, segments=segments)
-    elif is_mjoin(plan):
-        is_ring = (shared if wanted == "auto" else wanted) == "psp"
-        return Routing(count, shortest=_shortest(query) if is_ring else None)
-    elif wanted != "auto":
+        return Routing(count, segments=_segments(query))
+    if is_mjoin(plan):
+        chosen: Shared = shared if wanted == "auto" else "psp" if wanted == "psp" else "share"
+        return Routing(count, shared=chosen, shortest=_shortest(query))
+    if wanted != "auto":
         raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
     return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
 
@@ -154,12 +152,12 @@ def shared_on(master: str) -> Shared:
 
 def needs_mjoin(query: Query, wanted: str) -> bool:
     """True if a streaming query can have the spread asked for with an mjoin only."""
-    return wanted in get_args(Shared) or (wanted == "hash" and covering_class(query) is None)
+    return wanted in SHARED or (wanted == "hash" and covering_class(query) is None)
 
 
 def check_plan(program: Program, routing: Routing, spread: str) -> None:
     """Refuse a plan that a running query cannot go over to for where its rows lie."""
-    if (spread in get_args(Shared) or routing.homes is not None) and not is_mjoin(program.plan):
+    if (spread in SHARED or routing.homes is not None) and not is_mjoin(program.plan):
         raise QueryError(
             f"a running query with spread='{spread}' whose rows find partners in other partitions cannot go "
             f"over to the tree {program.plan}; choose other probing orders of the mjoin"
@@ -242,18 +240,12 @@ def _shortest(query: Query) -> int:
     return min(kept, default=1)
 
 
-def _segments(query: Query, wanted: str) -> Segments | None:
-    """Segments of the first stream, if time bounds tie every other one to it on both sides."""
-    master, upper = query.names[0], query.bounds.upper
-    reach = []
+def _segments(query: Query) -> Segments:
+    """Segments of the first stream; every other one is tied to it on both sides, or it would be unbounded."""
+    upper, reach = query.bounds.upper, []
     for i, name in enumerate(query.names[1:], 1):
         back, ahead = upper[0][i], upper[i][0]
-        if back is None or ahead is None:
-            if wanted == "atr":
-                raise QueryError(
-                    f"spread='atr' needs bounds on how far stream '{name}' may lie from '{master}', before "
-                    "and after; give within="
-                )
-            return None
+        assert back is not None and ahead is not None, "only row windows leave streams unbounded"
         reach.append((name, back, ahead))
-    return Segments(master, max(1, _SEGMENT * max(back + ahead for _, back, ahead in reach)), tuple(reach))
+    longest = max(back + ahead for _, back, ahead in reach)
+    return Segments(query.names[0], max(1, _SEGMENT * longest), tuple(reach))

@@ -24,7 +24,17 @@ from weir.spread.model import (
     uneven_latency,
 )
 from weir.spread.node import Node
-from weir.spread.placement import Held, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.spread.placement import (
+    SHARED,
+    Held,
+    Outlook,
+    Placement,
+    Shared,
+    by_time,
+    cut_anew,
+    laid_out,
+    levelled,
+)
 from weir.spread.relocate import How, Resize
 from weir.spread.ring import Ring
 from weir.spread.stored import Row, Stored
@@ -32,6 +42,7 @@ from weir.spread.tally import Tally
 from weir.spread.task import Task, cyclic_orders, even_ends
 
 __all__ = [
+    "SHARED",
     "AlignedRouting",
     "Clock",
     "CoordinatedRouting",
@@ -51,6 +62,7 @@ __all__ = [
     "Ring",
     "RingLength",
     "Row",
+    "Shared",
     "Steps",
     "Stored",
     "StreamLoad",

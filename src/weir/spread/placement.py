@@ -17,11 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
-from typing import Any
+from typing import Any, Literal, get_args
 
 from weir.errors import QueryError
 from weir.spread.hardware import check_nodes
 
+Shared = Literal["share", "psp"]
+# The spreads by which rows find partners in any partition, so that it does not matter where old ones lie.
+SHARED: frozenset[str] = frozenset(get_args(Shared))
 # Slices of the shortest window that each partition holds at least, and usually: the more there are, the more
 # evenly they can be given away.
 _FEWEST, _USUAL = 4, 32
@@ -55,7 +58,7 @@ class Placement:
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own: then old ones may lie anywhere."""
-        return self.spread in ("share", "psp")
+        return self.spread in SHARED
 
     def home(self, time: int) -> int:
         """The partition of a time (µs).
