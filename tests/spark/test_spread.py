@@ -20,7 +20,7 @@ from weir.spark.errors import ChangedQueryError
 from weir.spark.folder import LocalFolder
 from weir.spark.manifest import Ledger, job_of
 
-from .streams import LATE, Feed, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
+from .streams import LATE, Feed, add_batch, bag, generate, read_bag, repeat_last_batch, rows, run, write_feed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -126,6 +126,21 @@ def test_the_number_of_partitions_may_change_between_two_starts(spark: SparkSess
         told = query.lastProgress["weir"]["placement"]
         assert (told["spread"], told["partitions"]) == (spread.replace("auto", "hash"), partitions)
     assert read_bag(tmp_path / "out") == bag(weir.join(**feed.tables(), **given).to_arrow())
+
+
+def test_a_late_row_that_is_copied_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+    late = [second / 4 for second in range(80)]  # longer than a segment, so that some reach into two
+    batches = {
+        "a": [rows([0, 20, 40], [1, 1, 1]), rows([41], [1])],
+        "b": [rows([0, 20, 40], [1, 1, 1]), rows([*late, 41], [1] * 81)],
+    }
+    feed = write_feed(tmp_path / "in", batches)
+    join = weir.join(**feed.frames(spark), on="a.k = b.k", within="1 second", partitions=3, spread="atr")
+    query = run(join, tmp_path / "ckpt", format="count")
+    told = query.lastProgress["weir"]
+    assert told["streams"]["b"]["numInputRows"] == 81
+    assert told["streams"]["b"]["numRowsDroppedByWatermark"] == 80
+    assert told["numOutputRows"] == 1
 
 
 def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) -> None:

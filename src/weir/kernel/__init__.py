@@ -3,7 +3,7 @@
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.homes import Homes, homes
-from weir.kernel.ingest import Ingested
+from weir.kernel.ingest import Ingested, ingest
 from weir.kernel.layout import stored_schema
 from weir.kernel.migrate import Programs, Ready, answering, as_it_stands, effort, effort_allowed, ready
 from weir.kernel.output import result_schema
@@ -39,6 +39,7 @@ __all__ = [
     "effort_allowed",
     "expire",
     "homes",
+    "ingest",
     "is_dead",
     "partial_at",
     "places",

@@ -200,19 +200,19 @@ class Report:
             seconds,
         )
 
-    def without(self, copies: Mapping[str, int]) -> Report:
-        """The same with rows counted once that other partitions have too."""
+    def without(self, copies: Mapping[str, int], theirs: Ingested) -> Report:
+        """The same without so many copies, and what was counted of those that are here beside other rows."""
         own = {name: n - copies.get(name, 0) for name, n in self.rows_in.items()}
 
-        def counted(found: Mapping[str, int]) -> dict[str, int]:
-            return {name: n for name, n in found.items() if own[name]}
+        def counted(found: Mapping[str, int], copied: Mapping[str, int]) -> dict[str, int]:
+            return {name: n - copied.get(name, 0) for name, n in found.items() if own[name]}
 
         return replace(
             self,
             rows_in=own,
-            late=counted(self.late),
-            null_time=counted(self.null_time),
-            dropped=counted(self.dropped),
+            late=counted(self.late, theirs.late),
+            null_time=counted(self.null_time, theirs.null_time),
+            dropped=counted(self.dropped, theirs.dropped),
         )
 
     def to_bytes(self) -> bytes:

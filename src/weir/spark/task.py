@@ -25,6 +25,7 @@ from weir.kernel import (
     as_it_stands,
     build,
     expire,
+    ingest,
     probe,
     ready,
     result_schema,
@@ -114,7 +115,7 @@ class BuildTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One report per partition."""
         for partition, (tables, copies) in self.slots.tables(batches).items():
-            report = self._run(partition, tables).without(copies)
+            report = self._counted_once(self._run(partition, tables), copies)
             yield pa.RecordBatch.from_pydict({"report": [report.to_bytes()]})
 
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> Report:
@@ -139,6 +140,17 @@ class BuildTask:
             files = write_results(self.results, job.program, job.batch, partition, chunks)
         clock.lap("probe")
         return Report.of(partition, part, built, Counts.of(work), files, clock.seconds)
+
+    def _counted_once(self, report: Report, copies: Mapping[str, pa.Table]) -> Report:
+        """The report without what was counted of rows that other partitions count."""
+        if not copies:
+            return report
+        job = self.assignment
+        number = {name: rows.num_rows for name, rows in copies.items()}
+        # Of streams that are here as copies only, nothing counts, so there is nothing to find out.
+        mixed = {name: rows for name, rows in copies.items() if number[name] < report.rows_in[name]}
+        state = State(watermark=job.watermark)
+        return report.without(number, ingest(job.program, job.decision, state, mixed, job.batch))
 
     def _keep(
         self, partition: int, entries: Mapping[int, SliceEntry], after: State, standing: Standing

@@ -22,8 +22,8 @@ from weir.spread import Placement
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 
 
-# How many rows of each stream are in other partitions too, and counted there.
-Copies = Mapping[str, int]
+# Those rows of each stream that are in other partitions too, and counted there.
+Copies = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Slots:
     schemas: Mapping[str, pa.Schema]
 
     def tables(self, batches: Iterator[pa.RecordBatch]) -> dict[int, tuple[dict[str, pa.Table], Copies]]:
-        """The rows of a task per partition and stream, and how many of each stream are copies."""
+        """The rows of a task per partition and stream, and those of them that are copies."""
         rows = pa.Table.from_batches(found) if (found := [b for b in batches if b.num_rows]) else None
         if rows is None:
             return {}
@@ -46,19 +46,25 @@ class Slots:
         }
 
     def _of_partition(self, rows: pa.Table, mine: pa.ChunkedArray) -> tuple[dict[str, pa.Table], Copies]:
-        rows = rows if pc.all(mine).as_py() else rows.filter(mine)
+        rows = _only(rows, mine)
         found = {
             name: rows.filter(pc.equal(rows[STREAM], i))
             for i, name in enumerate(self.streams)
             if pc.any(pc.equal(rows[STREAM], i)).as_py()
         }
-        copies = {name: pc.sum(pc.greater(table[COPY], 0)).as_py() for name, table in found.items()}
-        return {name: self.restored(name, table) for name, table in found.items()}, copies
+        tables = {name: self.restored(name, table) for name, table in found.items()}
+        copies = {name: _only(tables[name], pc.greater(table[COPY], 0)) for name, table in found.items()}
+        return tables, {name: table for name, table in copies.items() if table.num_rows}
 
     def restored(self, name: str, rows: pa.Table) -> pa.Table:
         """A stream's rows under the names and in the types of their own columns."""
         places = self.places[name]
         return rows.select(list(places.values())).rename_columns(list(places)).cast(self.schemas[name])
+
+
+def _only(rows: pa.Table, which: pa.ChunkedArray) -> pa.Table:
+    """Some of the rows; nothing is copied if it is all of them."""
+    return rows if pc.all(which).as_py() else rows.filter(which)
 
 
 def needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
