@@ -240,6 +240,9 @@ class MicroBatches:
             meanwhile=course.meanwhile,
             effort=effort_allowed(self._effort),
         )
+        if placement.is_shared and not (before.placement or job.routing.start()).is_shared:
+            # First, so that no start by key meets a decision to share.
+            self._ledger.write_spread(placement.spread)
         self._ledger.write_decision(batch, decision, 1)
         if self._adaptation is not None and verdict is not None:
             self._adaptation.record(batch, decision, verdict)
@@ -300,8 +303,6 @@ class MicroBatches:
     def _move(self, before: Manifest, decision: Decision) -> Manifest:
         """What the batch starts from: the slices where its decision wants them."""
         old, new = before.placement or self._job.routing.start(), self._placement(decision)
-        if new.is_shared and not old.is_shared:
-            self._ledger.write_spread(new.spread)
         if (new.spread, new.partitions) != (old.spread, old.partitions):
             _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
         self._spread = new.spread

@@ -94,7 +94,7 @@ class Routing:
             how = "by slices of time" if self.shared == "psp" else "that share all slices"
             return f"{self.partitions} partitions {how}"
         assert self.segments is not None, "several partitions have a way to divide rows"
-        length = show_interval(self.segments.length)
+        length = show_interval(-(-self.segments.length // 1000) * 1000)  # a window of 8 s reaches 8 s - 1 µs
         return f"{self.partitions} partitions by segments of {length} of stream '{self.segments.master}'"
 
 
