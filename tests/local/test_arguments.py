@@ -47,6 +47,11 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"withn": "10 s"}, ["weir.join has no argument 'withn'; did you mean 'within'?"]),
     ({"fresh_": {"a": "1 hour"}}, ["no argument 'fresh_'; did you mean 'fresh'?"]),
     ({"Plan": "bjtree"}, ["no argument 'Plan'; did you mean 'plan'?"]),
+    ({"adapt": "yes"}, ["adapt= is True, False or weir.Adapt(", "got 'yes'"]),
+    ({"adapt": 0.05}, ["adapt= is True, False or weir.Adapt(", "got 0.05"]),
+    ({"adapted": True}, ["no argument 'adapted'; did you mean 'adapt'?"]),
+    ({"budget": weir.Budget(memory="9999t")}, ["memory of 9999t is more than this machine has"]),
+    ({"budget": {"memroy": 5}}, ["key 'memroy' is not known in a budget; did you mean 'memory'?"]),
     ({"zebra": 5}, ["stream 'zebra' must be an Arrow, Polars or pandas table", "got int"]),
 ])  # fmt: skip
 def test_arguments_of_the_wrong_kind(changes: dict[str, Any], fragments: list[str]) -> None:
@@ -95,3 +100,20 @@ def test_explain_takes_the_modes_of_spark(mode: Any, capsys: pytest.CaptureFixtu
 def test_explain_refuses_other_modes(mode: Any, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         weir.join(a=A, b=B, **GOOD).explain(mode)
+
+
+@pytest.mark.parametrize(("settings", "fragments"), [
+    ({"change": 0}, ["change= of weir.Adapt is a share above zero", "got 0"]),
+    ({"change": -0.1}, ["change=", "got -0.1"]),
+    ({"change": float("nan")}, ["change=", "got nan"]),
+    ({"change": "5%"}, ["change=", "got '5%'"]),
+    ({"gain": -0.1}, ["gain= of weir.Adapt is a share of zero or more", "got -0.1"]),
+    ({"gain": True}, ["gain=", "got True"]),
+    ({"calibrate": 0}, ["calibrate= of weir.Adapt is a number of batches, 1 or more", "got 0"]),
+    ({"calibrate": 2.5}, ["calibrate=", "got 2.5"]),
+])  # fmt: skip
+def test_settings_of_adaptation_out_of_range(settings: dict[str, Any], fragments: list[str]) -> None:
+    with pytest.raises(QueryError) as caught:
+        weir.Adapt(**settings)
+    for fragment in fragments:
+        assert fragment in str(caught.value)

@@ -132,6 +132,11 @@ def test_streams(changes: dict[str, Any], fragments: list[str]) -> None:
             ["freshness of stream 'clicks'", "window of 5 seconds"],
         ),
         ({"budget": 0.5}, ["weir.Budget(", "got 0.5"]),
+        (
+            {"budget": {"cpu": 0.5, "mem": "1g"}},
+            ["'mem' is not known in a budget; did you mean 'memory'?"],
+        ),
+        ({"budget": {"cpu": 0.5}}, ["weir.Budget(", "got {'cpu': 0.5}"]),
     ],
 )
 def test_settings(changes: dict[str, Any], fragments: list[str]) -> None:
@@ -179,6 +184,7 @@ def test_vectors_of_different_lengths() -> None:
         ({"cpu": float("nan")}, ["cpu", "got nan"]),
         ({"cpu": "x"}, ["cpu is a share", "got 'x'"]),
         ({"cpu": True}, ["cpu is a share", "got True"]),
+        ({"cpu": 1.5}, ["cpu is a share of the cores, and 1 is all", "got 1.5"]),
         ({"memory": 0}, ["memory is a size above zero", "got 0"]),
         ({"memory": -5}, ["memory", "got -5"]),
         ({"memory": "lots"}, ["'lots' is not a size", "'2g'"]),

@@ -26,6 +26,8 @@ Movable = Literal["tree", "orders", "nothing"]
 _AIM = 0.9
 # A join that takes less than that share of its limit is skipping too much.
 _LOW = 0.7
+# The weight of three batches, when old ones fade.
+_SOME = 2.4
 # Nothing is skipped any more only where all fits into so much of the limit: at the limit itself that would
 # change with every breath.
 _BACK = 0.8
@@ -33,7 +35,7 @@ _BACK = 0.8
 # the next (the boost factor of 002, section III).
 _BOOST = 1.2
 _SCALES = (1e-6, 1e6)
-# What is expected to give less than this share of what stands is another thing.
+# What is expected to take more than this share of what runs would not help it.
 _LESS = 0.98
 # A reason names so many changes at most.
 _MOST_CHANGES = 3
@@ -89,6 +91,10 @@ class _Option:
     def recall(self) -> float:
         return 1.0 if self.shedding is None else self.shedding.recall
 
+    @property
+    def takes(self) -> float:
+        return self.cpu if self.shedding is None else self.shedding.cpu
+
     def rank(self, limits: Limits) -> tuple[float, float, float, float]:
         """Better is more: within the memory, with more results, with more head-room, for less CPU."""
         over = max(1.0, limits.excess(0.0, self.memory))
@@ -120,12 +126,12 @@ def analyse(
     options = [weigh(plan) for plan in _plans(graph, running.plan, within, movable)]
     best, now = max(options, key=lambda option: option.rank(within)), options[0]
     is_back = best.shedding is None and not running.is_exact
-    is_other = best.plan != running.plan or best.recall < _LESS * recall
+    is_other = best.plan != running.plan or best.takes < _LESS * modelled
     return Verdict(
         plan=best.plan,
         allowance=_allowance(graph, best, limits, shed),
         recall=best.recall,
-        cpu=scale * (best.cpu if best.shedding is None else best.shedding.cpu),
+        cpu=scale * best.takes,
         memory=best.memory,
         gain=_gain(best, now, recall, within),
         reason=_reason(statistics, running, settings, best, limits, scale),
@@ -150,9 +156,10 @@ def _scale(statistics: Statistics, running: Running, modelled: float, limits: Li
     load, before = statistics.load.value, statistics.scale
     found = load / modelled if load and modelled > 0 else before or 1.0
     if before and not running.is_exact:
-        # Seconds vary: as long as what is skipped keeps the join within its limit, the model is not in doubt.
-        is_well = _LOW * limits.cpu <= (load or 0.0) <= limits.cpu
-        found = before if is_well else max(found, before / _BOOST)
+        # Seconds vary: what takes too long is believed at once, that it takes too little after some batches.
+        is_under = (load or 0.0) < _LOW * limits.cpu and statistics.load.over > _SOME * statistics.span
+        is_over = (load or 0.0) > limits.cpu
+        found = max(found, before) if is_over else max(found, before / _BOOST) if is_under else before
     return min(max(found, _SCALES[0]), _SCALES[1])
 
 

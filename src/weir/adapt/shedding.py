@@ -81,7 +81,9 @@ def shedding(
         best = best_way(graph, plan, budget, shed, lags, _basic(query))
         found, kept, way = best.allowance, best.results, best.name
     recall = min(1.0, kept / results) if results else 1.0
-    return Shedding(replace(found, sample=SAMPLE), recall, way, rest + budget, tuple(warnings))
+    found = replace(found, sample=SAMPLE)
+    cpu = rest + expected(graph, plan, found, lags, _basic(query))[1]
+    return Shedding(found, recall, way, cpu, tuple(warnings))
 
 
 def taken(

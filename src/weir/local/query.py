@@ -69,7 +69,7 @@ class LocalQuery:
         self._batch = 0
         self._done: list[tuple[BatchStats, Decision]] = []
         self._recall = Recall()
-        self._controller = controller
+        self.controller = controller
         self._statistics = Statistics()
         self._gone: tuple[Held, ...] = ()
         self._deciding = 0.0
@@ -118,7 +118,7 @@ class LocalQuery:
     def chunks(self, batch: Mapping[str, Any]) -> Iterator[pa.Table]:
         """The same in pieces, as they are found; the batch counts once the last piece has been taken."""
         started, spent = perf_counter(), Spent()
-        verdict = None if self._controller is None else self._controller.decide()
+        verdict = None if self.controller is None else self.controller.decide()
         if verdict is not None:
             self._actuate(verdict)
         spent.lap("decide")
@@ -182,7 +182,7 @@ class LocalQuery:
             ),
             decision,
         )
-        if self._controller is not None or self._driver_order in LEARNING:
+        if self.controller is not None or self._driver_order in LEARNING:
             self._observe(
                 Observed(
                     plan=plan,
@@ -211,21 +211,26 @@ class LocalQuery:
         self._batch += 1
 
     @property
+    def plan(self) -> Join:
+        """The plan that answers; while another one is made ready, still the one before it."""
+        return self._standing.plan
+
+    @property
     def statistics(self) -> Statistics:
         """What is known of the streams; nothing, if neither adaptation nor the driver order asks for it."""
-        return self._statistics if self._controller is None else self._controller.statistics
+        return self._statistics if self.controller is None else self.controller.statistics
 
     @property
     def budget(self) -> Budget | None:
         """What the query may use; a new one counts from the next batch on, if the query adapts."""
-        return self.query.budget if self._controller is None else self._controller.budget
+        return self.query.budget if self.controller is None else self.controller.budget
 
     @budget.setter
     def budget(self, budget: Budget) -> None:
-        if self._controller is None:
+        if self.controller is None:
             raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
         check_budget(budget)
-        self._controller.budget = budget
+        self.controller.budget = budget
 
     @property
     def state(self) -> State:
@@ -255,14 +260,14 @@ class LocalQuery:
             self.replan(verdict.plan, verdict.allowance, verdict.reason)
 
     def _observe(self, seen: Observed) -> None:
-        if self._controller is None:
+        if self.controller is None:
             self._statistics = self._statistics.after(self.query, seen)
         else:
-            self._controller.observe(seen)
+            self.controller.observe(seen)
 
     def _let_go(self, clock: int | None) -> dict[str, int]:
         """Give up slices so that the others fit into the budget; how many rows of each state that were."""
-        allowed = None if self._controller is None else self._controller.budget.bytes
+        allowed = None if self.controller is None else self.controller.budget.bytes
         self._gone = tuple(one for one in self._gone if not is_dead(one.deadline, self._state.watermark))
         if allowed is None:
             return {}

@@ -1,0 +1,94 @@
+"""A query on paper: what a controller would be shown, and what a machine would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from weir.adapt import Observed, graph_of
+from weir.adapt.calibrate import TYPICAL
+from weir.adapt.shedding import taken
+from weir.adapt.statistics import steps
+from weir.plan import Join, mjoin
+from weir.query import Query, query
+from weir.shed import Allowance
+from weir.stats import Correlations, HopStats, JoinGraph, Lags, StateSize
+
+SECOND = 1_000_000
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
+WINDOW = 10.0
+
+
+def asked(names: str = "abc", on: str = "{0}.v * {1}.v > 0.9") -> Query:
+    chain = " AND ".join(on.format(one, other) for one, other in pairwise(names))
+    return query(dict.fromkeys(names, SCHEMA), chain, within=f"{WINDOW:g} seconds")
+
+
+def lags_at(query: Query, middle: float, results: int = 400) -> Correlations:
+    """All results lie one typical time apart."""
+    counts = [0.0] * 40
+    counts[int((middle + WINDOW) / (2 * WINDOW) * 40)] = float(results)
+    first, *others = query.names
+    return Correlations(first, {name: Lags(-WINDOW, WINDOW, tuple(counts)) for name in others})
+
+
+@dataclass
+class Machine:
+    """Batches of one second, as a graph says that they are, on a machine `scale` times the model's."""
+
+    query: Query
+    rates: Mapping[str, float]
+    share: float = 0.002
+    scale: float = 1.0
+    noise: float = 0.0
+    lags: Correlations | None = None
+    batch: int = 0
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    @property
+    def graph(self) -> JoinGraph:
+        pairs = {c.streams: self.share for c in self.query.predicate.conjuncts}
+        return graph_of(self.query, self.rates, pairs, TYPICAL)
+
+    def work(self, plan: Join, allowance: Allowance | None) -> float:
+        seconds = taken(self.query, self.graph, plan, allowance, self.lags)[1]
+        return self.scale * seconds * float(np.exp(self.rng.normal(0, self.noise)))
+
+    def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> Observed:
+        plan = mjoin(self.query) if plan is None else plan
+        rows = {name: int(self.rng.poisson(rate)) for name, rate in self.rates.items()}
+        held = {name: rate * WINDOW for name, rate in self.rates.items()}
+        hops = {}
+        for hop, (bound, partner) in steps(plan):
+            share = self.graph.selectivity(bound, partner)
+            probes = int(rows[bound[0]])
+            reached = np.prod([held[name] for name in partner])
+            matches = int(self.rng.poisson(share * probes * reached))
+            hops[hop] = HopStats(probes=probes, comparisons=10 * matches, matches=matches)
+        work = self.work(plan, allowance)
+        self.batch += 1
+        return Observed(
+            plan=plan,
+            allowance=allowance,
+            rows=rows,
+            newest=dict.fromkeys(self.query.names, (self.batch - 1) * SECOND) if self.batch > 1 else {},
+            reached=dict.fromkeys(self.query.names, self.batch * SECOND),
+            per_hop=hops,
+            held=held,
+            seconds=work + 0.001,
+            work=work,
+            watermark=self.batch * SECOND,
+            state={name: StateSize(int(rows), int(rows) * 40, 5) for name, rows in held.items()},
+            results=100,
+            lags=None if self.lags is None else _thinned(self.lags),
+        )
+
+
+def _thinned(lags: Correlations) -> Correlations:
+    """What a batch shows of them."""
+    seen = {name: replace(one, counts=tuple(c / 4 for c in one.counts)) for name, one in lags.lags.items()}
+    return replace(lags, lags=seen)

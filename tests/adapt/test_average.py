@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from weir.adapt import Average
+
+
+def fed(*batches: tuple[float, float], counted: bool = True) -> Average:
+    found = Average()
+    for total, over in batches:
+        found = found.after(total, over, counted)
+    return found
+
+
+def test_old_batches_fade() -> None:
+    found = fed((100, 1), (110, 1), (120, 1))
+    assert found.value == pytest.approx((0.64 * 100 + 0.8 * 110 + 120) / (0.64 + 0.8 + 1))
+
+
+def test_a_jump_shows_within_two_batches() -> None:
+    steady = [(100.0, 1.0)] * 20
+    assert fed(*steady, (500, 1)).value == pytest.approx(180, rel=0.01), "one may be an accident"
+    assert fed(*steady, (500, 1), (520, 1)).value == 520
+    assert fed(*steady, (20, 1), (20, 1)).value == 20
+    assert fed(*steady, (500, 1), (20, 1)).value != 20, "one up and one down are no new level"
+
+
+def test_few_counts_vary_by_chance_and_seconds_do_not() -> None:
+    batches = [*[(2.0, 1.0)] * 9, (5.0, 1.0), (5.0, 1.0)]
+    assert fed(*batches).value != 5
+    assert fed(*batches, counted=False).value == 5
+
+
+def test_nothing_to_divide_by() -> None:
+    assert Average().value is None
+    assert fed((10, 0)).value is None
+    assert fed((10, 2), (10, 0)).value == 5
+    assert fed((0, 2), (0, 2)).value == 0

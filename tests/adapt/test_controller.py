@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from tests.adapt.running import Machine, asked, lags_at
+
+from weir.adapt import Adapt, Average, Controller, Running, Scope, Statistics, Verdict, limits
+from weir.adapt import controller as module
+from weir.plan import Join, Limits, mjoin
+from weir.query import Budget
+from weir.shed import Allowance
+
+QUERY = asked()
+MJOIN = mjoin(QUERY)
+RATES = {"a": 300.0, "b": 200.0, "c": 100.0}
+LEARNING = Allowance(sample=0.01)
+
+
+class Loop:
+    """A machine that goes by what a controller says; analyses are waited for, so that it can be repeated."""
+
+    def __init__(self, machine: Machine, budget: Budget, **more: Any) -> None:
+        self.machine = machine
+        self.controller = Controller(machine.query, Running(MJOIN, LEARNING), budget, **more)
+        self.plan: Join = MJOIN
+        self.allowance: Allowance | None = LEARNING
+        self.works: list[float] = []
+
+    def run(self, batches: int) -> list[Verdict]:
+        decisions = []
+        for _ in range(batches):
+            verdict = self.controller.decide()
+            if verdict is not None:
+                decisions.append(verdict)
+                self.plan, self.allowance = verdict.plan, verdict.allowance
+            seen = self.machine.step(self.plan, self.allowance)
+            self.works.append(seen.work)
+            self.controller.observe(seen)
+            self.controller.wait()
+        return decisions
+
+
+def full(machine: Machine) -> float:
+    """What all of it takes, in seconds a second."""
+    return replace(machine, noise=0.0).work(MJOIN, None)
+
+
+def machine(**more: Any) -> Machine:
+    return Machine(QUERY, RATES, noise=0.05, **more)
+
+
+def test_steady_streams_within_the_budget_are_left_alone() -> None:
+    loop = Loop(machine(), Budget(cpu=3 * full(machine())))
+    assert loop.run(200) == []
+
+
+def test_steady_streams_beyond_the_budget_settle() -> None:
+    cpu = full(machine()) / 2
+    loop = Loop(machine(), Budget(cpu=cpu))
+    first = loop.run(12)
+    assert first and first[-1].recall < 1
+    assert len(loop.run(200)) <= 4
+    within = [work <= cpu for work in loop.works[12:]]
+    assert sum(within) > 0.95 * len(within)
+
+
+def test_a_storm_is_over_within_five_batches_and_leaves_nothing_skipped() -> None:
+    calm, storm = machine(), {name: 4 * rate for name, rate in RATES.items()}
+    cpu = 4 * full(calm)
+    loop = Loop(calm, Budget(cpu=cpu))
+    assert loop.run(20) == []
+    loop.machine.rates = storm
+    decided = loop.run(20)
+    assert decided and loop.allowance is not None and loop.allowance.sheds
+    assert all(work <= cpu for work in loop.works[25:40])
+    assert "rates of a, b, c rose" in decided[0].reason
+    loop.machine.rates = RATES
+    back = loop.run(20)
+    assert back[-1].recall == 1 and loop.allowance == LEARNING
+
+
+def test_the_first_batches_decide_nothing() -> None:
+    budget = Budget(cpu=full(machine()) / 3)
+    for calibrate in (1, 6):
+        loop = Loop(machine(), budget, settings=Adapt(calibrate=calibrate))
+        assert loop.run(calibrate) == []
+        assert loop.run(2 if calibrate > 1 else 3)
+
+
+def test_a_larger_budget_is_used() -> None:
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3))
+    assert loop.run(10)[-1].recall < 1
+    loop.controller.budget = Budget(cpu=2 * full(machine()))
+    assert loop.run(10)[-1].recall == 1
+
+
+def test_what_was_learned_is_not_learned_again() -> None:
+    source = machine(lags=lags_at(QUERY, 3.0))
+    budget = Budget(cpu=full(source) / 3)
+    first = Loop(source, budget)
+    assert first.run(8)
+    kept = Statistics.from_json(json.loads(json.dumps(first.controller.statistics.to_json())))
+    again = Controller(QUERY, Running(MJOIN, first.allowance), budget, statistics=kept)
+    again.observe(first.machine.step(MJOIN, first.allowance))
+    again.wait()
+    assert again.decide() is None, "what was best is best"
+    assert again.running.basis is not None, "which was weighed at once, without calibrating"
+    assert again.statistics.batches == 9
+
+
+def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, analyse = Event(), module.analyse
+
+    def slow(*given: Any) -> Verdict | None:
+        go.wait(20)
+        return analyse(*given)
+
+    monkeypatch.setattr(module, "analyse", slow)
+    source = machine()
+    slowed = Controller(QUERY, Running(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
+    for _ in range(10):
+        assert slowed.decide() is None
+        slowed.observe(source.step(MJOIN, LEARNING))
+    assert slowed.statistics.batches == 10, "batches went on"
+    go.set()
+    slowed.wait()
+    verdict = slowed.decide()
+    assert verdict is not None and verdict.recall < 1
+    assert slowed.decide() is None, "a verdict is given once"
+
+
+def test_an_analysis_that_fails_is_told_and_the_query_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*given: Any) -> Verdict | None:
+        raise ZeroDivisionError("no")
+
+    monkeypatch.setattr(module, "analyse", failing)
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3))
+    with caplog.at_level(logging.ERROR, "weir"):
+        assert loop.run(5) == []
+    assert "the analysis of the running query failed" in caplog.text
+
+
+def test_fixed_costs_beyond_the_budget_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    loop = Loop(machine(), Budget(cpu=0.0005), scope=Scope(interval=1.0))
+    with caplog.at_level(logging.WARNING, "weir"):
+        loop.run(8)
+    assert sum("seconds beside its join" in record.message for record in caplog.records) == 1
+
+
+def test_with_an_interval_more_piles_up_while_a_batch_takes_too_long() -> None:
+    budget = Budget(cpu=0.5)
+    quick, slow = (Statistics(span=1.0, seconds=taken, pace=Average(1.0, 1.0)) for taken in (0.2, 4.0))
+    assert [limits(budget, known, 1.0).cpu for known in (quick, slow)] == [0.5, 0.125]
+    assert limits(budget, slow, None).cpu == 0.5, "without an interval, catching up is never shed"
+    assert limits(Budget(memory="1k"), slow, 1.0) == Limits(memory=1024)

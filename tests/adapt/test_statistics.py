@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.adapt.running import SECOND, Machine, asked, lags_at
+
+from weir.adapt import Adapt, Movable, Observed, Running, Statistics, analyse, learned
+from weir.adapt.calibrate import TYPICAL
+from weir.plan import Join, Limits, hops, join, mjoin
+from weir.shed import Allowance
+from weir.stats import Hop, HopStats, StateSize
+
+QUERY = asked()
+MJOIN = mjoin(QUERY)
+TREE = join(join("a", "b"), "c")
+TWO = asked("ab", "{0}.k = {1}.k")
+LEARNING = Allowance(sample=0.01)
+MOVABLE: tuple[Movable, ...] = ("tree", "orders", "nothing")
+
+
+def two(rows: int = 10, matches: int = 4, **more: Any) -> Observed:
+    """A second of two streams of which a goes first, into states of 100 rows each."""
+    hop = {Hop("a", "(a b)", "b"): HopStats(probes=rows, matches=matches)}
+    given: dict[str, Any] = {
+        "plan": join("a", "b"),
+        "allowance": None,
+        "rows": {"a": rows, "b": rows},
+        "newest": {"a": SECOND, "b": SECOND},
+        "reached": {"a": 2 * SECOND, "b": SECOND},
+        "per_hop": hop,
+        "held": {"a": 100.0, "b": 100.0},
+        "seconds": 0.3,
+        "work": 0.2,
+        "order": ("a", "b"),
+    }
+    return Observed(**{**given, **more})
+
+
+def test_a_batch_by_hand() -> None:
+    found = Statistics().after(TWO, two(watermark=SECOND // 2, results=20, oldest=3 * SECOND))
+    assert found.rates == {"a": 10.0, "b": 10.0}
+    # Over a second of ten that a window reaches back, a row finds 95 of the 100 that are there.
+    assert found.selectivities(join("a", "b")) == {Hop("a", "(a b)", "b"): pytest.approx(4 / (10 * 95))}
+    assert found.gains == {"a": 2.0, "b": 2.0}
+    assert found.load.value == pytest.approx(0.2) and found.fixed.value == pytest.approx(0.1)
+    assert (found.lag, found.oldest, found.batches) == (1.5, 3.0, 1)
+
+
+def test_rows_of_the_same_batch_are_seen_by_who_goes_after_them() -> None:
+    last = Statistics().after(TWO, two(order=("b", "a")))
+    either = Statistics().after(TWO, two(order=None))
+    step = (("a",), ("b",))
+    assert last.matches[step].over == pytest.approx(10 * (95 + 10))
+    assert either.matches[step].over == pytest.approx(10 * (95 + 5))
+
+
+def test_what_is_dropped_came_all_the_same() -> None:
+    found = Statistics().after(TWO, two(allowance=Allowance(drop={"a": 0.75})))
+    assert found.rates == {"a": 40.0, "b": 10.0}
+
+
+def test_where_some_ages_are_looked_at_only_the_sample_counts() -> None:
+    hop = Hop("a", "(a b)", "b")
+    narrow = HopStats(probes=100, matches=50, narrowed=90, sampled=10, sampled_matches=2)
+    found = Statistics().after(TWO, two(per_hop={hop: narrow}, allowance=Allowance(sample=0.1)))
+    assert found.selectivities(join("a", "b"))[hop] == pytest.approx(2 / (10 * 95))
+    forgot = two(per_hop={hop: narrow}, allowance=Allowance(sample=0.1, forget=True))
+    assert not Statistics().after(TWO, forgot).selectivities(join("a", "b"))
+
+
+def test_the_first_batch_and_one_of_a_single_moment_tell_no_rate() -> None:
+    assert Statistics().after(TWO, two(newest={})).rates == {}
+    assert Statistics().after(TWO, two(reached={"a": SECOND, "b": SECOND})).rates == {}
+    assert learned(TWO, Statistics().after(TWO, two(newest={})), TYPICAL) is None
+
+
+def test_evidence_outlives_a_plan() -> None:
+    machine = Machine(QUERY, {"a": 300.0, "b": 200.0, "c": 100.0})
+    known = Statistics()
+    for _ in range(4):
+        known = known.after(QUERY, machine.step(MJOIN))
+    of_tree = known.selectivities(TREE)
+    assert of_tree[Hop("a", "(a b)", "b")] == pytest.approx(0.002, rel=0.1)
+    assert Hop("c", "((a b) c)", "(a b)") not in of_tree, "nobody has probed that yet"
+
+
+def test_the_graph_is_what_the_matches_say() -> None:
+    machine = Machine(QUERY, {"a": 300.0, "b": 200.0, "c": 100.0})
+    known = Statistics()
+    for _ in range(6):
+        known = known.after(QUERY, machine.step(MJOIN))
+    graph = learned(QUERY, known, TYPICAL)
+    assert graph is not None
+    assert graph.rates == {name: pytest.approx(rate, rel=0.1) for name, rate in machine.rates.items()}
+    assert graph.selectivities == {pair: pytest.approx(0.002, rel=0.1) for pair in graph.selectivities}
+    assert graph.row_bytes is not None and graph.row_bytes(frozenset("a")) == pytest.approx(40)
+
+
+def test_no_match_says_that_it_takes_more_pairs() -> None:
+    hop = {Hop("a", "(a b)", "b"): HopStats(probes=1000, matches=0)}
+    known = Statistics().after(TWO, two(rows=1000, per_hop=hop))
+    graph = learned(TWO, known, TYPICAL)
+    assert graph is not None
+    (share,) = graph.classes.values()
+    assert 1e-6 < share < 1e-4, "95 000 pairs without a match, where one in a hundred was guessed"
+
+
+def test_what_is_kept_is_read_again() -> None:
+    machine = Machine(QUERY, {"a": 300.0, "b": 200.0, "c": 100.0}, lags=lags_at(QUERY, 3.0))
+    known = Statistics()
+    for _ in range(5):
+        known = known.after(QUERY, machine.step(MJOIN))
+    known = known.anew(1.5).after(QUERY, machine.step(TREE))
+    assert Statistics.from_json(json.loads(json.dumps(known.to_json()))) == known
+
+
+def test_lags_that_drift_are_followed_and_few_results_change_little() -> None:
+    machine = Machine(QUERY, {"a": 300.0, "b": 200.0, "c": 100.0}, lags=lags_at(QUERY, 3.0))
+    known = Statistics()
+    for _ in range(5):
+        known = known.after(QUERY, machine.step())
+    few = replace(machine.step(), lags=lags_at(QUERY, -6.0, results=4))
+    assert known.after(QUERY, few).lags.lags["b"].share(2.5, 3.5) > 0.9  # type: ignore[union-attr]
+    machine.lags = lags_at(QUERY, -6.0)
+    drifted = known.after(QUERY, machine.step())
+    assert drifted.lags is not None and drifted.lags.lags["b"].share(-6.5, -5.5) > 0.9
+
+
+counts = st.one_of(st.just(0), st.integers(0, 50), st.integers(0, 10**15))
+seconds = st.one_of(st.just(0.0), st.floats(0, 100), st.floats(0, 1e12))
+
+
+@st.composite
+def observed(draw: st.DrawFn, plan: Join) -> Observed:
+    names = QUERY.names
+    some = st.dictionaries(st.sampled_from(names), counts)
+    times = st.dictionaries(st.sampled_from(names), st.integers(-(10**15), 10**15))
+    hop = st.builds(
+        lambda probes, matches, sampled, found, narrowed: HopStats(
+            probes, matches, min(matches, 10**16), sampled=sampled, sampled_matches=found, narrowed=narrowed
+        ),
+        counts, counts, counts, counts, counts,
+    )  # fmt: skip
+    return Observed(
+        plan=plan,
+        allowance=draw(st.sampled_from([None, LEARNING, replace(LEARNING, probes={hops(plan)[0]: 0.3})])),
+        rows=draw(some),
+        newest=draw(times),
+        reached=draw(times),
+        per_hop={one: draw(hop) for one in hops(plan) if draw(st.booleans())},
+        held=draw(some),
+        seconds=draw(seconds),
+        work=draw(seconds),
+        order=draw(st.sampled_from([None, names])),
+        watermark=draw(st.none() | st.integers(-(10**15), 10**15)),
+        state={name: StateSize(draw(counts), draw(counts), 1) for name in names},
+        results=draw(counts),
+        lags=draw(st.sampled_from([None, lags_at(QUERY, 3.0), lags_at(QUERY, -9.0, results=0)])),
+        oldest=draw(st.none() | counts),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_whatever_is_observed_statistics_are_numbers_and_verdicts_are_valid(data: st.DataObject) -> None:
+    plan = data.draw(st.sampled_from([MJOIN, TREE]))
+    known = Statistics()
+    for _ in range(data.draw(st.integers(1, 5))):
+        seen = data.draw(observed(plan))
+        known = known.after(QUERY, seen)
+    assert Statistics.from_json(json.loads(json.dumps(known.to_json(), allow_nan=False))) == known
+    assert all(0 <= rate < math.inf for rate in known.rates.values())
+    graph = learned(QUERY, known, TYPICAL)
+    assert (graph is None) == (known.rates.keys() != set(QUERY.names))
+    cpu, memory = (st.sampled_from([least, some, math.inf]) for least, some in ((1e-9, 0.3), (1.0, 1e9)))
+    limits = Limits(data.draw(cpu), data.draw(memory))
+    running, movable = Running(plan, seen.allowance), data.draw(st.sampled_from(MOVABLE))
+    verdict = analyse(QUERY, known, running, limits, TYPICAL, Adapt(), "auto", movable)
+    if graph is None:
+        assert verdict is None
+        return
+    assert verdict is not None
+    assert all(0 < share <= 1 for share in (*graph.selectivities.values(), *graph.classes.values()))
+    assert 0 <= verdict.recall <= 1 and not math.isnan(verdict.gain) and 0 <= verdict.cpu < math.inf
+    assert verdict.reason and "nan" not in verdict.reason
+    if verdict.allowance is not None:
+        verdict.allowance.check(verdict.plan)

@@ -1,0 +1,201 @@
+"""A running query in this process: it learns, and goes by what it has learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import weir
+from weir.local import LocalJoin, LocalQuery
+from weir.plan import join as tree
+
+SECOND = 1_000_000
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "n": pa.int64()})
+COLUMNS = "a.n AS an, b.n AS bn, c.n AS cn"
+ON = "a.k = b.k AND b.k = c.k"
+WITHIN = 5
+
+
+class Source:
+    """Three streams of known rates, keys and lags, a second at a time."""
+
+    def __init__(self, rates: dict[str, float], keys: int = 50, seed: int = 1) -> None:
+        self.rates, self.keys, self.rng = rates, keys, np.random.default_rng(seed)
+        self.second = 0
+        self.given: dict[str, list[pa.Table]] = {name: [] for name in rates}
+
+    def batch(self) -> dict[str, pa.Table]:
+        rows = {}
+        for name, rate in self.rates.items():
+            count = round(rate)
+            times = self.second * SECOND + np.sort(self.rng.integers(0, SECOND, count))
+            numbers = self.rng.integers(0, 2**60, count)
+            keys = self.rng.integers(0, self.keys, count)
+            rows[name] = pa.table([pa.array(times).cast(pa.timestamp("us")), keys, numbers], schema=SCHEMA)
+            self.given[name].append(rows[name])
+        self.second += 1
+        return rows
+
+    def oracle(self, on: str = ON) -> Counter[tuple[int, ...]]:
+        """All results, by DuckDB: every row less than a window older than the newest of the three."""
+        newest = "greatest(a.ts, b.ts, c.ts)"
+        timely = " AND ".join(f"{newest} - {s}.ts < INTERVAL {WITHIN} SECONDS" for s in "abc")
+        with duckdb.connect() as database:
+            for name, tables in self.given.items():
+                database.register(name, pa.concat_tables(tables))
+            found = database.sql(f"SELECT {COLUMNS} FROM a, b, c WHERE {on} AND {timely}").fetchall()
+        return Counter(tuple(row) for row in found)
+
+
+def start(**more: Any) -> LocalQuery:
+    asked = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA), on=ON, within=f"{WITHIN} seconds", select=COLUMNS, **more
+    )
+    assert isinstance(asked, LocalJoin)
+    return asked.start()
+
+
+def settle(query: LocalQuery) -> None:
+    """So that what is decided does not hang on how fast this machine is just now."""
+    assert query.controller is not None
+    query.controller.wait()
+
+
+def run(query: LocalQuery, source: Source, batches: int) -> Counter[tuple[int, ...]]:
+    found: Counter[tuple[int, ...]] = Counter()
+    for _ in range(batches):
+        found.update(tuple(row.values()) for row in query.process(source.batch()).to_pylist())
+        settle(query)
+    return found
+
+
+def watch(query: LocalQuery, source: Source, batches: int) -> None:
+    """The same, where results do not matter."""
+    for _ in range(batches):
+        query.process(source.batch())
+        settle(query)
+
+
+RATES = {"a": 120.0, "b": 60.0, "c": 30.0}
+
+
+def test_a_budget_that_suffices_changes_no_result() -> None:
+    source, query = Source(RATES), start(budget=weir.Budget(cpu=1.0, memory="1g"))
+    assert run(query, source, 12) == source.oracle()
+    assert query.lastProgress is not None
+    assert query.lastProgress["weir"]["estimatedRecall"] == 1.0
+    assert query.lastProgress["weir"]["numRowsShed"] == 0
+
+
+def test_a_budget_that_does_not_gives_a_part_of_the_results_once_each() -> None:
+    source, query = Source(RATES), start(budget=weir.Budget(cpu=1e-5))
+    found, whole = run(query, source, 14), source.oracle()
+    assert found < whole and found, "a part, and none twice"
+    progress = [one["weir"] for one in query.recentProgress]
+    assert all(one["numRowsShed"] == 0 for one in progress[:3]), "the first batches calibrate"
+    last = progress[-1]
+    assert last["numRowsShed"] > 0 and last["estimatedRecall"] < 1
+    assert last["decision"]["allowance"]["sample"] > 0
+    assert "the results are looked for" in last["decision"]["reason"]
+
+
+@pytest.mark.parametrize("more", [{"adapt": False}, {"allowance": weir.Allowance()}])
+def test_it_can_be_turned_off(more: dict[str, Any]) -> None:
+    query = start(budget=weir.Budget(cpu=1e-5), **more)
+    source = Source(RATES)
+    for _ in range(6):
+        query.process(source.batch())
+    assert query.controller is None and query.statistics.batches == 0
+    assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] == 0
+    with pytest.raises(weir.QueryError, match="does not adapt"):
+        query.budget = weir.Budget(cpu=0.5)
+
+
+def test_rates_selectivities_and_lags_are_learned_and_followed() -> None:
+    source, query = Source({"a": 400.0, "b": 200.0, "c": 100.0}, keys=100), start(budget=weir.Budget(cpu=1.0))
+    watch(query, source, 9)
+
+    def told() -> tuple[dict[str, float], list[float]]:
+        known = query.statistics
+        return known.rates, list(known.selectivities(query.plan).values())
+
+    rates, shares = told()
+    assert rates == {name: pytest.approx(rate, rel=0.1) for name, rate in source.rates.items()}
+    assert shares == [pytest.approx(1 / 100, rel=0.15)] * 6
+    source.rates = {"a": 100.0, "b": 300.0, "c": 180.0}
+    watch(query, source, 5)
+    assert told()[0] == {name: pytest.approx(rate, rel=0.15) for name, rate in source.rates.items()}
+    lags = query.statistics.lags
+    assert lags is not None
+    early, late = lags.lags["b"].share(-5, 0), lags.lags["b"].share(0, 5)
+    assert 0.25 < early / (early + late) < 0.75
+
+
+def test_a_plan_changes_while_it_runs_and_no_result_is_lost() -> None:
+    """First b and c hardly match and then a and b do not: each time another pair should be joined first."""
+    names = ("a", "b", "c")
+    on = "a.k = b.k AND b.n % 1000 = c.n % 1000"
+    asked = weir.join(
+        streams=dict.fromkeys(names, SCHEMA),
+        on=on, within=f"{WITHIN} seconds", select=COLUMNS, plan="auto", adapt=True,
+    )  # fmt: skip
+    assert isinstance(asked, LocalJoin)
+    query = asked.start()
+    source, found = Source({"a": 150.0, "b": 40.0, "c": 40.0}, keys=3), Counter[tuple[int, ...]]()
+    plans = set()
+    for keys in (3, 4000, 3):
+        source.keys = keys
+        found += run(query, source, 12)
+        plans.add(str(query.plan))
+    assert found == source.oracle(on)
+    assert len(plans) > 1
+
+
+def test_memory_is_held_by_letting_go_what_is_worth_least() -> None:
+    source, allowed = Source(RATES), 9000
+    query = start(budget=weir.Budget(memory=allowed), plan="mjoin")
+    found: Counter[tuple[int, ...]] = Counter()
+    for _ in range(12):
+        found += run(query, source, 1)
+        assert query.stats is not None
+        assert sum(size.bytes for size in query.stats.state.values()) <= allowed
+    whole = source.oracle()
+    assert found and found < whole
+    progress = query.lastProgress
+    assert progress is not None and progress["weir"]["numRowsShed"] > 0
+    recall = progress["weir"]["estimatedRecall"]
+    assert recall == pytest.approx(sum(found.values()) / sum(whole.values()), abs=0.2)
+    query.budget = weir.Budget(memory="1g")
+    watch(query, source, 6)
+    assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] == 0
+
+
+def test_a_batch_that_alone_is_too_large_is_not_the_end() -> None:
+    source, query = Source(RATES), start(budget=weir.Budget(memory=100), plan="mjoin")
+    found = run(query, source, 4)
+    assert found and found < source.oracle(), "rows of one batch still find each other"
+
+
+def test_the_oldest_age_put_out_is_told() -> None:
+    source, query = Source(RATES), start(fresh="6 seconds")
+    ages = []
+    for _ in range(10):
+        query.process(source.batch())
+        assert query.lastProgress is not None
+        ages.append(query.lastProgress["weir"]["oldestAge"])
+    assert ages[0] == 0, "what came with this batch"
+    assert 4 * SECOND < max(ages) <= 6 * SECOND
+    assert start().process(source.batch()) is not None
+
+
+def test_by_hand_the_plan_stays() -> None:
+    plan = tree(tree("a", "c"), "b")
+    source, query = Source(RATES), start(budget=weir.Budget(cpu=1e-5), plan=plan)
+    watch(query, source, 8)
+    assert query.plan == plan and query.lastProgress is not None
+    assert query.lastProgress["weir"]["numRowsShed"] > 0
