@@ -15,6 +15,7 @@ from weir.cli import grubjoin as grubjoin_lab
 from weir.cli import jaqpot as jaqpot_lab
 from weir.cli import psp as psp_lab
 from weir.cli import run as jobs
+from weir.cli import storm as storm_lab
 from weir.errors import QueryError
 
 app = typer.Typer(
@@ -209,3 +210,12 @@ def _lab_psp(
 ) -> None:
     """How long a ring of machines should be, beside routing copies of rows."""
     psp_lab.psp(quick, out, Console())
+
+
+@experiments.command("storm")
+def _lab_storm(
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter phases.")] = False,
+    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("lab/out/storm"),
+) -> None:
+    """One query on Spark while rates, lags, selectivities and memory change, in real time."""
+    storm_lab.storm(quick, out, Console())

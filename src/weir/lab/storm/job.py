@@ -1,0 +1,83 @@
+"""The query of `weir lab storm` in a process of its own, which may be killed: one line of JSON per batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import weir
+from weir.lab.storm.asked import how
+from weir.lab.storm.feeder import file_of
+from weir.lab.storm.own import chained
+from weir.lab.storm.setup import CORES, CPU, OWN, PROGRESS, STOP, Setup
+from weir.lab.storm.streams import SCHEMA, STREAMS
+from weir.spark.local import local_session
+
+_LOOK = 0.1
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": str(CORES),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "3g",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "4",
+}
+
+
+def main(folder: Path) -> None:
+    """Run until told to stop, or until nobody is there to tell it."""
+    setup, parent = Setup.read(folder), os.getppid()
+    spark = local_session("weir lab storm", CORES, _SETTINGS)
+    query = _start(spark, setup, folder)
+    seen, budget = -1, setup.memory
+    with (folder / PROGRESS).open("a") as lines:
+        while not (folder / STOP).exists() and os.getppid() == parent and query.isActive:
+            if setup.halved is not None and budget == setup.memory and _has_come(folder, setup.halved):
+                assert setup.memory is not None
+                budget = setup.memory // 2
+                query.budget = weir.Budget(cpu=CPU, memory=budget)
+            last = query.lastProgress
+            if last is not None and last["batchId"] > seen and last["numInputRows"]:
+                seen = last["batchId"]
+                print(json.dumps(_told(last, budget)), file=lines, flush=True)
+            time.sleep(_LOOK)
+    failed = query.exception()
+    query.stop()
+    spark.stop()
+    if failed is not None:
+        raise SystemExit(str(failed))
+
+
+def _has_come(folder: Path, tick: int) -> bool:
+    return (folder / "in" / STREAMS[0] / file_of(tick)).exists()
+
+
+def _told(progress: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
+    return {**json.loads(json.dumps(progress, default=str)), "budget": budget, "load": os.getloadavg()[0]}
+
+
+def _start(spark: Any, setup: Setup, folder: Path) -> Any:
+    frames = {}
+    for name in STREAMS:
+        (folder / "in" / name).mkdir(parents=True, exist_ok=True)
+        frames[name] = spark.readStream.schema(SCHEMA).parquet(str(folder / "in" / name))
+    asked: Any = (
+        chained(frames, setup.interval) if setup.lane == OWN else weir.join(**how(setup), streams=frames)
+    )
+    writer = asked.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    # Before there is a clock, batches follow each other.
+    trigger = writer.trigger(processingTime=f"{round(1000 * setup.interval)} milliseconds")
+    return trigger.start(str(folder / "out"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,128 @@
+"""What each batch did, out of the lines that a lane wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from weir.lab.storm.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch: what came and went, and what was decided for it; ages, freshness and times in seconds.
+
+    `tick` is the newest it holds, `ticks` how many; `load` is the load of the machine when it had ended.
+    """
+
+    lane: str
+    batch: int
+    start: str
+    tick: int
+    ticks: int
+    phase: str
+    rows_in: int
+    rows_out: int | None
+    seconds: float
+    interval: float
+    state_bytes: int | None
+    budget_bytes: int | None
+    oldest_age: float | None
+    shed: int | None
+    recall: float | None
+    plan: str
+    allowance: str
+    reason: str
+    overhead: float
+    load: float
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    """The lines written so far; one that is being written is left for later."""
+    if not file.exists():
+        return []
+    whole = file.read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def rows_taken(lines: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows the batches have taken in."""
+    return sum(line["numInputRows"] for line in lines)
+
+
+def batches(
+    lane: str,
+    lines: Sequence[Mapping[str, Any]],
+    counts: Sequence[int],
+    schedule: Schedule,
+    interval: float,
+) -> list[Batch]:
+    """The batches of a lane; `counts` are the rows of each tick, by which batches find their ticks."""
+    found: list[Batch] = []
+    taken = 0
+    for line in lines:
+        before = ticks_in(taken, counts)
+        taken += line["numInputRows"]
+        after = ticks_in(taken, counts)
+        found.append(_batch(lane, line, after - 1, after - before, schedule, interval))
+    return found
+
+
+def ticks_in(rows: int, counts: Sequence[int]) -> int:
+    """How many whole ticks so many rows are.
+
+    >>> ticks_in(25, [10, 10, 10])
+    2
+    """
+    ticks = 0
+    for count in counts:
+        rows -= count
+        if rows < 0:
+            break
+        ticks += 1
+    return ticks
+
+
+def changes(batches: Sequence[Batch]) -> list[tuple[Batch, Batch]]:
+    """Each batch that was decided otherwise than the one before, with that one."""
+    return [
+        (before, after)
+        for before, after in pairwise(batches)
+        if (before.plan, before.allowance) != (after.plan, after.allowance)
+    ]
+
+
+def _batch(
+    lane: str, line: Mapping[str, Any], tick: int, ticks: int, schedule: Schedule, interval: float
+) -> Batch:
+    ours: Mapping[str, Any] = line.get("weir") or {}
+    decision: Mapping[str, Any] = ours.get("decision") or {}
+    state = ours.get("state")
+    age = ours.get("oldestAge")
+    seconds: Mapping[str, Any] = ours.get("seconds") or {}
+    return Batch(
+        lane=lane,
+        batch=line["batchId"],
+        start=line["timestamp"],
+        tick=tick,
+        ticks=ticks,
+        phase=schedule.phase(max(tick, 0)).name,
+        rows_in=line["numInputRows"],
+        rows_out=ours.get("numOutputRows"),
+        seconds=line["durationMs"]["triggerExecution"] / 1000,
+        interval=interval,
+        state_bytes=None if state is None else sum(node["memoryUsedBytes"] for node in state.values()),
+        budget_bytes=line["budget"],
+        oldest_age=None if age is None else age / 1e6,
+        shed=ours.get("numRowsShed"),
+        recall=ours.get("estimatedRecall"),
+        plan=str(decision.get("plan", "")),
+        allowance=json.dumps({k: v for k, v in decision.items() if k not in ("plan", "reason")}, default=str),
+        reason=str(decision.get("reason", "")),
+        overhead=float(seconds.get("decide", 0.0)) + float(seconds.get("observe", 0.0)),
+        load=line["load"],
+    )

@@ -1,0 +1,44 @@
+"""What one run of the query is told, as it goes to a process of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Lane = Literal["adaptive", "random drop", "Spark's own", "sizing"]
+ADAPTIVE: Final = "adaptive"
+DROPPING: Final = "random drop"
+OWN: Final = "Spark's own"
+SIZING: Final = "sizing"
+# Of the trigger interval; the rest is for what a busy machine does besides.
+CPU = 0.8
+CORES = 2
+# Files of a lane: a line per batch, and the word to stop.
+PROGRESS, STOP = "progress.jsonl", "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One lane: the trigger interval in seconds, and what it may use.
+
+    `memory` are the bytes of state it may keep, from tick `halved` on half of them; `drop` is the share of
+    every stream that never reaches the join; `warm` batches decide nothing.
+    """
+
+    lane: Lane
+    interval: float
+    memory: int | None = None
+    halved: int | None = None
+    drop: float = 0.0
+    warm: int = 3
+
+    def write(self, folder: Path) -> None:
+        """Where the process finds it."""
+        (folder / "setup.json").write_text(json.dumps(asdict(self)))
+
+    @staticmethod
+    def read(folder: Path) -> Setup:
+        """What `write` wrote."""
+        return Setup(**json.loads((folder / "setup.json").read_text()))
