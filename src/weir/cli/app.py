@@ -140,11 +140,16 @@ def _bench_model(
 @benchmarks.command("soak")
 def _bench_soak(
     quick: Annotated[bool, typer.Option("--quick", help="60 batches instead of 600.")] = False,
+    hours: Annotated[
+        float | None,
+        typer.Option(min=0.05, help="A query that adapts to changing rates, for hours of event time."),
+    ] = None,
+    local: Annotated[bool, typer.Option("--local", help="With --hours: in this process.")] = False,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write every batch here.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
 ) -> None:
-    """Whether anything grows in a long run on Spark."""
-    bench.soak(quick, csv_file, json_file, Console())
+    """Whether anything grows in a long run."""
+    bench.soak(quick, hours, local, csv_file, json_file, Console())
 
 
 @benchmarks.command("crash")

@@ -52,14 +52,27 @@ def model(quick: bool, json_file: Path | None, console: Console) -> None:
     report(run(quick), json_file, console)
 
 
-def soak(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
-    """Run a join on Spark for long, and see that nothing grows."""
+def soak(
+    quick: bool,
+    hours: float | None,
+    local: bool,
+    csv_file: Path | None,
+    json_file: Path | None,
+    console: Console,
+) -> None:
+    """Run a join for long, and see that nothing grows; with `hours`, one that changes its plan on the way."""
     for file in (csv_file, json_file):
         if file is not None:
             check_writable(file)
+    if hours is not None:
+        from weir.bench.changing import run as run_changing
+
+        return report(run_changing(hours, local, csv_file), json_file, console)
+    if local:
+        raise QueryError("--local is for a soak of --hours; the other one looks at Spark's processes")
     from weir.bench.soak import run
 
-    report(run(quick, csv_file), json_file, console)
+    return report(run(quick, csv_file), json_file, console)
 
 
 def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
