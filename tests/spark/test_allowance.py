@@ -50,6 +50,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert [one["estimatedRecall"] for one in told] == recall and 0 < recall[1] < 1
     assert told[1]["decision"] == {
         "plan": "(a b)",
+        "orders": {"a in (a b)": ["b"], "b in (a b)": ["a"]},
         "driverOrder": "auto",
         "allowance": {
             "probes": {"a ⋉ b in (a b)": 0.3, "b ⋉ a in (a b)": 0.6},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weir.kernel import Decision
+from weir.plan import Join, hops
 from weir.shed import Ages, Allowance
 from weir.units import show_interval
 
@@ -17,6 +18,7 @@ def shown(decision: Decision) -> dict[str, Any]:
     allowance = decision.allowance
     return {
         "plan": str(decision.plan),
+        "orders": _orders(decision.plan),
         "driverOrder": order if isinstance(order := decision.driver_order, str) else list(order),
         "allowance": None
         if allowance is None
@@ -33,6 +35,14 @@ def shown(decision: Decision) -> dict[str, Any]:
         },
         "reason": decision.reason,
     }
+
+
+def _orders(plan: Join) -> dict[str, list[str]]:
+    """The partners that each driver probes, one after the other, join by join."""
+    found: dict[str, list[str]] = {}
+    for hop in hops(plan):
+        found.setdefault(f"{hop.driver} in {hop.node}", []).append(hop.partner)
+    return found
 
 
 def share_lines(allowance: Allowance) -> list[str]:

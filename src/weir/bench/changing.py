@@ -27,14 +27,16 @@ from weir.bench.session import session
 STREAMS = ("a", "b", "c", "d")
 SPAN = 10
 PER_HOUR = 3600 // SPAN
-# After so many batches another stream is the slow one, in a plan of other orders.
+# After so many batches another stream is the slow one, and other streams match less often.
 STRETCH = 20
 CHANGES = 50
-_SLOW, _FAST = 8, 40
-_KEYS = 1_500
+_SLOW, _FAST = 20, 50
+_KEYS = 250
+# Values of two streams match if they are less than 0.5 apart: often within the first range, else seldom.
+_NARROW, _WIDE = 1.0, 1000.0
 _SCHEMA = "ts timestamp, k bigint, x double"
 _TIME = pa.timestamp("us", tz="UTC")
-_ON = "a.k = b.k AND b.k = c.k AND c.k = d.k"
+_ON = "a.k = b.k AND b.k = c.k AND c.k = d.k AND abs(a.x - b.x) <= 0.5 AND abs(c.x - d.x) <= 0.5"
 _WITHIN = "30 seconds"
 _SELECT = "a.k, a.x AS ax, b.x AS bx, c.x AS cx, d.x AS dx"
 _GROWTH = 1.15
@@ -62,7 +64,7 @@ def rate(stream: str, batch: int) -> int:
     """Rows a second: one stream in turn is slow.
 
     >>> [rate("b", batch) for batch in (0, STRETCH, 2 * STRETCH)]
-    [40, 8, 40]
+    [50, 20, 50]
     """
     return _SLOW if STREAMS[batch // STRETCH % len(STREAMS)] == stream else _FAST
 
@@ -72,9 +74,14 @@ def rows(stream: str, batch: int) -> pa.Table:
     count = rate(stream, batch) * SPAN
     rng = np.random.default_rng((STREAMS.index(stream), batch))
     times = (START + batch * SPAN) * 1_000_000 + np.arange(count) * SPAN * 1_000_000 // count
-    return pa.table(
-        {"ts": pa.array(times).cast(_TIME), "k": rng.integers(0, _KEYS, count), "x": rng.random(count)}
-    )
+    values = _spread(stream, batch) * rng.random(count)
+    return pa.table({"ts": pa.array(times).cast(_TIME), "k": rng.integers(0, _KEYS, count), "x": values})
+
+
+def _spread(stream: str, batch: int) -> float:
+    """The range of a stream's values: in turn those of the first two match seldom, and of the others."""
+    first = stream in STREAMS[:2]
+    return _WIDE if first == (batch // STRETCH % 2 == 0) else _NARROW
 
 
 def run(hours: float, local: bool, csv_file: Path | None = None) -> list[Figure]:
@@ -187,7 +194,7 @@ class _Exact:
 
 def _plan(decision: dict[str, Any]) -> str:
     """The plan with its orders."""
-    return str(decision["plan"]) + str(decision.get("orders", ""))
+    return f"{decision['plan']} {decision['orders']}"
 
 
 def _error(rates: dict[str, float], batch: int) -> float:

@@ -21,6 +21,8 @@ def how(setup: Setup) -> dict[str, Any]:
     }
     if setup.lane == ADAPTIVE:
         asked["budget"] = weir.Budget(cpu=CPU, memory=setup.memory)
+        # Before there is a clock, batches come as they are taken, and tell nothing of the time they have.
+        asked["adapt"] = weir.Adapt(calibrate=setup.warm)
     elif setup.drop:
         asked["allowance"] = weir.Allowance(drop=dict.fromkeys(STREAMS, setup.drop))
     return asked

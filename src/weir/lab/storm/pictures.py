@@ -124,9 +124,9 @@ def _decisions(panel: Axes, ours: Sequence[Batch]) -> None:
         [x for x, _ in told], [y for _, y in told], color=_LOOKS[ADAPTIVE][0], label="estimated recall"
     )
     for before, after in changes(ours):
-        colour = "#dd8452" if before.plan != after.plan else "#55a868"
+        colour = "#dd8452" if (before.plan, before.orders) != (after.plan, after.orders) else "#55a868"
         panel.axvline(after.tick + 1, color=colour, linewidth=1)
-    for name, colour in (("another plan", "#dd8452"), ("another allowance", "#55a868")):
+    for name, colour in (("another plan or other orders", "#dd8452"), ("another allowance", "#55a868")):
         panel.plot([], [], color=colour, label=name)
     panel.set_ylim(0, 1.05)
     label(panel, "decisions and recall", "ticks")

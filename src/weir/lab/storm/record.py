@@ -35,6 +35,7 @@ class Batch:
     shed: int | None
     recall: float | None
     plan: str
+    orders: str
     allowance: str
     reason: str
     overhead: float
@@ -92,7 +93,7 @@ def changes(batches: Sequence[Batch]) -> list[tuple[Batch, Batch]]:
     return [
         (before, after)
         for before, after in pairwise(batches)
-        if (before.plan, before.allowance) != (after.plan, after.allowance)
+        if (before.plan, before.orders, before.allowance) != (after.plan, after.orders, after.allowance)
     ]
 
 
@@ -121,7 +122,8 @@ def _batch(
         shed=ours.get("numRowsShed"),
         recall=ours.get("estimatedRecall"),
         plan=str(decision.get("plan", "")),
-        allowance=json.dumps({k: v for k, v in decision.items() if k not in ("plan", "reason")}, default=str),
+        orders=json.dumps(decision.get("orders", {}), ensure_ascii=False),
+        allowance=json.dumps(decision.get("allowance"), ensure_ascii=False),
         reason=str(decision.get("reason", "")),
         overhead=float(seconds.get("decide", 0.0)) + float(seconds.get("observe", 0.0)),
         load=line["load"],

@@ -10,9 +10,9 @@ from weir.lab.storm.schedule import FACTOR
 from weir.lab.storm.setup import CPU
 
 # What a batch takes without rows may be this share of an interval.
-_FIXED = 0.4
+_FIXED = 0.35
 # A storm asks for so many intervals of work.
-_OVERLOAD = 3.0
+_OVERLOAD = 2.5
 _SHORTEST = 1.0
 
 
