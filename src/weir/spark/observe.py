@@ -47,7 +47,8 @@ def observed(
         reached=after.newest,
         per_hop=counts.per_hop(decision.plan),
         held=alive(run.held, max(before.newest.values(), default=None)),
-        seconds=seconds,
+        # Making another plan ready is neither work of this one nor done in every batch.
+        seconds=seconds - max((report.seconds.get("migrate", 0.0) for report in reports), default=0.0),
         # More partitions than cores take turns.
         work=max(max(works, default=0.0), sum(works) / run.cores),
         order=None if isinstance(order, str) else order,
