@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.errors import QueryError
 from weir.kernel import migrate
 from weir.plan import join as tree
 from weir.spark import SparkJoin, SparkQuery, listen
@@ -79,4 +80,19 @@ def test_plans_change_every_two_batches(spark: SparkSession, tmp_path: Path) -> 
     assert read_bag(tmp_path / "out") == wanted
     shares = [share for one in progress.values() for share in one["decision"]["building"].values()]
     assert any(0 < share < 1 for share in shares)
-    assert len({one["plan"] for one in progress.values()}) > 2
+    assert {str(PLANS[1]), str(PLANS[2])} <= {one["plan"] for one in progress.values()}
+
+
+def test_what_lies_elsewhere_cannot_go_over_to_a_tree(spark: SparkSession, tmp_path: Path) -> None:
+    found = case(("band",), 3, 1, seed=4)
+    feed = write_feed(tmp_path / "in", batches_of(found))
+    join = weir.join(**feed.frames(spark), **asked(found), partitions=2, spread="share")
+    query = join.writeStream.format("count").start()
+    try:
+        with pytest.raises(QueryError, match=r"spread='share' .* cannot go over to the tree \(\(a b\) c\)"):
+            query.replan(tree(tree("a", "b"), "c"))
+        query.replan(tree("a", "b", "c", orders=[[2, 1], [2, 0], [1, 0]]))
+    finally:
+        query.stop()
+    with pytest.raises(QueryError, match="the query has ended"):
+        query.replan(tree("a", "b", "c"))

@@ -1,0 +1,120 @@
+"""Going over to another plan: what is made, how much of it in one batch, what is said, what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import weir
+from weir.errors import QueryError
+from weir.kernel import Decision, Standing, Work, migrate
+from weir.local import LocalQuery
+from weir.plan import Join, hops
+from weir.plan import join as tree
+from weir.query import TimeWindow
+from weir.shed import Allowance
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})
+MJOIN, BUSHY = tree("a", "b", "c", "d"), tree(tree("a", "b"), tree("c", "d"))
+ASKED: dict[str, Any] = {"on": "a.k = b.k AND b.k = c.k AND c.k = d.k", "within": "20 seconds"}
+
+
+def started(plan: Join, **changes: Any) -> LocalQuery:
+    select = ", ".join(f"{name}.id AS {name}" for name in plan.streams)
+    return weir.join(
+        streams=dict.fromkeys(plan.streams, SCHEMA), **{**ASKED, **changes}, select=select, plan=plan
+    ).start()
+
+
+def batch(number: int, streams: str = "abcd") -> dict[str, pa.Table]:
+    """Sixty rows a second of each stream, of two hundred keys."""
+    rng = np.random.default_rng(number)
+
+    def table() -> pa.Table:
+        times = rng.integers(number * 1_000_000, (number + 1) * 1_000_000, 60)
+        columns = {"ts": times, "k": rng.integers(0, 200, 60), "id": number * 60 + np.arange(60)}
+        return pa.table({n: pa.array(c).cast(SCHEMA.field(n).type) for n, c in columns.items()}, SCHEMA)
+
+    return {name: table() for name in streams}
+
+
+def held(query: LocalQuery, node: str) -> Counter[tuple[Any, ...]]:
+    """The rows of a state."""
+    rows = [one.data.to_pylist() for one in query.state.of(node)]
+    return Counter(tuple(sorted(row.items())) for found in rows for row in found)
+
+
+def decided(query: LocalQuery) -> dict[str, Any]:
+    assert query.lastProgress is not None
+    found: dict[str, Any] = query.lastProgress["weir"]["decision"]
+    return found
+
+
+def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LEAST", 4_000)
+    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    query, reference = started(MJOIN), started(BUSHY)
+    # What the new plan may do once it answers is nothing to what is made for it.
+    nothing = Allowance(dict.fromkeys(hops(BUSHY), 0.0))
+    half_way = 0
+    for number in range(18):
+        if number == 5:
+            query.replan(BUSHY, allowance=nothing, reason="pairs are few")
+        query.process(batch(number))
+        if decided(query)["plan"] == str(BUSHY):
+            break
+        reference.process(batch(number))
+        half_way += any(0 < share < 1 for share in decided(query)["building"].values())
+    assert half_way > 2 and decided(query)["reason"] == "pairs are few"
+    for node in map(str, BUSHY.inputs):
+        assert held(query, node) == held(reference, node) != Counter()
+
+
+def test_a_batch_makes_no_more_than_it_may() -> None:
+    query = started(MJOIN)
+    for number in range(12):
+        query.process(batch(number))
+    standing, work = Standing(MJOIN), Work()
+    for _ in range(3):
+        decision = Decision(BUSHY, "auto", effort=2000)
+        found = migrate.ready(migrate.Programs(query.query), standing, query.state, decision, 12, work)
+        standing = found.standing
+    assert standing.plan == MJOIN and standing.building is not None
+    assert 3 * 1000 < standing.building.effort < 3 * 3000
+
+
+def test_other_probing_orders_are_taken_at_once() -> None:
+    query = started(MJOIN)
+    query.process(batch(0))
+    orders = [[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]
+    query.replan(tree("a", "b", "c", "d", orders=orders))
+    query.process(batch(1))
+    assert not decided(query)["building"] and query.stats is not None
+    assert not query.stats.per_hop_beside
+
+
+def test_what_is_not_a_plan_is_refused() -> None:
+    query = started(MJOIN)
+    with pytest.raises(QueryError, match=r"a plan is made with weir\.plan\.join; got 'mjoin'"):
+        query.replan("mjoin")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="must hold each stream of the query once"):
+        query.replan(tree("a", "b"))
+    with pytest.raises(QueryError, match=r"which the plan .* does not have"):
+        query.replan(BUSHY, allowance=Allowance(dict.fromkeys(hops(MJOIN), 0.5)))
+
+
+def test_windows_of_rows_and_of_joins_keep_their_plan() -> None:
+    rows = started(MJOIN, within={**dict.fromkeys("abc", "20 seconds"), "d": weir.rows(5)})
+    with pytest.raises(QueryError, match=r"cannot go over .* stream 'd' has a window of rows"):
+        rows.replan(BUSHY)
+    rows.replan(tree("a", "b", "c", "d", orders=[[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]))
+    own = Join(BUSHY.inputs[:1] + tree("c", "d").inputs, ((1, 2), (0, 2), (0, 1)))
+    inner = own.inputs[0]
+    assert isinstance(inner, Join)
+    windowed = Join((Join(inner.inputs, inner.orders, TimeWindow(5)), *own.inputs[1:]), own.orders)
+    with pytest.raises(QueryError, match=r"cannot go over .* windows of their own"):
+        started(MJOIN).replan(windowed)
