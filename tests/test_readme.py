@@ -43,6 +43,15 @@ def test_every_python_block_of_the_readme_runs() -> None:
     assert run_blocks()["result"].num_rows == 2
 
 
+def test_the_example_of_adaptation_runs() -> None:
+    session: dict[str, Any] = {}
+    for block in python_blocks((ROOT / "docs" / "adaptation.md").read_text()):
+        exec(compile(block, "adaptation.md", "exec"), session)
+    known = session["query"].statistics
+    assert known.batches == 8 and known.rates == pytest.approx(dict.fromkeys(known.rates, 200.0), rel=0.1)
+    assert session["query"].lastProgress["weir"]["estimatedRecall"] == 1.0
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_the_block_for_spark_finds_the_same(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ class Slice:
     @property
     def bytes(self) -> int:
         """How many bytes its columns take."""
-        return int(self.data.nbytes)
+        found: int = self.remember("bytes", lambda: int(self.data.nbytes))
+        return found
 
     def numbers(self, name: str) -> Int64s:
         """A stored int64 column, without a copy."""

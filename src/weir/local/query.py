@@ -141,7 +141,7 @@ class LocalQuery:
         program, decision = found.program, found.decision
         plan, allowance = decision.plan, decision.allowance
         spent.lap("ready")
-        newest, held = self._state.newest, _held(found.state)
+        newest, held = self._state.newest, _held(found.state) if self._learns else []
         before = max(newest.values(), default=None)
         spent.lap("observe")
         built = build(program, decision, found.state, rows, self._batch, work)
@@ -157,6 +157,7 @@ class LocalQuery:
         per_hop = work.per_hop()
         self._recall = self._recall.after(plan, per_hop, allowance, missing(self._gone, held, before))
         let_go = self._let_go(clock)
+        sizes = self._state.sizes()
         self._remember(
             BatchStats(
                 batch=self._batch,
@@ -168,7 +169,7 @@ class LocalQuery:
                 results=work.results,
                 stale=work.stale,
                 per_hop=per_hop,
-                state=self._state.sizes(),
+                state=sizes,
                 watermark=self._state.watermark,
                 seconds=perf_counter() - started,
                 estimated_recall=self._recall.estimate(plan),
@@ -182,7 +183,7 @@ class LocalQuery:
             ),
             decision,
         )
-        if self.controller is not None or self._driver_order in LEARNING:
+        if self._learns:
             self._observe(
                 Observed(
                     plan=plan,
@@ -197,7 +198,7 @@ class LocalQuery:
                     work=spent.seconds["join"],
                     order=built.order,
                     watermark=self._state.watermark,
-                    state=self._state.sizes(),
+                    state=sizes,
                     results=work.results,
                     stale=work.stale,
                     lags=None if work.apart is None else work.apart.get(),
@@ -251,6 +252,11 @@ class LocalQuery:
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
         """The last hundred batches in Spark's words."""
         return [progress(stats, decision) for stats, decision in self._done]
+
+    @property
+    def _learns(self) -> bool:
+        """True if batches are watched: to adapt, or for the driver order."""
+        return self.controller is not None or self._driver_order in LEARNING
 
     def _actuate(self, verdict: Verdict) -> None:
         """Go by what was found to be best; another plan takes over when its states are there."""
