@@ -105,7 +105,7 @@ def test_the_way_asked_for_is_taken(shed: Any, told: str) -> None:
 
     whole = asked(1.0, plan="mjoin").planned.cost
     assert whole is not None
-    found = asked(whole.cpu / 2, shed=shed, **({} if shed != "auto" else {"plan": "mjoin"}))
+    found = asked(min(1.0, whole.cpu / 2), shed=shed, **({} if shed != "auto" else {"plan": "mjoin"}))
     assert shed == "jaqpot" or len(found.planned.plan.inputs) == 3
     assert found.planned.shedding is not None and 0.1 < found.planned.shedding.recall < 1
     assert told in found.explanation()

@@ -23,6 +23,8 @@ from weir.stats import Correlations, JoinGraph
 Shed = Literal["auto", "jaqpot", "harvest", "random-drop"]
 # How many ways are tried between looking at little with every row and at everything with few.
 _BETWEEN = 6
+# Fewer with many streams, for which each try takes long.
+_FEW, _BETWEEN_MANY = 6, 2
 # A mixture must be worth it.
 _BETTER = 1.01
 
@@ -54,7 +56,8 @@ def best_way(
     found = directions(graph, plan, every, correlations)
     tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
     best = max(tried, key=_results)
-    mixed = _mixed(found, budget, every) if shed == "auto" else ()
+    # As long as all ages are alike, there is nothing to mix.
+    mixed = _mixed(found, budget, every) if shed == "auto" and correlations is not None else ()
     return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
 
 
@@ -90,7 +93,8 @@ def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[
     """Ages for more than the budget, and then as many probes as it pays for."""
     full = cost(found, everything(found))
     if budget < full:
-        for middle in np.geomspace(budget, full, _BETWEEN + 2)[1:-1]:
+        tries = _BETWEEN if len(found) <= _FEW else _BETWEEN_MANY
+        for middle in np.geomspace(budget, full, tries + 2)[1:-1]:
             yield _both(found, best_setting(found, float(middle)), budget, every)
 
 
