@@ -33,7 +33,7 @@ from .streams import (
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ASKED: dict[str, Any] = {
-    "on": "a.k = b.k AND b.k = c.k",
+    "on": "a.k = b.k AND b.k = c.k AND (a.v + b.v + c.v) % 7 = 0",
     "within": "8 seconds",
     "select": "a.id AS aid, b.id AS bid, c.id AS cid",
 }
@@ -45,11 +45,11 @@ def growing(batches: int) -> dict[str, list[pa.Table]]:
     rng = np.random.default_rng(7)
 
     def table(number: int) -> pa.Table:
-        count = 80 if number > 1 else 20
+        count = 120 if number > 1 else 30
         moments = START + number * 10 * SECOND + np.sort(rng.integers(0, 10 * SECOND, count))
         columns = {
             "ts": pa.array(moments, SCHEMA.field("ts").type),
-            "k": pa.array(rng.integers(0, 15, count)),
+            "k": pa.array(rng.integers(0, 6, count)),
             "v": pa.array(rng.integers(0, 5, count)),
             "id": pa.array(number * 1000 + np.arange(count)),
         }
