@@ -14,9 +14,10 @@ from weir.lab.storm.schedule import Schedule
 STREAMS = ("a", "b", "c", "d")
 SCHEMA = "ts timestamp, id bigint, k bigint, x double, y double"
 # Windows, freshness and lags in ticks.
-WINDOW, FRESH, BASIC = 5, 7, 1
-# Where each camera sees an object after the first did, before and after the lags have drifted.
-LAGS = {"a": (0.0, 0.0), "b": (1.0, 3.0), "c": (2.0, 0.75), "d": (3.0, 3.75)}
+WINDOW, FRESH, BASIC = 5, 7, 2
+# When each camera sees an object after the first did, before and after the lags have drifted: another one
+# is the last then.
+LAGS = {"a": (0.0, 0.0), "b": (1.8, 3.4), "c": (2.4, 1.0), "d": (3.0, 2.0)}
 _JITTER = 0.2
 # This share of the rows are objects, which all cameras see.
 _OBJECTS = 0.3
