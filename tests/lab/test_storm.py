@@ -21,11 +21,11 @@ from weir.lab.storm.experiment import Report
 from weir.lab.storm.feeder import Feeder, file_of, write
 from weir.lab.storm.oracle import Compared, by_tick, compared, expected, within
 from weir.lab.storm.pictures import draw
-from weir.lab.storm.record import Batch, batches, changes, read_lines, rows_taken
+from weir.lab.storm.record import Batch, batches, changes, read_lines, ticks_taken
 from weir.lab.storm.schedule import SETTLED, Schedule, gust, storm
 from weir.lab.storm.setup import ADAPTIVE, Setup
 from weir.lab.storm.sizing import Measured, sized
-from weir.lab.storm.streams import FRESH, ON, PER_TICK, SELECT, STREAMS, WINDOW, Streams
+from weir.lab.storm.streams import FRESH, ON, PER_TICK, SELECT, START, STREAMS, WINDOW, Streams
 
 SCHEDULE = storm(warm=2, ticks=6, last=12)
 
@@ -147,7 +147,9 @@ def test_batches_find_their_ticks(tmp_path: Path) -> None:
     ]
     file.write_text("\n".join(map(json.dumps, told)) + '\n{"batchId": 2, "numIn')
     lines = read_lines(file)
-    assert rows_taken(lines) == 40
+    assert ticks_taken(lines, [10] * 44, 1.0) == [1, 4]
+    newest = dict.fromkeys(STREAMS, START + 6500000) | {"b": START + 5_900_000}
+    assert ticks_taken([line(0, 10, newest=newest)], [10] * 44, 1.0) == [6]
     one, two = batches("adaptive", lines, [10] * 44, SCHEDULE, 1.0)
     assert (one.tick, one.ticks, two.tick, two.ticks) == (0, 1, 3, 3)
     assert (one.state_bytes, one.oldest_age, one.overhead) == (100, 4.0, pytest.approx(0.01))

@@ -130,11 +130,11 @@ def _one_by_one(
     folder.mkdir(parents=True)
     setup.write(folder)
     feeder = Feeder(source, folder / "in", setup.interval)
-    with Process(folder) as process:
+    with Process(folder, counts, setup.interval) as process:
         for tick in range(len(counts)):
             tell(f"measuring this machine: batch {tick + 1} of {len(counts)}")
             feeder.bring(tick)
-            process.expect(sum(counts[: tick + 1]))
+            process.expect(tick + 1)
         process.stop()
         return process.lines
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.lab.storm.feeder import Feeder
-from weir.lab.storm.record import read_lines, rows_taken
+from weir.lab.storm.record import read_lines, ticks_taken
 from weir.lab.storm.schedule import Schedule
 from weir.lab.storm.setup import PROGRESS, STOP, Setup
 
@@ -28,6 +28,8 @@ class Process:
     """The job of a lane; whatever happens, nothing of it is left behind."""
 
     folder: Path
+    counts: Sequence[int]
+    interval: float
     _running: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def __enter__(self) -> Process:
@@ -71,19 +73,19 @@ class Process:
         """What it has told so far."""
         return read_lines(self.folder / PROGRESS)
 
-    def has_taken(self, rows: int, patience: float = _PATIENCE) -> bool:
-        """Wait until it has taken in so many rows; False if that lasts too long."""
+    def has_taken(self, ticks: int, patience: float = _PATIENCE) -> bool:
+        """Wait until it has taken in so many ticks; False if that lasts too long."""
         until = time.monotonic() + patience
-        while rows_taken(self.lines) < rows:
+        while max(ticks_taken(self.lines, self.counts, self.interval), default=0) < ticks:
             self.check()
             if time.monotonic() > until:
                 return False
             time.sleep(_LOOK)
         return True
 
-    def expect(self, rows: int) -> None:
-        """Wait until it has taken in so many rows, which it has to."""
-        if not self.has_taken(rows):
+    def expect(self, ticks: int) -> None:
+        """Wait until it has taken in so many ticks, which it has to."""
+        if not self.has_taken(ticks):
             raise RuntimeError(f"a batch takes too long:\n{(self.folder / 'log').read_text()[-3000:]}")
 
 
@@ -113,11 +115,11 @@ def play(
     setup.write(folder)
     feeder = Feeder(source, folder / "in", setup.interval)
     given, killed_at = 0, None
-    with Process(folder) as process:
+    with Process(folder, counts, setup.interval) as process:
         for tick in range(schedule.warm):
             feeder.bring(tick)
             given = tick + 1
-            process.expect(sum(counts[:given]))
+            process.expect(given)
 
         def goes_on(tick: int) -> bool:
             nonlocal given, killed_at
@@ -131,6 +133,6 @@ def play(
             return True
 
         feeder.run(range(schedule.warm, schedule.ticks), goes_on)
-        process.has_taken(sum(counts[:given]), patience)
+        process.has_taken(given, patience)
         process.stop()
         return Run(process.lines, given, folder / "out", folder / "checkpoint", killed_at)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from weir.lab.storm.schedule import Schedule
+from weir.lab.storm.streams import START
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,20 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def rows_taken(lines: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows the batches have taken in."""
-    return sum(line["numInputRows"] for line in lines)
+def ticks_taken(lines: Sequence[Mapping[str, Any]], counts: Sequence[int], interval: float) -> list[int]:
+    """How many ticks had been taken in after each batch; `counts` are the rows of each tick."""
+    found: list[int] = []
+    rows = 0
+    for line in lines:
+        rows += line["numInputRows"]
+        newest = (line.get("weir") or {}).get("newest")
+        # Event times tell it even where a driver was killed before a batch had been told.
+        found.append(ticks_in(rows, counts) if not newest else _ticks_until(min(newest.values()), interval))
+    return found
+
+
+def _ticks_until(time: int, interval: float) -> int:
+    return 1 + int((time - START) // round(interval * 1e6))
 
 
 def batches(
@@ -62,15 +74,12 @@ def batches(
     schedule: Schedule,
     interval: float,
 ) -> list[Batch]:
-    """The batches of a lane; `counts` are the rows of each tick, by which batches find their ticks."""
-    found: list[Batch] = []
-    taken = 0
-    for line in lines:
-        before = ticks_in(taken, counts)
-        taken += line["numInputRows"]
-        after = ticks_in(taken, counts)
-        found.append(_batch(lane, line, after - 1, after - before, schedule, interval))
-    return found
+    """The batches of a lane; `counts` are the rows of each tick."""
+    taken = ticks_taken(lines, counts, interval)
+    return [
+        _batch(lane, line, after - 1, after - before, schedule, interval)
+        for line, before, after in zip(lines, [0, *taken], taken, strict=False)
+    ]
 
 
 def ticks_in(rows: int, counts: Sequence[int]) -> int:
@@ -79,13 +88,7 @@ def ticks_in(rows: int, counts: Sequence[int]) -> int:
     >>> ticks_in(25, [10, 10, 10])
     2
     """
-    ticks = 0
-    for count in counts:
-        rows -= count
-        if rows < 0:
-            break
-        ticks += 1
-    return ticks
+    return sum(total <= rows for total in accumulate(counts))
 
 
 def changes(batches: Sequence[Batch]) -> list[tuple[Batch, Batch]]:

@@ -44,7 +44,7 @@ SELECT = ", ".join(f"{name}.id AS {name}" for name in STREAMS)
 # An id tells the tick that brought it.
 PER_TICK = 1_000_000
 # Spark's first watermark is 1970, and a row of that very moment would be late.
-_START = 1_700_000_000 * 1_000_000
+START = 1_700_000_000 * 1_000_000
 _TIME = pa.timestamp("us", tz="UTC")
 Floats = npt.NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class Streams:
         x = np.concatenate((x, wide_x * rng.random(noise)))
         y = np.concatenate((y, wide_y * rng.random(noise)))
         order = np.argsort(times, kind="stable")
-        micros = _START + np.floor(times[order] * self.interval * 1e6).astype(np.int64)
+        micros = START + np.floor(times[order] * self.interval * 1e6).astype(np.int64)
         return pa.table(
             {
                 "ts": pa.array(micros).cast(_TIME),
@@ -100,7 +100,7 @@ class Streams:
 
     def moment(self, tick: int) -> int:
         """The event time at which a tick begins, in microseconds."""
-        return _START + round(tick * self.interval * 1e6)
+        return START + round(tick * self.interval * 1e6)
 
     def _appearing(
         self, stream: str, tick: int, born: int
