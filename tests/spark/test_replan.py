@@ -39,7 +39,7 @@ def little_effort() -> Iterator[None]:
     migrate.LEAST, migrate.SHARE = known
 
 
-def changed(join: SparkJoin, folder: Path, dies_in: int | None = None) -> SparkQuery:
+def changed(join: SparkJoin, folder: Path, format: str, dies_in: int | None = None) -> SparkQuery:
     """A query that is asked to go over to another plan before every second batch."""
     started, queries = threading.Event(), list[SparkQuery]()
 
@@ -47,12 +47,12 @@ def changed(join: SparkJoin, folder: Path, dies_in: int | None = None) -> SparkQ
         if reached == "decide" and batch and batch % EVERY == 0:
             assert started.wait(60)
             queries[0].replan(PLANS[batch // EVERY % len(PLANS)], reason=f"batch {batch} wants it")
-        if (reached, batch) == ("emitted", dies_in):
+        if (reached, batch) == ("built", dies_in):
             raise ConnectionError("the machine is gone")
 
     stop = listen(change)
     try:
-        writer = join.writeStream.format("parquet").option("path", str(folder / "out"))
+        writer = join.writeStream.format(format).option("path", str(folder / format))
         writer = writer.option("checkpointLocation", str(folder / "ckpt"))
         queries.append(writer.trigger(availableNow=True).start())
         started.set()
@@ -71,13 +71,13 @@ def test_plans_change_every_two_batches(spark: SparkSession, tmp_path: Path) -> 
         return weir.join(**feed.frames(spark), **asked(found), partitions=2, plan=tree("a", "b", "c", "d"))
 
     with pytest.raises(Exception, match="the machine is gone"):
-        changed(join(), tmp_path, DIES_IN)
+        changed(join(), tmp_path, "parquet", DIES_IN)
     before = sealed(tmp_path / f"ckpt/weir/manifests/{DIES_IN - 1}.json")
     assert any(part["standing"]["building"] for part in before["parts"].values()), "nothing was half-way"
-    query = changed(join(), tmp_path)
+    query = changed(join(), tmp_path, "json")  # whose results Spark writes, in a job of their own
     progress = {one["batchId"]: one["weir"] for one in query.recentProgress}
     assert progress[DIES_IN]["decision"]["reason"] == f"batch {DIES_IN - 1} wants it"
-    assert read_bag(tmp_path / "out") == wanted
+    assert read_bag(tmp_path / "parquet") + read_bag(tmp_path / "json", "json") == wanted
     shares = [share for one in progress.values() for share in one["decision"]["building"].values()]
     assert any(0 < share < 1 for share in shares)
     assert {str(PLANS[1]), str(PLANS[2])} <= {one["plan"] for one in progress.values()}
