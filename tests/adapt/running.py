@@ -83,7 +83,7 @@ class Machine:
             work=work,
             watermark=self.batch * SECOND,
             state={name: StateSize(int(rows), int(rows) * 40, 5) for name, rows in held.items()},
-            results=100,
+            results=50,
             lags=None if self.lags is None else _thinned(self.lags),
         )
 

@@ -156,8 +156,10 @@ def test_brute_force_finds_the_best_of_all(found: tuple[Direction, ...], throttl
     budget = throttle * cost(found, everything(found))
     best = brute_force(found, budget)
     assert cost(found, best) <= budget * (1 + 1e-6)
-    fitting = [output(found, s) for s in every_setting(found) if cost(found, s) <= budget]
-    assert output(found, best) == pytest.approx(max(fitting, default=0.0), rel=1e-6, abs=1e-9)
+    # What costs a millionth more counts as fitting or not.
+    worth = [(cost(found, s), output(found, s)) for s in every_setting(found)]
+    least, most = (max((o for c, o in worth if c <= budget * by), default=0.0) for by in (1.0, 1 + 1e-6))
+    assert least * (1 - 1e-6) - 1e-9 <= output(found, best) <= most * (1 + 1e-6) + 1e-9
 
 
 @settings(max_examples=60, deadline=None)

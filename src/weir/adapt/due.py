@@ -49,7 +49,8 @@ def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
 
 def _are_apart(basis: Statistics, now: Statistics, change: float) -> bool:
     assert basis.lags is not None and now.lags is not None
-    chance = _CHANCE / math.sqrt(max(min(count(basis.lags), count(now.lags)), 1.0))
+    rows = min(count(basis.lags), count(now.lags)) / now.results_each
+    chance = _CHANCE / math.sqrt(max(rows, 1.0))
     return apart(basis.lags, now.lags) > change + chance
 
 

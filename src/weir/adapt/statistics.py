@@ -65,7 +65,7 @@ class Statistics:
             rows=rows,
             matches=_matched(self.matches, query, seen),
             results=self.results.after(seen.results, span),
-            lags=_drifted(self.lags, seen.lags),
+            lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
             load=load.after(seen.work, span, counted=False),
             loaded=plan,
@@ -95,6 +95,11 @@ class Statistics:
         """The results that a row of each stream has part in (003, table 1: σ_S)."""
         results = self.results.value or 0.0
         return {name: results / rate for name, rate in self.rates.items() if rate > 0}
+
+    @property
+    def results_each(self) -> float:
+        """The results that one sampled row tells of, one at least: they are not independent of each other."""
+        return max(1.0, max(self.gains.values(), default=1.0) / (self.recall or 1.0))
 
     def selectivities(self, plan: Join) -> dict[Hop, float]:
         """The share of pairs that match at each hop; without a match yet nothing is said of a hop."""
@@ -243,10 +248,10 @@ def _lag(seen: Observed) -> float | None:
     return max(0, max(seen.reached.values()) - seen.watermark) / 1e6
 
 
-def _drifted(known: Correlations | None, seen: Correlations | None) -> Correlations | None:
+def _drifted(known: Correlations | None, seen: Correlations | None, each: float) -> Correlations | None:
     if known is None or seen is None:
         return known or seen
-    if count(seen) >= _ENOUGH and apart(known, seen) > _DRIFTED:
+    if count(seen) >= _ENOUGH * each and apart(known, seen) > _DRIFTED:
         return seen
     return known.aged(seen, KEPT)
 
