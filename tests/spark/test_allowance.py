@@ -61,6 +61,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
             "forget": False,
         },
         "reason": "as asked",
+        "building": {},
     }
     assert told[1]["decision"] == local.recentProgress[1]["weir"]["decision"]
     assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
