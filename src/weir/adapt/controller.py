@@ -68,11 +68,19 @@ class Controller:
 
     def observe(self, seen: Observed) -> None:
         """Take in what a batch showed; if that calls for it, begin to analyse. Never waits."""
+        self.learn(seen)
+        self.weigh()
+
+    def learn(self, seen: Observed) -> None:
+        """Take in what a batch showed."""
         self.statistics = self.statistics.after(self._query, seen)
         if seen.plan == self._going_to:
             self._going_to = None
         if seen.plan != self._running.plan:
             self._running = Running(seen.plan, seen.allowance, self._running.basis)
+
+    def weigh(self) -> None:
+        """Begin to analyse, if what was learned calls for it. Never waits."""
         if self._is_busy() or self._found is not None or self.statistics.batches < self._settings.calibrate:
             return
         self._check_fixed()

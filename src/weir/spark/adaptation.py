@@ -55,16 +55,15 @@ class Adaptation:
         predicted = {"recall": verdict.recall, "cpu": verdict.cpu, "memory": verdict.memory}
         self._history.add(batch, {**shown(decision), "predicted": predicted})
 
-    def observe(self, seen: Observed) -> Statistics:
+    def learn(self, seen: Observed) -> Statistics:
         """All that is known after a batch."""
         controller = self._started()
-        controller.observe(seen)
+        controller.learn(seen)
         return controller.statistics
 
-    def close(self) -> None:
-        """Analyse no more."""
-        if self._controller is not None:
-            self._controller.close()
+    def weigh(self) -> None:
+        """Begin to analyse, if what was learned calls for it; for when the driver has nothing else to do."""
+        self._started().weigh()
 
     def _started(self) -> Controller:
         assert self._controller is not None, "the first batch starts it"

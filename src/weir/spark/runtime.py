@@ -206,6 +206,8 @@ class MicroBatches:
         self._remember(
             Progress.of(batch, decision, answered, after, once, reports, _sum(told), let_go, seconds)
         )
+        if self._adaptation is not None:
+            self._adaptation.weigh()
 
     def _decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -522,7 +524,7 @@ class MicroBatches:
             seen = replace(seen, seconds=seen.work + usual)
         if self._adaptation is None:
             return replace(after, statistics=before.statistics.after(job.program.query, seen))
-        return replace(after, statistics=self._adaptation.observe(seen))
+        return replace(after, statistics=self._adaptation.learn(seen))
 
     def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
