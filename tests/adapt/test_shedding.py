@@ -33,6 +33,17 @@ def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
     assert half.recall > 0.4, "half of the time gives about half of the results, or more"
 
 
+def test_probes_are_not_skipped_where_that_would_save_next_to_nothing() -> None:
+    found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
+    plan = join("a", "b", "c")
+    selectivities = {frozenset("ab"): 0.01, frozenset("bc"): 0.01}
+    few = graph_of(found, dict.fromkeys("abc", 2.0), selectivities, TYPICAL)
+    assert shedding(found, few, plan, Limits(cpu=0.1 * cost(few, plan).cpu)) is None
+    many = graph_of(found, RATES, selectivities, TYPICAL)
+    some = shedding(found, many, plan, Limits(cpu=0.1 * cost(few, plan).cpu))
+    assert some is not None and some.recall < 0.2 and len(some.warnings) == 1
+
+
 def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     tight = weir.Budget(cpu=0.02)
     found = weir.join(

@@ -28,8 +28,9 @@ from weir.units import show_interval
 # The reasons of a decision that nobody weighed, and of one that skips.
 AS_ASKED = "as asked"
 SHED = "the plan takes more CPU than allowed, so some probes are skipped"
-# Where what cannot be skipped takes the whole budget, a little is done all the same.
-_LEAST = 0.01
+# Where what cannot be skipped takes the whole budget, a little is done all the same: so much of what can be,
+# and at least so much of what cannot, as skipping more than that would hardly save anything.
+_LEAST, _BESIDE = 0.01, 0.1
 # Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
 SAMPLE = 0.01
 
@@ -58,21 +59,24 @@ def shedding(
 ) -> Shedding | None:
     """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.
 
+    None, too, where what can be skipped is next to nothing beside what cannot.
+
     What was learned of the lags between the streams tells which ages pay.
     """
     results, skippable = expected(graph, plan, None, lags, _basic(query))
     # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
     rest = _rest(graph, plan)
-    if rest + skippable <= limits.cpu:
+    least = max(_LEAST * skippable, _BESIDE * rest)
+    budget = limits.cpu - rest
+    if skippable <= max(budget, least):
         return None
     warnings = []
-    budget = limits.cpu - rest
-    if budget < _LEAST * skippable:
+    if budget < least:
         warnings.append(
             f"what cannot be skipped takes {show_share(rest)} of CPU, and {show_share(limits.cpu)} are "
             "allowed, so almost every probe is skipped"
         )
-        budget = _LEAST * skippable
+        budget = least
     # The sample comes on top of the shares, so these have to leave room for it.
     budget = max(budget - SAMPLE * skippable, _LEAST * skippable)
     if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
