@@ -6,30 +6,25 @@ results as a DataFrame, as often as it likes.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from time import perf_counter
 from typing import Any, get_args
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
-from weir.adapt import SECOND_JOB, Held, Recall, Scope, Verdict, is_uneven, missing, work
+from weir.adapt import SECOND_JOB, Held, Recall, Verdict, is_uneven, missing, work
 from weir.errors import QueryError
 from weir.kernel import (
     Decision,
-    Program,
     Programs,
     Standing,
     answering,
     effort_allowed,
     is_dead,
-    result_schema,
     watermark_after,
 )
 from weir.kernel.layout import LINE
@@ -40,43 +35,25 @@ from weir.shed import Allowance
 from weir.spark.adaptation import Adaptation
 from weir.spark.admission import held, within
 from weir.spark.copies import CopyTask
+from weir.spark.emission import Emission, Told
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import Folder, open_folder
+from weir.spark.garbage import SWEEP_EVERY, Garbage
+from weir.spark.job import Job
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.observe import Run, observed
 from weir.spark.phases import reached
 from weir.spark.placing import placement_after, relocated
 from weir.spark.progress import Progress
 from weir.spark.report import Counts, Part, Report
-from weir.spark.ring import moves, ring, ring_counts
-from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
-from weir.spark.spread import Routing, check_count, check_plan, is_mjoin
-from weir.spark.task import REPORT, Assignment, BuildTask, ProbeTask, ResultFiles
+from weir.spark.spread import check_count, check_plan, is_mjoin
+from weir.spark.task import REPORT, Assignment, BuildTask
 from weir.spark.trigger import Triggers
-from weir.spark.union import Slots, placed, routed
+from weir.spark.union import placed, routed
 from weir.spread import SHARED, How, Placement, Resize
 
 _LOG = logging.getLogger("weir")
-# What each partition counted.
-Told = Mapping[int, Counts]
-
-
-@dataclass(frozen=True)
-class Job:
-    """A query as it is started; `program` is that of its first plan since.
-
-    Where it was going over to that plan when it stopped, `meanwhile` is for those before it.
-    """
-
-    program: Program
-    slots: Slots
-    driver_order: DriverOrder
-    routing: Routing
-    checkpoint: str
-    settings: Settings
-    meanwhile: Allowance | None = None
-    scope: Scope = field(default_factory=Scope)
 
 
 @dataclass(frozen=True)
@@ -96,7 +73,8 @@ class MicroBatches:
         self._job, self._sink = job, sink
         self._folder: Folder = open_folder(spark, f"{job.checkpoint}/weir")
         self._ledger = Ledger(self._folder)
-        self._kept: dict[int, frozenset[str]] = {}
+        self._garbage = Garbage(self._folder, self._ledger, job.settings.batches_to_retain)
+        self._emission = Emission(self._folder, job, sink)
         self._session: SparkSession | None = None
         self._cores = spark.sparkContext.defaultParallelism
         # A start goes by what the join says, whatever the number of partitions was before it.
@@ -162,8 +140,8 @@ class MicroBatches:
             )
         if before.plan is None:  # written before plans could change
             before = _standing_on(self._job.program.plan, before)
-        first = not self._kept
-        self._collect_garbage(before, batch)
+        first = self._garbage.is_new
+        self._garbage.collect(before, batch)
         reached("decide", batch)
         deciding = perf_counter()
         decision, attempt = self._decide(before, batch)
@@ -183,8 +161,9 @@ class MicroBatches:
         reached("built", batch)
         built = perf_counter()
         # Tasks that lost a race leave hidden files; now and then is soon enough for those.
-        sweep = attempt > 1 or first or batch % _SWEEP_EVERY == 0
-        told = self._emit(frame.sparkSession, assignment, reports, sweep)
+        sweep = attempt > 1 or first or batch % SWEEP_EVERY == 0
+        placement = self._placement(decision)
+        told = self._emission.put_out(frame.sparkSession, assignment, placement, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
         answered = _answered(decision, reports)
@@ -193,7 +172,7 @@ class MicroBatches:
         after = self._learned(before, after, answered, reports, told, joined - started, first)
         learned = perf_counter()
         self._ledger.write_manifest(after)
-        self._kept[batch] = after.files
+        self._garbage.keep(after)
         reached("committed", batch)
         seconds = {
             "decide": decided - deciding,
@@ -228,7 +207,7 @@ class MicroBatches:
         routing = job.routing if is_mjoin(course.plan) else replace(job.routing, instead=None)
         placement, why = placement_after(before, job.program.query, routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
-        seen, parts = before.statistics, 1 if self._crosses(placement) else placement.partitions
+        seen, parts = before.statistics, 1 if self._job.crosses(placement) else placement.partitions
         decision = Decision(
             plan=course.plan,
             driver_order=self._driver_order(before, placement, course.plan),
@@ -298,10 +277,6 @@ class MicroBatches:
         """Where a batch's rows go; decisions written before there were placements have none."""
         return decision.placement or self._job.routing.start()
 
-    def _crosses(self, placement: Placement) -> bool:
-        """True if rows find partners in other partitions than their own."""
-        return placement.is_shared or self._job.routing.homes is not None
-
     def _move(self, before: Manifest, decision: Decision) -> Manifest:
         """What the batch starts from: the slices where its decision wants them."""
         old, new = before.placement or self._job.routing.start(), self._placement(decision)
@@ -313,7 +288,7 @@ class MicroBatches:
     def _driver_order(self, before: Manifest, placement: Placement, plan: Join) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
         wanted = self._job.driver_order
-        if not self._crosses(placement) or not isinstance(wanted, str):
+        if not self._job.crosses(placement) or not isinstance(wanted, str):
             return wanted
         states = before.rows(self._job.routing.homes)
         seen = before.statistics
@@ -334,7 +309,7 @@ class MicroBatches:
             session.conf.set(name, value)
         self._session = session
         placement = self._placement(assignment.decision)
-        results = None if self._crosses(placement) else self._sink.results
+        results = None if self._job.crosses(placement) else self._sink.results
         task = BuildTask(assignment, self._job.slots, results)
         rows = routed(self._copied(placed(frame, placement)), placement.partitions)
         found = rows.mapInArrow(task, REPORT).collect()
@@ -358,79 +333,6 @@ class MicroBatches:
                         f"{count} rows of stream '{name}' in batch {batch} have no time, "
                         "and on_null_time is 'fail'"
                     )
-
-    def _emit(
-        self, spark: SparkSession, assignment: Assignment, reports: list[Report], repeated: bool
-    ) -> Told | None:
-        """Hand the results to the sink; None if the counts are not all known."""
-        reached("emit", assignment.batch)
-        folded = self._sink.results
-        placement = self._placement(assignment.decision)
-        if folded is not None and not self._crosses(placement):
-            files = [name for report in reports for name in report.files]
-            self._sink.publish(assignment.batch, files, repeated)
-            return {report.partition: report.counts for report in reports}
-        if folded is None:
-            schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
-            results = self._probed(spark, assignment, reports, None, schema)
-            found = spark.createDataFrame([], schema) if results is None else results
-            self._sink.emit(found, assignment.batch, repeated)
-        else:
-            written = self._probed(spark, assignment, reports, folded, REPORT)
-            told = [] if written is None else written.collect()
-            files = [name for row in told for name in json.loads(bytes(row.report))]
-            self._sink.publish(assignment.batch, files, repeated)
-        return self._probe_counts(assignment.batch, reports, placement)
-
-    def _probed(
-        self,
-        spark: SparkSession,
-        assignment: Assignment,
-        reports: list[Report],
-        results: ResultFiles | None,
-        schema: StructType | str,
-    ) -> DataFrame | None:
-        """What built slices give, when it is read: results, or the names of files; None without new rows."""
-        if not reports:
-            return None
-        self._folder.write("stats/.keep", b"")
-        placement, stats = self._placement(assignment.decision), f"{self._folder.uri}/stats"
-        numbers, built = self._touched(spark, reports, placement), _built(assignment, reports)
-        homes = self._job.routing.homes
-        if homes is not None:
-            return ring(numbers, built, placement.partitions, stats, results, schema, homes)
-        if placement.spread == "psp":
-            # Partitions that are given up keep their slices until these are dead, and are visited.
-            width = max(placement.partitions, 1 + max(built.parts))
-            return ring(numbers, built, width, stats, results, schema, None)
-        return numbers.mapInArrow(ProbeTask(built, stats, placement.is_shared, results), schema)
-
-    def _touched(self, spark: SparkSession, reports: list[Report], placement: Placement) -> DataFrame:
-        """The numbers of the partitions that got rows, divided over as many tasks as a placement has."""
-        homes = self._job.routing.homes
-        last = placement.partitions if homes is None else homes.partitions
-        numbers = spark.range(0, last, 1, placement.partitions)
-        return numbers.filter(numbers.id.isin([report.partition for report in reports]))
-
-    def _probe_counts(self, batch: int, reports: list[Report], placement: Placement) -> Told | None:
-        built = {report.partition: report.counts for report in reports}
-        homes = self._job.routing.homes
-        if placement.spread == "psp" or homes is not None:
-            found = ring_counts(self._folder, batch, moves(self._job.program, homes), list(built))
-        else:
-            found = self._told(batch, list(built))
-        if found is None:
-            return None
-        return {number: counts + built.get(number, Counts()) for number, counts in found.items()}
-
-    def _told(self, batch: int, touched: list[int]) -> dict[int, Counts] | None:
-        """What the tasks wrote down of their probes; None if one is missing. The files go."""
-        names = {number: f"stats/{batch}-{number}.json" for number in touched}
-        read = {number: self._folder.read(name) for number, name in names.items()}
-        for name in names.values():
-            self._folder.delete(name)
-        found = {n: Counts.from_json(json.loads(data)) for n, data in read.items() if data is not None}
-        return found if len(found) == len(touched) else None
 
     def _after(
         self,
@@ -540,31 +442,6 @@ class MicroBatches:
         extra = 0.0 if self._sink.results is None else SECOND_JOB
         return is_uneven(seconds, self._job.routing.partitions, self._cores, extra)
 
-    def _collect_garbage(self, before: Manifest, batch: int) -> None:
-        """Forget what no manifest of the last few batches names; called when a later batch has begun."""
-        keep_from = before.batch - self._job.settings.batches_to_retain + 1
-        if not self._kept:
-            self._kept[before.batch] = before.files
-            named = self._named_since(keep_from, before)
-            for name in self._folder.names("slices"):
-                if name not in named:
-                    self._folder.delete(f"slices/{name}")
-            self._ledger.forget_unfinished()
-        old = [number for number in self._kept if number < keep_from]
-        gone = frozenset().union(*(self._kept.pop(number) for number in old))
-        for name in gone - frozenset().union(*self._kept.values()):
-            self._folder.delete(f"slices/{name}")
-        if old or batch % _SWEEP_EVERY == 0:
-            self._ledger.forget_before(keep_from)
-
-    def _named_since(self, first: int, newest: Manifest) -> frozenset[str]:
-        """The files that the retained manifests name, after a restart; their numbers are kept with them."""
-        manifest = newest
-        while manifest.batch >= max(first, 0):
-            self._kept[manifest.batch] = manifest.files
-            manifest = self._ledger.manifest_before(manifest.batch)
-        return frozenset().union(*self._kept.values())
-
     def _remember(self, progress: Progress) -> None:
         self.progress[progress.batch] = progress
         for number in [n for n in self.progress if n <= progress.batch - _KEPT_PROGRESS]:
@@ -574,7 +451,6 @@ class MicroBatches:
 _KEPT_PROGRESS = 200
 # A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.
 _ATTEMPTS_AS_DECIDED = 2
-_SWEEP_EVERY = 50
 _FEW_CANDIDATES = 1 << 14
 # Made on the batch's own session, never on the user's.
 _SESSION: Mapping[str, Any] = {
@@ -582,12 +458,6 @@ _SESSION: Mapping[str, Any] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
 }
-
-
-def _built(assignment: Assignment, reports: list[Report]) -> Assignment:
-    """The assignment with the slices that the batch has built."""
-    parts = {report.partition: report.part for report in reports}
-    return replace(assignment, parts={**assignment.parts, **parts})
 
 
 def _sum(told: Told | None) -> Counts | None:

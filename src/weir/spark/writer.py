@@ -14,9 +14,10 @@ from weir.kernel import compile_plan
 from weir.plan import Join
 from weir.spark.check import check_workers
 from weir.spark.folder import open_folder, qualify
+from weir.spark.job import Job
 from weir.spark.manifest import Ledger, job_of
 from weir.spark.query import SparkQuery
-from weir.spark.runtime import Job, MicroBatches
+from weir.spark.runtime import MicroBatches
 from weir.spark.sinks import Sink
 from weir.spark.spread import movable
 from weir.spark.targets import FORGETFUL, Target, sink_for

@@ -1,0 +1,35 @@
+"""A query as it is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weir.adapt import Scope
+from weir.kernel import Program
+from weir.order import DriverOrder
+from weir.shed import Allowance
+from weir.spark.settings import Settings
+from weir.spark.spread import Routing
+from weir.spark.union import Slots
+from weir.spread import Placement
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query as it is started; `program` is that of its first plan since.
+
+    Where it was going over to that plan when it stopped, `meanwhile` is for those before it.
+    """
+
+    program: Program
+    slots: Slots
+    driver_order: DriverOrder
+    routing: Routing
+    checkpoint: str
+    settings: Settings
+    meanwhile: Allowance | None = None
+    scope: Scope = field(default_factory=Scope)
+
+    def crosses(self, placement: Placement) -> bool:
+        """True if rows find partners in other partitions than their own."""
+        return placement.is_shared or self.routing.homes is not None
