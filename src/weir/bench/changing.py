@@ -31,7 +31,7 @@ PER_HOUR = 3600 // SPAN
 STRETCH = 20
 CHANGES = 50
 _SLOW, _FAST = 20, 50
-_KEYS = 250
+_KEYS = 80
 # Values of two streams match if they are less than 0.5 apart: often within the first range, else seldom.
 _NARROW, _WIDE = 1.0, 1000.0
 _SCHEMA = "ts timestamp, k bigint, x double"

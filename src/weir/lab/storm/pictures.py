@@ -100,7 +100,14 @@ def _state(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
         told = [(one.tick + 1, one.state_bytes / _MEGABYTE) for one in mine if one.state_bytes is not None]
         panel.plot([x for x, _ in told], [y for _, y in told], style, color=colour, label=lane)
     budget = [(one.tick + 1, one.budget_bytes / _MEGABYTE) for one in lanes[ADAPTIVE] if one.budget_bytes]
-    panel.step([x for x, _ in budget], [y for _, y in budget], color="#222222", linewidth=1, label="budget")
+    panel.step(
+        [x for x, _ in budget],
+        [y for _, y in budget],
+        where="post",
+        color="#222222",
+        linewidth=1,
+        label="budget",
+    )
     panel.set_ylim(bottom=0)
     label(panel, "state [MB]", "")
     panel.legend(frameon=False, fontsize=8)
