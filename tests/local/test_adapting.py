@@ -181,6 +181,23 @@ def test_a_batch_that_alone_is_too_large_is_not_the_end() -> None:
     assert found and found < source.oracle(), "rows of one batch still find each other"
 
 
+def test_what_was_let_go_is_forgotten_though_a_stream_is_silent() -> None:
+    source, query = Source({**RATES, "c": 0.0}), start(budget=weir.Budget(memory=9000), plan="mjoin")
+    lengths = []
+    for _ in range(24):
+        query.process(source.batch())
+        lengths.append(len(query._gone))
+    assert query.stats is not None and query.stats.watermark is None
+    assert 0 < max(lengths[12:]) <= 1.5 * max(lengths[:12])
+
+
+def test_a_budget_is_never_nothing() -> None:
+    query = start(budget=weir.Budget(cpu=0.5))
+    with pytest.raises(weir.QueryError, match=r"a budget is written weir\.Budget\(.*; got None"):
+        query.budget = None  # type: ignore[assignment]
+    query.process(Source(RATES).batch())
+
+
 def test_the_oldest_age_put_out_is_told() -> None:
     source, query = Source(RATES), start(fresh="6 seconds")
     ages = []

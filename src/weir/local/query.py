@@ -34,7 +34,7 @@ from weir.local.spent import Spent
 from weir.local.tables import conform, read_all
 from weir.order import LEARNING, DriverOrder
 from weir.plan import Join
-from weir.query import Budget, Query
+from weir.query import Budget, Query, not_a_budget
 from weir.shed import Allowance
 from weir.stats import BatchStats
 
@@ -230,6 +230,8 @@ class LocalQuery:
     def budget(self, budget: Budget) -> None:
         if self.controller is None:
             raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
+        if not isinstance(budget, Budget):
+            raise not_a_budget(budget)
         check_budget(budget)
         self.controller.budget = budget
 
@@ -274,7 +276,7 @@ class LocalQuery:
     def _let_go(self, clock: int | None) -> dict[str, int]:
         """Give up slices so that the others fit into the budget; how many rows of each state that were."""
         allowed = None if self.controller is None else self.controller.budget.bytes
-        self._gone = tuple(one for one in self._gone if not is_dead(one.deadline, self._state.watermark))
+        self._gone = tuple(one for one in self._gone if not is_dead(one.deadline, clock))
         if allowed is None:
             return {}
         slices = [one for found in self._state.slices.values() for one in found]
