@@ -11,7 +11,8 @@ from tests.adapt.running import Machine, asked, lags_at
 
 from weir.adapt import Adapt, Average, Controller, Running, Scope, Statistics, Verdict, limits
 from weir.adapt import controller as module
-from weir.plan import Join, Limits, mjoin
+from weir.errors import QueryError
+from weir.plan import Join, Limits, join, mjoin
 from weir.query import Budget
 from weir.shed import Allowance
 
@@ -132,6 +133,48 @@ def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) ->
     verdict = slowed.decide()
     assert verdict is not None and verdict.recall < 1
     assert slowed.decide() is None, "a verdict is given once"
+
+
+def test_what_was_found_for_a_plan_that_is_gone_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, analyse = Event(), module.analyse
+
+    def slow(*given: Any) -> Verdict | None:
+        go.wait(20)
+        return analyse(*given)
+
+    monkeypatch.setattr(module, "analyse", slow)
+    source, other = machine(), join(join("a", "b"), "c")
+    slowed = Controller(QUERY, Running(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
+    for _ in range(3):
+        slowed.observe(source.step(MJOIN, LEARNING))
+    slowed.observe(source.step(other, None))
+    go.set()
+    slowed.wait()
+    assert slowed.decide() is None
+    assert slowed.running == Running(other), "and it is weighed anew"
+
+
+def test_a_plan_that_cannot_be_had_is_not_waited_for() -> None:
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=Scope("tree"))
+    loop.run(4)
+    loop.controller.refuse(MJOIN, LEARNING)
+    loop.plan, loop.allowance = MJOIN, LEARNING
+    decisions = loop.run(8)
+    assert decisions and {set(one.plan.inputs) == set(MJOIN.inputs) for one in decisions} == {True}
+
+
+def test_a_query_that_cannot_be_weighed_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*given: Any) -> Verdict | None:
+        raise QueryError("nothing ties stream 'a' to the others")
+
+    monkeypatch.setattr(module, "analyse", failing)
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3))
+    with caplog.at_level(logging.INFO, "weir"):
+        loop.run(8)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "cannot be weighed" in caplog.text
 
 
 def test_an_analysis_that_fails_is_told_and_the_query_goes_on(

@@ -62,8 +62,8 @@ class Verdict:
     """What would be best, what it is expected to give and take, and why.
 
     `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model.
-    The `gain` is over what stands. If it `is_pressing`, it is due whatever it gains: a budget is missed, or
-    nothing need be skipped any more.
+    The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`, it is due
+    whatever it gains: a budget is missed, or nothing need be skipped any more.
     """
 
     plan: Join
@@ -74,6 +74,7 @@ class Verdict:
     gain: float
     reason: str
     scale: float
+    moves: bool = False
     is_pressing: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -136,6 +137,7 @@ def analyse(
         gain=_gain(best, now, recall, within),
         reason=_reason(statistics, running, settings, best, limits, scale),
         scale=scale,
+        moves=best.plan != running.plan,
         is_pressing=is_back or (is_short(statistics, limits) and is_other),
         warnings=() if best.shedding is None else best.shedding.warnings,
     )

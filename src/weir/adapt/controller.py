@@ -17,9 +17,10 @@ from weir.adapt.limit import is_stuck, limits
 from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
+from weir.errors import QueryError
 from weir.plan import Join
 from weir.query import Budget, Query
-from weir.shed import Shed
+from weir.shed import Allowance, Shed
 from weir.stats import Costs
 
 _LOG = logging.getLogger("weir")
@@ -56,7 +57,7 @@ class Controller:
         self._settings, self._scope = settings or Adapt(), scope or Scope()
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._found: tuple[Statistics, Budget, Verdict | None] | None = None
+        self._found: tuple[Statistics, Running, Budget, Verdict | None] | None = None
         self._weighed: Budget | None = None
         self._going_to: Join | None = None
         self._warned: set[str] = set()
@@ -99,7 +100,11 @@ class Controller:
             found, self._found = self._found, None
         if found is None:
             return None
-        basis, self._weighed, verdict = found
+        basis, weighed, self._weighed, verdict = found
+        if weighed.plan != self._running.plan:
+            # Another plan has taken over meanwhile, to which what was found is no advice.
+            self._running = replace(self._running, basis=None)
+            return None
         self._running = replace(self._running, basis=basis)
         if verdict is None or not self._is_worth(verdict):
             return None
@@ -112,6 +117,11 @@ class Controller:
         self.statistics = self.statistics.anew(verdict.scale)
         _LOG.info("from the next batch on: %s", verdict.reason)
         return verdict
+
+    def refuse(self, plan: Join, allowance: Allowance | None) -> None:
+        """The plan decided last cannot be had: this one goes on, and only its probing orders may change."""
+        self._going_to, self._running = None, Running(plan, allowance)
+        self._scope = replace(self._scope, movable="orders")
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait for an analysis that runs."""
@@ -139,11 +149,13 @@ class Controller:
             verdict = analyse(
                 self._query, statistics, running, now, scope.costs, self._settings, scope.shed, movable
             )
+        except QueryError as error:
+            self._warn(f"the running query cannot be weighed and goes on as it is: {error}")
         except Exception:
             # A query that cannot be weighed goes on as it is.
             _LOG.exception("the analysis of the running query failed; it goes on as it is")
         with self._lock:
-            self._found = statistics, budget, verdict
+            self._found = statistics, running, budget, verdict
 
     def _check_fixed(self) -> None:
         if is_stuck(self.budget, self.statistics, self._scope.interval):

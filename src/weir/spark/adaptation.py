@@ -50,6 +50,10 @@ class Adaptation:
         controller.budget = self._budget
         return controller.decide()
 
+    def refuse(self, plan: Join, allowance: Allowance | None) -> None:
+        """What was decided cannot be done; that goes on."""
+        self._started().refuse(plan, allowance)
+
     def record(self, batch: int, decision: Decision, verdict: Verdict) -> None:
         """Write down what was decided for a batch."""
         predicted = {"recall": verdict.recall, "cpu": verdict.cpu, "memory": verdict.memory}

@@ -247,7 +247,7 @@ class MicroBatches:
             return None
         if verdict.plan == self._course.plan:
             self._course = replace(self._course, allowance=verdict.allowance, reason=verdict.reason)
-        elif verdict.plan in _answering(before):
+        elif not verdict.moves:
             # It is about the plan that answers until the states of the one decided are there.
             self._course = replace(self._course, meanwhile=verdict.allowance, reason=verdict.reason)
         else:
@@ -256,6 +256,7 @@ class MicroBatches:
             except QueryError as error:
                 # Rows may have come to lie elsewhere since the start.
                 _LOG.info("the plan stays as it is: %s", error)
+                self._adaptation.refuse(self._course.plan, self._course.allowance)
                 return None
         return verdict
 
@@ -350,11 +351,12 @@ class MicroBatches:
         for report in reports:
             for name, time in report.newest.items():
                 newest[name] = max(time, newest.get(name, time))
+        now = max(newest.values(), default=None)
         watermark = watermark_after(self._job.program, before.watermark, newest, decision.idle)
         parts = {**before.parts, **{report.partition: report.part for report in reports}}
         alive = {number: _living(part, watermark) for number, part in parts.items()}
         here = {n: part for n, part in alive.items() if part.slices or n < placement.partitions}
-        here, let_go = self._admitted(before, here, decision, newest)
+        here, let_go = self._admitted(before, here, decision, now)
         balance = before.balance.after(
             sum(_stored(report) for report in reports) if before.newest else 0,
             _advance(before.newest, newest),
@@ -370,18 +372,17 @@ class MicroBatches:
             balance=balance,
             placement=placement,
             plan=decision.plan,
-            gone=tuple(one for one in (*before.gone, *let_go) if not is_dead(one.deadline, watermark)),
+            gone=tuple(one for one in (*before.gone, *let_go) if not is_dead(one.deadline, now)),
         )
         return found, {one.node: one.rows for one in let_go}
 
     def _admitted(
-        self, before: Manifest, parts: dict[int, Part], decision: Decision, newest: Mapping[str, int]
+        self, before: Manifest, parts: dict[int, Part], decision: Decision, now: int | None
     ) -> tuple[dict[int, Part], tuple[Held, ...]]:
         """What the budget has memory for, and what it has not."""
         most = None if self._adaptation is None else self._adaptation.most_bytes
         if most is None:
             return parts, ()
-        now = max(newest.values(), default=None)
         return within(parts, most, self._programs, decision.plan, now, before.statistics.lags)
 
     def _recall(self, before: Manifest, decision: Decision | None, counts: Counts | None) -> Recall:
