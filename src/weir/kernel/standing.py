@@ -45,11 +45,12 @@ class Standing:
         return None if self.building is None else self.building.since
 
     def towards(self, wanted: Join) -> Standing:
-        """The same without what a plan does not need."""
+        """The same without what a plan does not need; if it needs nothing that is not there, it answers."""
         needed = {str(node) for node in _below(wanted)}
         keep = self.building is not None and self.building.node in needed
         done = tuple(name for name in self.done if name in needed)
-        return replace(self, done=done, building=self.building if keep else None)
+        found = replace(self, done=done, building=self.building if keep else None)
+        return found if found.missing(wanted) else Standing(wanted)
 
     def missing(self, wanted: Join) -> list[Join]:
         """The joins below the root whose states a plan still needs, inputs first."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from weir.kernel import Ingested, Standing, Work, effort
+from weir.kernel import Ingested, Programs, Standing, Work, effort
 from weir.plan import Join, hops
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import standing_from_json, standing_to_json
@@ -25,6 +25,13 @@ class Part:
     next_place: int = 0
     next_numbers: Mapping[str, int] = field(default_factory=dict)
     standing: Standing | None = None
+
+    def towards(self, programs: Programs, plan: Join) -> Part:
+        """The same when a plan is decided, without the slices that nobody needs any more."""
+        standing = (self.standing or Standing(plan)).towards(plan)
+        program = programs.of(standing.plan, standing.beside(plan))
+        slices = tuple(entry for entry in self.slices if program.layout_of(entry.node) is not None)
+        return replace(self, slices=slices, standing=standing)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""

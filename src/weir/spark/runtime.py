@@ -146,7 +146,7 @@ class MicroBatches:
         deciding = perf_counter()
         decision, attempt = self._decide(before, batch)
         decided = perf_counter()
-        before = self._move(before, decision)
+        before = self._move(self._towards(before, decision.plan), decision)
         assignment = Assignment(
             self._programs.of(decision.plan),
             decision,
@@ -266,6 +266,11 @@ class MicroBatches:
         if course.meanwhile is None or _answering(before) - {course.plan}:
             return course
         return replace(course, meanwhile=None)
+
+    def _towards(self, before: Manifest, plan: Join) -> Manifest:
+        """What is left of a manifest when a plan is decided; partitions without new rows are told, too."""
+        parts = {number: part.towards(self._programs, plan) for number, part in before.parts.items()}
+        return replace(before, parts=parts, plan=plan)
 
     def _wanted(self) -> Resize | None:
         """The number of partitions last asked for, if that was since the batch before."""

@@ -1,0 +1,45 @@
+"""What is left of a partition's state when another plan is decided, whether or not it gets rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from weir.kernel import Building, Programs, Standing
+from weir.plan import join as tree
+from weir.query import query
+from weir.spark.admission import within
+from weir.spark.report import Part
+from weir.spark.slices import SliceEntry
+
+ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
+QUERY = query(dict.fromkeys("abc", ROW), "a.k = b.k AND b.k = c.k", within="10 seconds")
+MJOIN, FIRST, OTHER = tree("a", "b", "c"), tree(tree("a", "b"), "c"), tree(tree("b", "c"), "a")
+HELD = ("a", "b", "c", "(a b)")
+
+
+def part(standing: Standing) -> Part:
+    def entry(node: str) -> SliceEntry:
+        spans = {f"{name}@time": (0, 9) for name in "abc" if name in node}
+        return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, 99, "", 0)
+
+    return Part(tuple(map(entry, HELD)), standing=standing)
+
+
+def test_what_was_made_for_a_third_plan_goes_and_the_rest_can_be_weighed() -> None:
+    programs = Programs(QUERY)
+    left = part(Standing(MJOIN, building=Building("(a b)", "a", 1))).towards(programs, OTHER)
+    assert left.standing == Standing(MJOIN)
+    assert [entry.node for entry in left.slices] == ["a", "b", "c"]
+    kept, gone = within({0: left}, 250, programs, OTHER, 50, None)
+    assert len(kept[0].slices) == 2 and len(gone) == 1
+
+
+def test_what_is_being_made_for_the_plan_stays() -> None:
+    half = part(Standing(MJOIN, building=Building("(a b)", "a", 1)))
+    assert half.towards(Programs(QUERY), FIRST) == half
+
+
+def test_a_plan_that_needs_no_other_states_answers_at_once() -> None:
+    left = part(Standing(FIRST)).towards(Programs(QUERY), MJOIN)
+    assert left.standing == Standing(MJOIN)
+    assert [entry.node for entry in left.slices] == ["a", "b", "c"]
