@@ -66,6 +66,7 @@ class SparkQuery:
     def stop(self) -> None:
         """Stop; the batch that runs is repeated at the next start."""
         self._query.stop()
+        self._batches.close()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Wait for the end, or for `timeout` seconds; raises what ended it."""

@@ -121,6 +121,11 @@ class MicroBatches:
             raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
         self._adaptation.budget = budget
 
+    def close(self) -> None:
+        """Leave no analysis behind; called when the last batch is over."""
+        if self._adaptation is not None:
+            self._adaptation.close()
+
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Run one micro-batch; what fails names its batch, and the next start repeats it."""
         try:
