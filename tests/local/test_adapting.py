@@ -181,6 +181,16 @@ def test_a_batch_that_alone_is_too_large_is_not_the_end() -> None:
     assert found and found < source.oracle(), "rows of one batch still find each other"
 
 
+def test_memory_that_row_windows_exceed_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    asked = weir.join(
+        streams=dict.fromkeys("abc", SCHEMA), on=ON, within=weir.rows(50), budget=weir.Budget(memory="2k")
+    )
+    assert isinstance(asked, LocalJoin)
+    watch(asked.start(), Source(RATES), 6)
+    told = [record.message for record in caplog.records if "windows of rows are kept whole" in record.message]
+    assert len(told) == 1 and "budget of 2 KiB" in told[0]
+
+
 def test_what_was_let_go_is_forgotten_though_a_stream_is_silent() -> None:
     source, query = Source({**RATES, "c": 0.0}), start(budget=weir.Budget(memory=9000), plan="mjoin")
     lengths = []

@@ -18,7 +18,7 @@ from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan import Join
+from weir.plan import Join, show_bytes
 from weir.query import Budget, Query
 from weir.shed import Allowance, Shed
 from weir.stats import Costs
@@ -84,7 +84,7 @@ class Controller:
         """Begin to analyse, if what was learned calls for it. Never waits."""
         if self._is_busy() or self._found is not None or self.statistics.batches < self._settings.calibrate:
             return
-        self._check_fixed()
+        self._check_budget()
         now = limits(self.budget, self.statistics, self._scope.interval)
         basis = self._running.basis if self.budget == self._weighed else None
         if is_due(basis, self.statistics, self._settings, now):
@@ -157,7 +157,14 @@ class Controller:
         with self._lock:
             self._found = statistics, running, budget, verdict
 
-    def _check_fixed(self) -> None:
+    def _check_budget(self) -> None:
+        """Say so where a budget cannot be held, whatever is decided."""
+        most = self.budget.bytes
+        if most is not None and self.statistics.bytes > most:
+            self._warn(
+                f"the state takes {show_bytes(self.statistics.bytes)}, more than its budget of "
+                f"{show_bytes(most)}, because windows of rows are kept whole; shorten them, or give it more"
+            )
         if is_stuck(self.budget, self.statistics, self._scope.interval):
             self._warn(
                 f"a batch takes {self.statistics.fixed.value:.3g} seconds beside its join, more than its "
