@@ -18,9 +18,8 @@ class Observed:
     newest event time of each stream before the batch and `reached` after it (µs). `held` are the rows that
     could still join in each state before it. `order` is the one in which streams went, None if not one for
     all. `seconds` are those of the whole batch, `work` those of the join in the slowest partition, which
-    grows and shrinks with what is probed; `busy` is the join in all partitions together. `interval` are the
-    seconds between triggers, None without any. `oldest` is the age of the oldest row in a result (µs), and
-    `recall` the estimate after the batch.
+    grows and shrinks with what is probed. `interval` are the seconds between triggers, None without any.
+    `oldest` is the age of the oldest row in a result (µs), and `recall` the estimate after the batch.
     """
 
     plan: Join
@@ -36,11 +35,9 @@ class Observed:
     watermark: int | None = None
     state: Mapping[str, StateSize] = field(default_factory=dict)
     results: int = 0
-    stale: int = 0
     lags: Correlations | None = None
     oldest: int | None = None
     recall: float | None = None
-    busy: float | None = None
     interval: float | None = None
 
     @property
@@ -49,8 +46,3 @@ class Observed:
         if not self.newest or not self.reached:
             return 0.0
         return max(0, max(self.reached.values()) - max(self.newest.values())) / 1e6
-
-    @property
-    def is_exact(self) -> bool:
-        """True if nothing was skipped."""
-        return self.allowance is None or not self.allowance.sheds

@@ -200,11 +200,9 @@ class LocalQuery:
                     watermark=self._state.watermark,
                     state=sizes,
                     results=work.results,
-                    stale=work.stale,
                     lags=None if work.apart is None else work.apart.get(),
                     oldest=work.oldest,
                     recall=self._recall.estimate(plan),
-                    busy=spent.seconds["join"],
                 )
             )
         spent.lap("observe")

@@ -55,11 +55,9 @@ def observed(
         watermark=after.watermark,
         state=sizes(after),
         results=counts.results,
-        stale=counts.stale,
         lags=counts.lags,
         oldest=counts.oldest,
         recall=after.recall.estimate(decision.plan),
-        busy=sum(works),
         interval=run.interval,
     )
 
