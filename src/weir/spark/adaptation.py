@@ -69,6 +69,11 @@ class Adaptation:
         """Begin to analyse, if what was learned calls for it; for when the driver has nothing else to do."""
         self._started().weigh()
 
+    def close(self) -> None:
+        """Analyse no more."""
+        if self._controller is not None:
+            self._controller.close()
+
     def _started(self) -> Controller:
         assert self._controller is not None, "the first batch starts it"
         return self._controller
