@@ -116,8 +116,12 @@ def test_mistakes_name_the_file_and_the_line(job: Path, old: str, new: str, expe
 
 def test_a_failing_query_says_why(job: Path, tmp_path: Path) -> None:
     run("run", str(job), "--once", "--partitions", "1")
-    manifest = tmp_path / "out/stocks-state/weir/manifests/0.json"
-    manifest.write_text("{}")
+    state = tmp_path / "out/stocks-state/weir"
+    for slices in (state / "slices").glob("*.arrow"):
+        slices.unlink()
     (tmp_path / "examples/trades/nyc/2.csv").write_text("2024-01-02 12:00:37,MSFT,371.1\n")
-    with pytest.raises(QueryError, match=r"query failed: batch 1: .*DamagedStateError.*manifests/0.json"):
+    with pytest.raises(QueryError, match=r"query failed: batch 1: .*DamagedStateError.*slice .* is missing"):
+        run("run", str(job), "--once", "--partitions", "1")
+    (state / "manifests/0.json").write_text("{}")
+    with pytest.raises(QueryError, match=r"stocks\.sql: .*manifests/0\.json is damaged; restore it"):
         run("run", str(job), "--once", "--partitions", "1")
