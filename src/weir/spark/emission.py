@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -112,3 +113,8 @@ def _built(assignment: Assignment, reports: list[Report]) -> Assignment:
     """The assignment with the slices that the batch has built."""
     parts = {report.partition: report.part for report in reports}
     return replace(assignment, parts={**assignment.parts, **parts})
+
+
+def summed(told: Told) -> Counts:
+    """What all partitions counted together."""
+    return reduce(Counts.__add__, told.values(), Counts())

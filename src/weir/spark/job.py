@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weir.adapt import Scope
-from weir.kernel import Program
+from weir.kernel import Decision, Program
 from weir.order import DriverOrder
 from weir.shed import Allowance
 from weir.spark.settings import Settings
@@ -33,3 +33,7 @@ class Job:
     def crosses(self, placement: Placement) -> bool:
         """True if rows find partners in other partitions than their own."""
         return placement.is_shared or self.routing.homes is not None
+
+    def placement(self, decision: Decision) -> Placement:
+        """Where a batch's rows go; decisions written before there were placements have none."""
+        return decision.placement or self.routing.start()

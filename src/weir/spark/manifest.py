@@ -21,7 +21,7 @@ from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import plan_from_json, tree_to_json
 from weir.spread import SHARED, Placement
-from weir.stats import Hop
+from weir.stats import Hop, StateSize
 
 VERSION = 1
 
@@ -51,6 +51,16 @@ class Manifest:
     def files(self) -> frozenset[str]:
         """The slice files it names."""
         return frozenset(entry.file for entry in self.entries)
+
+    def sizes(self) -> dict[str, StateSize]:
+        """How much each state holds, over all partitions."""
+        found: dict[str, StateSize] = {}
+        for entry in self.entries:
+            so_far = found.get(entry.node, StateSize(0, 0, 0))
+            found[entry.node] = StateSize(
+                so_far.rows + entry.rows, so_far.bytes + entry.bytes, so_far.slices + 1
+            )
+        return found
 
     def rows(self, homes: Homes | None) -> Counter[str]:
         """How many rows each state holds; one that is stored by several keys counts once."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from weir.adapt import Held, Observed, alive
 from weir.kernel import Decision, Homes
+from weir.spark.emission import summed
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
-from weir.stats import StateSize
 
 # The phases of a task that do less if less is probed.
 _JOINING = ("build", "probe")
@@ -36,7 +36,7 @@ def observed(
     seconds: float,
 ) -> Observed:
     """What is to be learned from a batch whose counts are all known."""
-    counts = sum(told.values(), Counts())
+    counts = summed(told)
     works = join_seconds(reports, told)
     order = decision.driver_order
     return Observed(
@@ -53,22 +53,13 @@ def observed(
         work=max(max(works, default=0.0), sum(works) / run.cores),
         order=None if isinstance(order, str) else order,
         watermark=after.watermark,
-        state=sizes(after),
+        state=after.sizes(),
         results=counts.results,
         lags=counts.lags,
         oldest=counts.oldest,
         recall=after.recall.estimate(decision.plan),
         interval=run.interval,
     )
-
-
-def sizes(manifest: Manifest) -> dict[str, StateSize]:
-    """How much each state holds, over all partitions."""
-    found: dict[str, StateSize] = {}
-    for entry in manifest.entries:
-        so_far = found.get(entry.node, StateSize(0, 0, 0))
-        found[entry.node] = StateSize(so_far.rows + entry.rows, so_far.bytes + entry.bytes, so_far.slices + 1)
-    return found
 
 
 def join_seconds(reports: Sequence[Report], told: Mapping[int, Counts]) -> list[float]:
@@ -96,8 +87,6 @@ def _entered(batch: int, reports: Sequence[Report], homes: Homes | None) -> dict
         for entry in report.part.slices:
             if entry.batch == batch and (homes is None or homes.is_start(entry.node, report.partition)):
                 stored[entry.node] += entry.rows
-        for name, count in report.rows_in.items():
-            gone = (report.late, report.null_time, report.dropped)
-            read[name] += count - sum(one.get(name, 0) for one in gone)
+        read.update(report.entered)
     # Filters make the first less than the second, and copies for segments of time more.
     return {name: min(stored[name], count) for name, count in read.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from weir.adapt import Statistics, shown
@@ -12,6 +12,7 @@ from weir.kernel import Decision, answering
 from weir.plan import Join
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
+from weir.stats import StateSize
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,7 @@ class Progress:
         `let_go` are the rows of each state that went for lack of memory.
         """
         said = answered or answering(decision, _earlier(after, decision))
-        entries = after.entries
-        rows = Counter[str]()
-        for entry in entries:
-            rows[entry.node] += entry.rows
+        sizes = after.sizes()
         section = {
             "numOutputRows": None if counts is None else counts.results,
             "numRowsStale": None if counts is None else counts.stale,
@@ -58,18 +56,19 @@ class Progress:
             "streams": _streams(reports),
             "state": {
                 node: {
-                    "numRowsTotal": rows[node],
-                    "numRowsCopied": rows[node] - once[node],
-                    "memoryUsedBytes": sum(entry.bytes for entry in entries if entry.node == node),
-                    "numSlices": sum(entry.node == node for entry in entries),
+                    "numRowsTotal": size.rows,
+                    "numRowsCopied": size.rows - once[node],
+                    "memoryUsedBytes": size.bytes,
+                    "numSlices": size.slices,
                     "numRowsShed": let_go.get(node, 0),
                 }
-                for node in sorted({*rows, *let_go})
+                for node in sorted({*sizes, *let_go})
+                for size in [sizes.get(node, StateSize(0, 0, 0))]
             },
             "partitions": _partitions(after, reports),
             "hops": None if counts is None else counts.hops,
             "building": None if counts is None else _spent(counts),
-            "lags": None if counts is None or counts.lags is None else asdict(counts.lags),
+            "lags": None if counts is None or counts.lags is None else counts.lags.to_json(),
             "seconds": {**seconds, "task": _longest(reports)},
         }
         return Progress(batch, section)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weir.kernel import Ingested, Programs, Standing, Work, effort
 from weir.plan import Join, hops
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import standing_from_json, standing_to_json
-from weir.stats import Correlations, Hop, HopStats, Lags
+from weir.stats import Correlations, Hop, HopStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Counts:
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
-        lags = None if self.lags is None else asdict(self.lags)
+        lags = None if self.lags is None else self.lags.to_json()
         return {
             "results": self.results,
             "stale": self.stale,
@@ -154,17 +154,7 @@ class Counts:
     def from_json(counts: Mapping[str, Any]) -> Counts:
         """The counts of `to_json`."""
         found = counts["lags"]
-        lags = (
-            None
-            if found is None
-            else Correlations(
-                found["first"],
-                {
-                    name: Lags(one["low"], one["high"], tuple(one["counts"]))
-                    for name, one in found["lags"].items()
-                },
-            )
-        )
+        lags = None if found is None else Correlations.from_json(found)
         building, oldest = tuple(counts["building"]), counts["oldest"]
         return Counts(counts["results"], counts["stale"], counts["hops"], lags, building, oldest)
 
@@ -206,6 +196,12 @@ class Report:
             files,
             seconds,
         )
+
+    @property
+    def entered(self) -> dict[str, int]:
+        """The rows of each stream that came in time; some that a filter drops are counted too."""
+        gone = (self.late, self.null_time, self.dropped)
+        return {name: n - sum(one.get(name, 0) for one in gone) for name, n in self.rows_in.items()}
 
     def without(self, copies: Mapping[str, int], theirs: Ingested) -> Report:
         """The same without so many copies, and what was counted of those that are here beside other rows."""
