@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.spread import Held, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.spread import Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
 
 SECOND = 1_000_000
 WINDOW = 10 * SECOND
@@ -20,7 +20,7 @@ NOW = 1_700_000_000 * SECOND
 
 
 @st.composite
-def placements(draw: st.DrawFn) -> tuple[Placement, list[Held], Outlook]:
+def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], Outlook]:
     """A placement as some batches have left it, what is held, and what is to come."""
     partitions = draw(st.integers(1, 7))
     placement = by_time(draw(st.integers(1, 10**8)), partitions)
@@ -32,13 +32,13 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[Held], Outlook]:
         draw(st.integers(0, 10**8)),
     )
     ends = st.none() | st.integers(newest - 10**7, newest + 10**8)
-    held = draw(st.lists(st.builds(Held, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
+    held = draw(st.lists(st.builds(Load, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
     return placement, held, outlook
 
 
 @given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
 def test_every_time_has_one_home_and_known_times_keep_theirs(
-    case: tuple[Placement, list[Held], Outlook], times: list[int]
+    case: tuple[Placement, list[Load], Outlook], times: list[int]
 ) -> None:
     before, held, outlook = case
     after = laid_out(before, held, outlook)
@@ -51,7 +51,7 @@ def test_every_time_has_one_home_and_known_times_keep_theirs(
 
 @given(placements(), st.integers(1, 9), st.integers(0, 10**7))
 def test_another_number_of_partitions_keeps_the_homes_that_remain(
-    case: tuple[Placement, list[Held], Outlook], partitions: int, back: int
+    case: tuple[Placement, list[Load], Outlook], partitions: int, back: int
 ) -> None:
     before, _, outlook = case
     shortest = before.cell * len(before.homes) // 2
@@ -61,10 +61,10 @@ def test_another_number_of_partitions_keeps_the_homes_that_remain(
 
 
 @given(placements())
-def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Held], Outlook]) -> None:
+def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], Outlook]) -> None:
     """While nothing dies, the rows to come make loads as equal as slices can, or go to the least loaded."""
     before, held, outlook = case
-    held = [Held(one.home % before.partitions, one.rows, None) for one in held]
+    held = [Load(one.home % before.partitions, one.rows, None) for one in held]
     outlook = Outlook(outlook.newest, outlook.newest, max(outlook.rate, 1e-3), 2**60)
     after = laid_out(before, held, outlook)
     first, ring = outlook.newest // after.cell + 1, len(after.homes)
@@ -86,7 +86,7 @@ def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Held], Ou
 
 def test_slices_are_shorter_while_more_rows_come() -> None:
     before = by_time(WINDOW, 4)
-    held = [Held(n, 1000, None) for n in range(4)]
+    held = [Load(n, 1000, None) for n in range(4)]
 
     def usual(rate: float) -> int:
         after = laid_out(before, held, Outlook(NOW, NOW, rate, WINDOW))
@@ -103,9 +103,9 @@ def test_slices_are_shorter_while_more_rows_come() -> None:
 
 
 @given(
-    st.lists(st.builds(Held, st.integers(0, 6), st.integers(0, 1000), st.integers(0, 20))), st.integers(1, 6)
+    st.lists(st.builds(Load, st.integers(0, 6), st.integers(0, 1000), st.integers(0, 20))), st.integers(1, 6)
 )
-def test_what_is_levelled_stays_level_while_rows_die(held: list[Held], partitions: int) -> None:
+def test_what_is_levelled_stays_level_while_rows_die(held: list[Load], partitions: int) -> None:
     homes = levelled(held, partitions)
     most = max((one.rows for one in held), default=0)
     for now in range(21):
@@ -120,7 +120,7 @@ class Play:
 
     def __init__(self, partitions: int, batch: float) -> None:
         self.placement = by_time(WINDOW, partitions)
-        self.held: list[Held] = []
+        self.held: list[Load] = []
         self.now, self._batch, self._rate = NOW, int(batch * SECOND), 0.0
 
     def run(self, rows: int) -> None:
@@ -133,7 +133,7 @@ class Play:
             came[self.placement.home(time), time // chunk] += 1
         self.now += self._batch
         self._rate = rows / self._batch
-        self.held += [Held(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
+        self.held += [Load(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
         self.held = [one for one in self.held if (one.until or 0) > self.now]
 
     def resize(self, partitions: int, aggressive: bool) -> None:

@@ -13,7 +13,7 @@ from weir.adapt.observed import Observed
 from weir.plan import Join, nodes
 from weir.query import Query, RowWindow
 from weir.shed import Allowance
-from weir.stats import Correlations, Hop, HopStats, Lags
+from weir.stats import Correlations, Hop, HopStats
 
 # The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
 Step = tuple[tuple[str, ...], tuple[str, ...]]
@@ -113,7 +113,7 @@ class Statistics:
             "rows": {name: one.to_json() for name, one in self.rows.items()},
             "matches": [[*map(list, step), one.to_json()] for step, one in self.matches.items()],
             "results": self.results.to_json(),
-            "lags": None if self.lags is None else _lags_to_json(self.lags),
+            "lags": None if self.lags is None else self.lags.to_json(),
             "rowBytes": [[list(streams), one.to_json()] for streams, one in self.row_bytes.items()],
             "load": self.load.to_json(),
             "loaded": self.loaded,
@@ -138,7 +138,7 @@ class Statistics:
             rows={name: Average.from_json(one) for name, one in found["rows"].items()},
             matches=matches,
             results=Average.from_json(found["results"]),
-            lags=None if found["lags"] is None else _lags_from_json(found["lags"]),
+            lags=None if found["lags"] is None else Correlations.from_json(found["lags"]),
             row_bytes={tuple(streams): Average.from_json(one) for streams, one in found["rowBytes"]},
             load=Average.from_json(found["load"]),
             loaded=found["loaded"],
@@ -268,15 +268,3 @@ def apart(one: Correlations, other: Correlations) -> float:
         mine, theirs = (np.cumsum(lags.lags[name].shares) for lags in (one, other))
         found = max(found, float(np.abs(mine - theirs).max()))
     return found
-
-
-def _lags_to_json(lags: Correlations) -> dict[str, Any]:
-    return {
-        "first": lags.first,
-        "lags": {name: [one.low, one.high, list(one.counts)] for name, one in lags.lags.items()},
-    }
-
-
-def _lags_from_json(found: Mapping[str, Any]) -> Correlations:
-    lags = {name: Lags(low, high, tuple(counts)) for name, (low, high, counts) in found["lags"].items()}
-    return Correlations(found["first"], lags)

@@ -13,18 +13,9 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 _SETTINGS: Mapping[str, Any] = {
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": str(CORES),
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "6g",
-    "spark.ui.showConsoleProgress": "false",
     # Queries take turns: one that waits must not spend its time looking for files.
     "spark.sql.streaming.pollingDelay": "1s",
-    # A batch without rows would clean up between two that are measured, out of sight.
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 

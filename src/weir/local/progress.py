@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from weir.adapt import shown
@@ -26,7 +25,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "order": list(stats.order),
             "seconds": stats.seconds,
             "decidingSeconds": stats.deciding,
-            "lags": None if stats.lags is None else asdict(stats.lags),
+            "lags": None if stats.lags is None else stats.lags.to_json(),
             "streams": {
                 name: {
                     "numInputRows": stats.rows_in[name],

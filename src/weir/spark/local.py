@@ -17,11 +17,22 @@ def register_predicate(spark: SparkSession, name: str, function: Callable[..., p
 
 
 def local_session(name: str, cores: int, settings: Mapping[str, str]) -> SparkSession:
-    """A session on loopback whose workers run this very Python; `spark.master` in the settings wins."""
+    """A quiet session on loopback whose workers run this very Python; what the settings say wins."""
+    usual = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "false",
+        # A batch without rows would clean up between two that are measured, out of sight.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in settings.items():
+    for key, value in {**usual, **settings}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

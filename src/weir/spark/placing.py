@@ -13,7 +13,7 @@ from weir.spark.manifest import Manifest
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.spread import Routing
-from weir.spread import SHARED, Held, Outlook, Placement, Resize, by_time, cut_anew, laid_out, levelled
+from weir.spread import SHARED, Load, Outlook, Placement, Resize, by_time, cut_anew, laid_out, levelled
 
 
 def placement_after(
@@ -77,10 +77,10 @@ def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement
     return laid_out(placement, _held(relocated(before, placement), lag), outlook)
 
 
-def _held(manifest: Manifest, lag: int = 0) -> list[Held]:
+def _held(manifest: Manifest, lag: int = 0) -> list[Load]:
     """The slices of a manifest, one for one, for a watermark that is so far behind the newest row."""
     return [
-        Held(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
+        Load(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
         for number, part in manifest.parts.items()
         for entry in part.slices
     ]

@@ -26,7 +26,7 @@ from weir.spread.model import (
 from weir.spread.node import Node
 from weir.spread.placement import (
     SHARED,
-    Held,
+    Load,
     Outlook,
     Placement,
     Shared,
@@ -49,9 +49,9 @@ __all__ = [
     "Exact",
     "Expected",
     "Hardware",
-    "Held",
     "How",
     "Link",
+    "Load",
     "Matching",
     "Node",
     "Outlook",

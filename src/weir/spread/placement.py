@@ -85,7 +85,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Load:
     """Rows of a partition, and the time (µs) of the newest row by which they are dead; None: never."""
 
     home: int
@@ -121,7 +121,7 @@ def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> 
     return replace(after, homes=tuple(homes))
 
 
-def laid_out(before: Placement, held: Sequence[Held], outlook: Outlook) -> Placement:
+def laid_out(before: Placement, held: Sequence[Load], outlook: Outlook) -> Placement:
     """The same with the cells beyond the newest row given away anew, slice by slice to the least loaded.
 
     A slice is as long as it takes for a usual slice's count of rows to come (004: workload smoothing), within
@@ -148,10 +148,10 @@ def laid_out(before: Placement, held: Sequence[Held], outlook: Outlook) -> Place
     return replace(before, homes=tuple(homes))
 
 
-def levelled(held: Sequence[Held], partitions: int) -> list[int]:
+def levelled(held: Sequence[Load], partitions: int) -> list[int]:
     """New homes for what is held, so that the partitions are level now and while rows die.
 
-    >>> levelled([Held(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
+    >>> levelled([Load(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
     [1, 0, 1, 0]
     """
     loads = [0] * partitions
@@ -164,7 +164,7 @@ def levelled(held: Sequence[Held], partitions: int) -> list[int]:
     return homes
 
 
-def _life(one: Held) -> tuple[float, int]:
+def _life(one: Load) -> tuple[float, int]:
     return (inf if one.until is None else one.until), one.rows
 
 
@@ -184,7 +184,7 @@ def _slice_length(before: Placement, rows: int, outlook: Outlook) -> int:
 class _Loads:
     """Rows of each partition, weighed by what is left of their lives as time goes on."""
 
-    def __init__(self, partitions: int, held: Sequence[Held], outlook: Outlook) -> None:
+    def __init__(self, partitions: int, held: Sequence[Load], outlook: Outlook) -> None:
         self._kept = max(1, outlook.kept)
         self._start = outlook.newest
         # A row at time t counts (until - t) / kept, so rows and rows * until are all there is to know.

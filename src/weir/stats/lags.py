@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,18 @@ class Correlations:
         return Correlations(
             self.first, {name: _added(old, seen.lags[name], kept) for name, old in self.lags.items()}
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """As it travels, and stands in a manifest."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(found: Mapping[str, Any]) -> Correlations:
+        """The correlations of `to_json`."""
+        lags = {
+            name: Lags(one["low"], one["high"], tuple(one["counts"])) for name, one in found["lags"].items()
+        }
+        return Correlations(found["first"], lags)
 
     def _lags(self, stream: str) -> Lags:
         if stream not in self.lags:

@@ -19,18 +19,7 @@ from weir.lab.storm.streams import SCHEMA, STREAMS
 from weir.spark.local import local_session
 
 _LOOK = 0.1
-_SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": str(CORES),
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "3g",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.minBatchesToRetain": "4",
-}
+_SETTINGS = {"spark.driver.memory": "3g", "spark.sql.streaming.minBatchesToRetain": "4"}
 
 
 def main(folder: Path) -> None:
