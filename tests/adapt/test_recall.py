@@ -93,14 +93,27 @@ def told(query: LocalQuery, count: int, first: int = 0) -> list[float | None]:
     return found
 
 
-def test_without_a_sample_nothing_is_known_until_nothing_was_skipped_for_long() -> None:
+def test_without_a_sample_nothing_is_known_until_what_was_skipped_has_left_the_windows() -> None:
     query = started(MJOIN, Allowance(dict.fromkeys(hops(MJOIN), 0.5)))
     assert told(query, 2) == [None, None]
     query.allow(None)
-    assert told(query, 44, first=2) == [*[None] * 43, 1.0]
+    # A window is as long as three batches.
+    assert told(query, 5, first=2) == [None, None, None, 1.0, 1.0]
     query.allow(Allowance(dict.fromkeys(hops(MJOIN), 0.5), sample=0.5))
-    (known,) = told(query, 1, first=46)
+    (known,) = told(query, 1, first=7)
     assert known is not None and known < 1
+
+
+def test_no_clock_tells_when_windows_of_rows_have_forgotten() -> None:
+    plan = join("a", "b")
+    (hop,) = path("a", "(a b)", "b")
+    skipped, later = Recall().after(plan, {hop: HopStats(skipped=9)}, None, clock=(0, 1)), (10**7, 10**8)
+    found, since = skipped, 0
+    while found.estimate(plan) is None:
+        found, since = found.after(plan, {hop: HopStats(matches=9)}, None, clock=later), since + 1
+    assert since == 44
+    quiet = skipped.after(plan, {hop: HopStats(matches=9)}, None, clock=later, keep=10**6)
+    assert quiet.estimate(plan) == 1.0
 
 
 def test_open_gates_and_a_sample_are_the_whole_join() -> None:
@@ -151,7 +164,7 @@ def test_what_is_forgotten_leaves_the_recall_unknown() -> None:
     assert query.stats is not None and query.stats.estimated_recall is None
 
 
-def test_the_end_of_dropping_is_felt_for_a_while() -> None:
+def test_the_end_of_dropping_is_felt_for_a_window() -> None:
     query = started(MJOIN, Allowance(drop={"a": 0.9, "b": 0.0}))
     told = []
     for number, tables in enumerate(batches(40, 30)):
@@ -160,7 +173,7 @@ def test_the_end_of_dropping_is_felt_for_a_while() -> None:
         query.process(tables)
         assert query.stats is not None
         told.append(query.stats.estimated_recall)
-    assert told[29] < 0.2 < told[33] < told[39] < 1
+    assert told[29] < 0.2 and told[30] < told[31] < told[32] < 1 and told[34:] == [1.0] * 6
 
 
 def test_dropping_nothing_is_exact() -> None:

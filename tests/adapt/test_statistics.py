@@ -5,16 +5,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.adapt.running import SECOND, Machine, asked, lags_at
+from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
-from weir.adapt import Adapt, Movable, Observed, Running, Statistics, analyse, learned
+from weir.adapt import Adapt, Movable, Observed, Running, Statistics, analyse, is_due, learned
 from weir.adapt.calibrate import TYPICAL
+from weir.adapt.statistics import differ
 from weir.plan import Join, Limits, hops, join, mjoin
 from weir.shed import Allowance
-from weir.stats import Hop, HopStats, StateSize
+from weir.stats import Correlations, Hop, HopStats, Lags, StateSize
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)
@@ -127,9 +129,23 @@ def test_lags_that_drift_are_followed_and_few_results_change_little() -> None:
         known = known.after(QUERY, machine.step())
     few = replace(machine.step(), lags=lags_at(QUERY, -6.0, results=4))
     assert known.after(QUERY, few).lags.lags["b"].share(2.5, 3.5) > 0.9  # type: ignore[union-attr]
-    machine.lags = lags_at(QUERY, -6.0)
-    drifted = known.after(QUERY, machine.step())
-    assert drifted.lags is not None and drifted.lags.lags["b"].share(-6.5, -5.5) > 0.9
+    for results in (15, 400):
+        drifted = known.after(QUERY, replace(machine.step(), lags=lags_at(QUERY, -6.0, results)))
+        assert drifted.lags is not None and drifted.lags.lags["b"].share(-6.5, -5.5) > 0.9
+    assert is_due(known, drifted, Adapt(), Limits()) and not is_due(known, known, Adapt(), Limits())
+
+
+def test_samples_of_the_same_lags_hardly_ever_differ_and_others_do() -> None:
+    rng = np.random.default_rng(3)
+
+    def drawn(middle: float) -> Correlations:
+        found = np.clip(rng.normal(middle, 2.0, rng.integers(30, 200)), 0, 39).astype(int)
+        return Correlations("a", {"b": Lags(-WINDOW, WINDOW, tuple(np.bincount(found, minlength=40)))})
+
+    same = [differ(drawn(20), drawn(20), 0.05, each=1.0) for _ in range(500)]
+    moved = [differ(drawn(20), drawn(26), 0.05, each=1.0) for _ in range(500)]
+    assert sum(same) <= 3 and all(moved)
+    assert not differ(drawn(20), drawn(26), 0.05, each=100.0), "a few results, however often each was counted"
 
 
 counts = st.one_of(st.just(0), st.integers(0, 50), st.integers(0, 10**15))

@@ -5,6 +5,7 @@ from weir.adapt.analyse import Movable, Running, Verdict, analyse, learning
 from weir.adapt.average import Average
 from weir.adapt.balance import SECOND_JOB, Balance, is_uneven, work
 from weir.adapt.controller import Controller, Scope
+from weir.adapt.driver import driver_order
 from weir.adapt.due import is_due
 from weir.adapt.estimate import graph_of
 from weir.adapt.held import Held, alive, missing
@@ -43,6 +44,7 @@ __all__ = [
     "alive",
     "analyse",
     "charted",
+    "driver_order",
     "explained",
     "graph_of",
     "is_due",

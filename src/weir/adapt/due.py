@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from weir.adapt.average import Average
 from weir.adapt.settings import Adapt
-from weir.adapt.statistics import Statistics, apart, count
+from weir.adapt.statistics import Statistics, differ
 from weir.plan import Limits
 
 K = TypeVar("K")
@@ -36,7 +36,8 @@ def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
     found = _listed("rates of", _changes(basis.rows, now.rows, settings.change))
     pairs = _changes(basis.matches, now.matches, settings.change)
     found += _listed("matches of", {f"{'+'.join(b)} and {'+'.join(p)}": by for (b, p), by in pairs.items()})
-    if now.lags is not None and (basis.lags is None or _are_apart(basis, now, settings.change)):
+    old, new = basis.lags, now.lags
+    if new is not None and (old is None or differ(old, new, settings.change, now.results_each)):
         found.append("lags between the streams are others")
     for what, before, after in (
         ("the join's work", basis.load.value, now.load.value),
@@ -45,13 +46,6 @@ def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
         if before and after and abs(after / before - 1) > max(settings.change, _SECONDS):
             found.append(f"{what} {_by(after / before)}")
     return found
-
-
-def _are_apart(basis: Statistics, now: Statistics, change: float) -> bool:
-    assert basis.lags is not None and now.lags is not None
-    rows = min(count(basis.lags), count(now.lags)) / now.results_each
-    chance = _CHANCE / math.sqrt(max(rows, 1.0))
-    return apart(basis.lags, now.lags) > change + chance
 
 
 def _changes(basis: Mapping[K, Average], now: Mapping[K, Average], change: float) -> dict[K, float]:

@@ -24,7 +24,8 @@ from weir.stats import Hop, HopStats
 
 # How a batch weighs beside the next one: few sampled rows match in one, so the last ones count together.
 _AGEING = 0.9
-# After so many batches what was skipped weighs under one in a hundred.
+# After so many batches what was skipped weighs under one in a hundred: long enough for windows of rows, of
+# which no clock tells when what was missed has left them.
 _MEMORY = 44
 
 
@@ -52,10 +53,14 @@ class PathSums:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What the last batches tell: sums per (join, driver), and for how many batches nothing was skipped."""
+    """What the last batches tell: sums per (join, driver), and for how many batches nothing was skipped.
+
+    `last` is the event time (µs) that the last batch had come to that skipped something.
+    """
 
     paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
     quiet: int = _MEMORY
+    last: int | None = None
 
     def after(
         self,
@@ -63,11 +68,16 @@ class Recall:
         per_hop: Mapping[Hop, HopStats],
         allowance: Allowance | None,
         missing: Mapping[str, float] | None = None,
+        clock: tuple[int | None, int | None] = (None, None),
+        keep: int | None = None,
     ) -> Recall:
         """With one batch more; one that skips without a sample makes what was known before worthless.
 
-        `missing` are the shares of states that were let go and could still have been found.
+        `missing` are the shares of states that were let go and could still have been found. The `clock` is
+        the event time before the batch and after it; what was skipped longer than `keep` before it began
+        can be missed no more.
         """
+        begun, now = clock
         # Where old rows are forgotten, the sample does not see what others miss.
         sample = 0.0 if allowance is None or allowance.forget else allowance.sample
         drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
@@ -75,9 +85,13 @@ class Recall:
         batch = {where: _sums(path, per_hop, sample, drop, lost) for where, path in _paths(plan).items()}
         skipped = any(sums.skipped for sums in batch.values())
         if skipped and not sample:
-            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0)
+            return Recall({where: PathSums(skipped=sums.skipped) for where, sums in batch.items()}, 0, now)
         paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
-        return Recall(paths, 0 if skipped or drop or lost else self.quiet + 1)
+        if skipped or drop or lost:
+            return Recall(paths, 0, now)
+        if keep is not None and begun is not None and self.last is not None and begun - self.last > keep:
+            return Recall()
+        return Recall(paths, self.quiet + 1, self.last)
 
     def estimate(self, plan: Join) -> float | None:
         """Emitted / exact, freshness aside; None while nothing sampled has matched."""
@@ -110,13 +124,13 @@ class Recall:
             [node, driver, sums.matches, sums.exact, sums.sampled, sums.skipped]
             for (node, driver), sums in self.paths.items()
         ]
-        return {"quiet": self.quiet, "paths": paths}
+        return {"quiet": self.quiet, "last": self.last, "paths": paths}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Recall:
         """The recall of `to_json`."""
         paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
-        return Recall(paths, found["quiet"])
+        return Recall(paths, found["quiet"], found["last"])
 
 
 def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:

@@ -33,6 +33,9 @@ SHED = "the plan takes more CPU than allowed, so some probes are skipped"
 _LEAST, _BESIDE = 0.01, 0.1
 # Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
 SAMPLE = 0.01
+# Where work is skipped, the sample alone tells when lags become others, so it may take this share of the
+# budget.
+_SAMPLE_WORK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,15 @@ def shedding(
         )
         budget = least
     # The sample comes on top of the shares, so these have to leave room for it.
-    budget = max(budget - SAMPLE * skippable, _LEAST * skippable)
+    sample = max(SAMPLE, _SAMPLE_WORK * budget / skippable)
+    budget = max(budget - sample * skippable, _LEAST * skippable)
     if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
         found, kept, way = *_by_probes(query, graph, plan, budget, warnings), "jaqpot"
     else:
         best = best_way(graph, plan, budget, shed, lags, _basic(query))
         found, kept, way = best.allowance, best.results, best.name
     recall = min(1.0, kept / results) if results else 1.0
-    found = replace(found, sample=SAMPLE)
+    found = replace(found, sample=sample)
     cpu = rest + expected(graph, plan, found, lags, _basic(query))[1]
     return Shedding(found, recall, way, cpu, tuple(warnings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +18,11 @@ from weir.stats import Correlations, Hop, HopStats
 
 # The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
 Step = tuple[tuple[str, ...], tuple[str, ...]]
-# Lags that lie so far from the earlier ones (as a share of results) make these worthless, if so many tell it.
-_DRIFTED, _ENOUGH = 0.25, 100
+# Lags that lie so far from the earlier ones (as a share of results) make these worthless.
+_DRIFTED = 0.25
+# Two samples of one distribution lie further apart than this, by the root of 1/n + 1/m, once in a thousand
+# times (Kolmogorov and Smirnov); of fewer than so many results nothing is said.
+_CHANCE, _FEWEST = 1.95, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +255,7 @@ def _lag(seen: Observed) -> float | None:
 def _drifted(known: Correlations | None, seen: Correlations | None, each: float) -> Correlations | None:
     if known is None or seen is None:
         return known or seen
-    if count(seen) >= _ENOUGH * each and apart(known, seen) > _DRIFTED:
-        return seen
-    return known.aged(seen, KEPT)
+    return seen if differ(known, seen, _DRIFTED, each) else known.aged(seen, KEPT)
 
 
 def count(lags: Correlations) -> float:
@@ -261,10 +263,16 @@ def count(lags: Correlations) -> float:
     return max((sum(one.counts) for one in lags.lags.values()), default=0.0)
 
 
-def apart(one: Correlations, other: Correlations) -> float:
-    """How far two sets of lags lie apart: the largest difference of shares below a lag, over all streams."""
-    found = 0.0
-    for name in one.lags.keys() & other.lags.keys():
-        mine, theirs = (np.cumsum(lags.lags[name].shares) for lags in (one, other))
-        found = max(found, float(np.abs(mine - theirs).max()))
-    return found
+def differ(one: Correlations, other: Correlations, change: float, each: float) -> bool:
+    """True if the lags of some stream differ by more than a share of results, and by more than chance.
+
+    How far they lie apart is the largest difference of shares below a lag. Of `each` results, one counts.
+    """
+    counts = count(one) / each, count(other) / each
+    if min(counts) < _FEWEST:
+        return False
+    apart = max(
+        float(np.abs(np.cumsum(one.lags[name].shares) - np.cumsum(other.lags[name].shares)).max())
+        for name in one.lags.keys() & other.lags.keys()
+    )
+    return apart > max(change, _CHANCE * math.sqrt(sum(1 / n for n in counts)))

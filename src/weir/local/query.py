@@ -11,7 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt import Controller, Held, Observed, Recall, Statistics, Verdict, admitted, alive, missing
+from weir.adapt import (
+    Controller,
+    Held,
+    Observed,
+    Recall,
+    Statistics,
+    Verdict,
+    admitted,
+    alive,
+    driver_order,
+    missing,
+)
 from weir.errors import QueryError, unknown
 from weir.kernel import (
     Decision,
@@ -127,7 +138,7 @@ class LocalQuery:
         work = Work()
         wanted = Decision(
             plan=self._plan,
-            driver_order=self._driver_order,
+            driver_order=driver_order(self._driver_order, self._plan, self._allowance, self.statistics.lags),
             clock=clock,
             allowance=self._allowance,
             selectivities=self.statistics.selectivities(self._plan),
@@ -155,7 +166,9 @@ class LocalQuery:
         self._standing = found.standing
         spent.lap("join")
         per_hop = work.per_hop()
-        self._recall = self._recall.after(plan, per_hop, allowance, missing(self._gone, held, before))
+        self._recall = self._recall.after(
+            plan, per_hop, allowance, missing(self._gone, held, before), (before, clock), self.query.reach
+        )
         let_go = self._let_go(clock)
         sizes = self._state.sizes()
         self._remember(

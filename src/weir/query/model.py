@@ -156,6 +156,14 @@ class Query:
         """The streams' names, in order."""
         return tuple(stream.name for stream in self.streams)
 
+    @property
+    def reach(self) -> int | None:
+        """How long after it came (µs) a row can have part in a result; None if a window counts rows."""
+        kept = [self.bounds.retention(i) for i in range(len(self.names))]
+        if any(isinstance(window, RowWindow) for window in self.windows) or None in kept:
+            return None
+        return max(one for one in kept if one is not None) + max(stream.late for stream in self.streams)
+
     def stream(self, name: str) -> Stream:
         """The stream of that name, in any case."""
         for stream in self.streams:

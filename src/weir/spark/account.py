@@ -66,7 +66,7 @@ class Account:
             watermark=watermark,
             newest=newest,
             parts=here,
-            recall=self._recall(before, answered, told),
+            recall=self._recall(before, answered, told, now),
             statistics=before.statistics,
             balance=balance,
             placement=placement,
@@ -84,13 +84,17 @@ class Account:
             return parts, ()
         return within(parts, most, self._programs, decision.plan, now, before.statistics.lags)
 
-    def _recall(self, before: Manifest, decision: Decision | None, told: Told | None) -> Recall:
+    def _recall(
+        self, before: Manifest, decision: Decision | None, told: Told | None, now: int | None
+    ) -> Recall:
         """What is known of the recall; a batch not read to its end, or of two plans, tells nothing."""
         if told is None or decision is None:
             return before.recall
         counts = summed(told)
         lost = missing(before.gone, self._held(before), decision.clock) if before.gone else {}
-        return before.recall.after(decision.plan, counts.per_hop(decision.plan), decision.allowance, lost)
+        per_hop, reach = counts.per_hop(decision.plan), self._job.program.query.reach
+        clock = max(before.newest.values(), default=None), now
+        return before.recall.after(decision.plan, per_hop, decision.allowance, lost, clock, reach)
 
     def _held(self, manifest: Manifest) -> list[Held]:
         """What is known of the slices of a manifest; one that is stored by several keys counts once."""

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from weir.adapt import Verdict
+from weir.adapt import Verdict, driver_order
 from weir.errors import QueryError
 from weir.kernel import Decision, Programs, effort_allowed
 from weir.order import DriverOrder, Waiting, order
@@ -97,7 +97,7 @@ class Decider:
         seen, parts = before.statistics, 1 if self._job.crosses(placement) else placement.partitions
         decision = Decision(
             plan=course.plan,
-            driver_order=self._driver_order(before, placement, course.plan),
+            driver_order=self._driver_order(before, placement, course),
             clock=clock,
             idle=self._idle(before, clock),
             allowance=course.allowance,
@@ -161,12 +161,13 @@ class Decider:
             wanted = self._resizes.popleft()
         return wanted
 
-    def _driver_order(self, before: Manifest, placement: Placement, plan: Join) -> DriverOrder:
+    def _driver_order(self, before: Manifest, placement: Placement, course: Course) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
-        wanted = self._job.driver_order
+        plan, seen = course.plan, before.statistics
+        wanted = driver_order(self._job.driver_order, plan, course.allowance, seen.lags)
         if not self._job.crosses(placement) or not isinstance(wanted, str):
             return wanted
-        states, seen = before.rows(self._job.routing.homes), before.statistics
+        states = before.rows(self._job.routing.homes)
         # What will come is taken to be like what is there.
         return order(wanted, Waiting(plan, states, states, seen.selectivities(plan), seen.gains))
 

@@ -90,6 +90,10 @@ class Correlations:
         apart = theirs.middles[:, None]
         return theirs.shares @ self._lags(driver).share(begin + apart, end + apart)
 
+    def mean(self, stream: str) -> float:
+        """How long after the first one a stream's rows come on average, in seconds."""
+        return 0.0 if stream == self.first else float(self._lags(stream).shares @ self._lags(stream).middles)
+
     def aged(self, seen: Correlations, kept: float) -> Correlations:
         """What is known after one more batch: a share of what was, and what was seen now."""
         return Correlations(

@@ -1,0 +1,73 @@
+"""Where ages are skipped, the streams go in the order that the ages were chosen for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.adapt.running import asked, lags_at
+
+import weir
+from weir.adapt import driver_order
+from weir.order import DriverOrder
+from weir.plan import hops, join
+from weir.shed import Ages, Allowance
+from weir.stats import Correlations, Hop, Lags
+
+QUERY = asked()
+MJOIN = join("a", "b", "c")
+BEHIND = Correlations(
+    "a", {"b": Lags(-10, 10, (1.0, 0.0, 0.0, 0.0)), "c": Lags(-10, 10, (0.0, 0.0, 0.0, 1.0))}
+)
+IDLE = Allowance({Hop("c", str(MJOIN), "a"): 0.0})
+NARROW = Allowance(ages={hops(MJOIN)[0]: Ages(1_000_000, frozenset({0}))})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "allowance", "lags", "found"),
+    [
+        ("auto", NARROW, BEHIND, ("b", "a", "c")),
+        ("auto", IDLE, BEHIND, ("c", "b", "a")),
+        ("auto", NARROW, None, "auto"),
+        ("auto", IDLE, None, ("c", "a", "b")),
+        ("auto", Allowance({Hop("c", str(MJOIN), "a"): 0.5}), BEHIND, "auto"),
+        ("auto", None, BEHIND, "auto"),
+        ("auto", Allowance(sample=0.1), BEHIND, "auto"),
+        ("least-work", NARROW, BEHIND, "least-work"),
+        (("a", "b", "c"), NARROW, BEHIND, ("a", "b", "c")),
+    ],
+)
+def test_streams_go_by_their_lags_where_we_may_choose(
+    wanted: DriverOrder, allowance: Allowance | None, lags: Correlations | None, found: DriverOrder
+) -> None:
+    assert driver_order(wanted, MJOIN, allowance, lags) == found
+
+
+def test_without_counted_results_all_lags_are_alike() -> None:
+    assert driver_order("auto", MJOIN, NARROW, lags_at(QUERY, 0.0, results=0)) == ("a", "b", "c")
+
+
+def test_rows_of_one_batch_are_found_by_the_direction_that_looks() -> None:
+    """b comes after a, so only b need look; after a crowd of rows in a, the usual order lets b go first."""
+    row = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
+    plan = join("a", "b")
+    crowd = pa.table([pa.array(np.arange(9000)).cast(pa.timestamp("us")), -1 - np.arange(9000)], schema=row)
+    found = {}
+    for order in ("auto", "initial-output"):
+        query = weir.join(
+            streams={"a": row, "b": row},
+            on="a.k = b.k",
+            within="20 seconds",
+            plan=plan,
+            driver_order=order,
+            allowance=Allowance({Hop("a", str(plan), "b"): 0.0}, sample=0.01),
+        ).start()
+        found[order] = query.process(a=crowd).num_rows
+        for batch in range(12):
+            keys = np.arange(200) + 200 * batch
+            seen = 1_000_000 * batch + 5_000 * np.arange(200)
+            early, late = (pa.array(seen + by).cast(pa.timestamp("us")) for by in (0, 500_000))
+            rows = {"a": pa.table([early, keys], schema=row), "b": pa.table([late, keys], schema=row)}
+            found[order] += query.process(rows).num_rows
+    assert found["auto"] == 12 * 200
+    assert found["initial-output"] < 0.1 * found["auto"]
