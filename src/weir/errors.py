@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class QueryError(ValueError):
@@ -22,6 +27,35 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Quer
     near = nearest(name, names)
     hint = "there" if near is None else f"did you mean '{near}'? There"
     return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_all_of(names)}")
+
+
+def strict(settings: type[T]) -> type[T]:
+    """Let a class of settings refuse what it does not know as other mistakes are refused, by a QueryError.
+
+    >>> @strict
+    ... class Pace:
+    ...     def __init__(self, seconds=1): ...
+    >>> Pace(bpm=90)
+    Traceback (most recent call last):
+    weir.errors.QueryError: key 'bpm' is not known in weir.Pace; there is only 'seconds'
+    """
+    # Around the constructor rather than with **others in it, so that type checkers still know the keys.
+    made: Any = settings.__init__
+    known = list(inspect.signature(made).parameters)[1:]
+
+    @wraps(made)
+    def checked(self: T, *given: Any, **named: Any) -> None:
+        for name in named:
+            if name not in known:
+                raise unknown("key", name, known, where=f" in weir.{settings.__name__}")
+        if len(given) > len(known):
+            raise QueryError(
+                f"weir.{settings.__name__} takes {len(known)} values, {', '.join(known)}; got {len(given)}"
+            )
+        made(self, *given, **named)
+
+    settings.__init__ = checked  # type: ignore[assignment] # it takes all that the other takes
+    return settings
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from numbers import Integral
 
 from weir.errors import QueryError, unknown
 
@@ -101,8 +102,8 @@ def size(text: str | int) -> int:
     >>> size("2g"), size("512m"), size("64k"), size("100"), size("1kb")
     (2147483648, 536870912, 65536, 100, 1024)
     """
-    if isinstance(text, int) and not isinstance(text, bool):
-        return text
+    if isinstance(text, Integral) and not isinstance(text, bool):  # NumPy's whole numbers, too
+        return int(text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise QueryError(

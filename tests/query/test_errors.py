@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -181,19 +182,34 @@ def test_vectors_of_different_lengths() -> None:
     [
         ({"cpu": 0}, ["cpu is a share", "got 0"]),
         ({"cpu": -0.5}, ["cpu", "got -0.5"]),
+        ({"cpu": 80}, ["above 0 and at most 1, like 0.8", "got 80"]),
+        ({"cpu": 10**400}, ["at most 1", "got 1000"]),
         ({"cpu": float("nan")}, ["cpu", "got nan"]),
+        ({"cpu": float("inf")}, ["at most 1", "got inf"]),
+        ({"cpu": "0.8"}, ["a number", "got '0.8'"]),
         ({"cpu": "x"}, ["cpu is a share", "got 'x'"]),
         ({"cpu": True}, ["cpu is a share", "got True"]),
-        ({"cpu": 1.5}, ["cpu is a share of the cores, and 1 is all", "got 1.5"]),
+        ({"cpu": 1.5}, ["at most 1", "got 1.5"]),
         ({"memory": 0}, ["memory is a size above zero", "got 0"]),
         ({"memory": -5}, ["memory", "got -5"]),
-        ({"memory": "lots"}, ["'lots' is not a size", "'2g'"]),
+        ({"memory": "0g"}, ["memory is a size above zero", "got '0g'"]),
+        ({"memory": "lots"}, ["a budget's memory: 'lots' is not a size", "'2g'"]),
+        ({"memory": True}, ["a budget's memory: True is not a size"]),
+        ({"memory": 1e9}, ["a budget's memory: 1000000000.0 is not a size", "a whole number"]),
+        ({"mem": "1g"}, ["key 'mem' is not known in weir.Budget; did you mean 'memory'?"]),
+        ({"cpu": 0.5, "Memory": 1}, ["key 'Memory' is not known in weir.Budget; did you mean 'memory'?"]),
     ],
 )
 def test_budgets(budget: dict[str, Any], fragments: list[str]) -> None:
     with pytest.raises(QueryError) as error:
         Budget(**budget)
     check(str(error.value), fragments)
+
+
+def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
+    assert Budget(np.float32(0.5), np.int64(1024)) == Budget(0.5, "1k")
+    with pytest.raises(QueryError, match=r"weir\.Budget takes 2 values, cpu, memory; got 3"):
+        Budget(0.5, "1g", 3)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

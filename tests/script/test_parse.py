@@ -121,7 +121,10 @@ class TestSelect:
         (ORDERS + ORDERS, "line 2: stream 'orders' is created twice"),
         ("CREATE STREAM 'x' USING rate", "line 1: expected the name of a stream, but found ''x''"),
         ("CREATE STREAM x (a INT", "line 1: this ( is never closed, but found '('"),
-        ("CREATE STREAM x (a INT,\n, b INT) USING y", "line 2: expected something, but found ','"),
+        (
+            "CREATE STREAM x (a INT,\n, b INT) USING y",
+            "line 2: expected a column's name and its type, but found ','",
+        ),
         (
             "CREATE STREAM x (a INT,\nb) USING y",
             "line 2: expected a column's name and its type",
@@ -156,7 +159,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
-            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, but found ''b''",
+            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order, but found ''b''",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
@@ -164,7 +167,44 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (calibrate 2.5)",
-            "line 4: calibrate= of weir.Adapt is a number of batches",
+            "line 4: calibrate= of weir.Adapt is a whole number of batches",
+        ),
+        (ORDERS + PAID + SELECT + " INTO noop ADAPT ON", "line 4: expected OFF or (, but found 'ON'"),
+        (
+            ORDERS + PAID + SELECT + " INTO noop ADAPT (gain 'x')",
+            "line 4: gain of ADAPT is a number, like 0.05; got 'x'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop ADAPT OFF BUDGET (cpu 1)",
+            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order, but found 'BUDGET'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (mem '1g')",
+            "line 4: limit 'mem' is not known in BUDGET; did you mean 'memory'? There are 'cpu', 'memory'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu 1, CPU 1)",
+            "line 4: limit 'CPU' stands twice in BUDGET",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu '80%')",
+            "line 4: a budget's cpu is a number, like 0.8; got '80%'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu -1)",
+            "line 4: a budget's cpu is a share of the cores, a number above 0 and at most 1",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu .5)",
+            "line 4: expected a value in quotes, a number, true or false, but found '.'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET (memory '1.5g')",
+            "line 4: a budget's memory: '1.5g' is not a size; expected a whole number",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BUDGET ()",
+            "line 4: expected a key and its value, but found ')'",
         ),
         (
             ORDERS + "\n" + SELECT + " INTO noop",

@@ -150,6 +150,8 @@ def test_state_stays_within_its_budget_which_may_change(spark: SparkSession, tmp
         query.budget = weir.Budget(memory=2500)
         with pytest.raises(weir.QueryError, match=r"weir\.Budget"):
             query.budget = "2500 bytes"  # type: ignore[assignment]
+        with pytest.raises(weir.QueryError, match="memory of 900t is more than this machine has"):
+            query.budget = weir.Budget(memory="900t")
         for number in (4, 5):
             feed = add_batch(feed, {name: found[number] for name, found in batches.items()})
             query.processAllAvailable()
@@ -177,6 +179,19 @@ def test_a_sink_that_does_not_read_tells_nothing(spark: SparkSession, tmp_path: 
     assert len(told) == 3 and all(one["statistics"] is None for one in told.values())
     assert all(held_bytes(found) <= 3000 for found in manifests(spark, tmp_path, 3))
     assert not history(tmp_path)
+
+
+def test_more_memory_than_this_machine_has_is_refused_at_the_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    join = weir.join(
+        **fed(tmp_path / "in", growing(1), 1).frames(spark), **ASKED, budget=weir.Budget(memory="900t")
+    )
+    join.explain()  # a job for a cluster may be looked at here
+    with pytest.raises(
+        weir.QueryError, match=r"memory of 900t is more than this machine has, .*; give it less"
+    ):
+        run(join, tmp_path / "ckpt", tmp_path / "out")
 
 
 def test_a_budget_is_fixed_unless_the_query_adapts(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from weir.errors import QueryError, nearest
 from weir.expr import UserFunction, udf
+from weir.plan import show_bytes
 from weir.query import Budget, RowWindow, TimeWindow, not_a_budget
 from weir.shed import Allowance
 from weir.units import show_size
@@ -81,7 +82,7 @@ def check_budget(given: Any) -> None:
     if given.bytes is not None and given.bytes > there:
         raise QueryError(
             f"a budget's memory of {show_size(given.bytes)} is more than this machine has, "
-            f"{show_size(there)}; give it less"
+            f"{show_bytes(there)}; give it less"
         )
 
 

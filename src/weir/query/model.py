@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, strict, unknown
 from weir.expr import Expr, spark_name, streams_of
 from weir.query.bounds import Bounds
 from weir.query.predicate import Predicate
@@ -71,6 +71,7 @@ class Output:
     expr: Expr
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The share of the cores a query may use, and the bytes its state may take; None is no limit.
@@ -83,16 +84,10 @@ class Budget:
     memory: int | str | None = None
 
     def __post_init__(self) -> None:
-        if self.cpu is not None and not _is_share(self.cpu):
-            raise QueryError(f"a budget's cpu is a share of the cores above zero, like 0.8; got {self.cpu!r}")
-        if self.cpu is not None and self.cpu > 1:
-            raise QueryError(
-                f"a budget's cpu is a share of the cores, and 1 is all that there are; got {self.cpu!r}"
-            )
+        if self.cpu is not None:
+            object.__setattr__(self, "cpu", _share(self.cpu))
         if self.memory is not None:
-            object.__setattr__(self, "memory", size(self.memory))
-            if self.bytes is not None and self.bytes <= 0:
-                raise QueryError(f"a budget's memory is a size above zero, like '2g'; got {self.memory}")
+            object.__setattr__(self, "memory", _size(self.memory))
 
     @property
     def bytes(self) -> int | None:
@@ -113,10 +108,23 @@ def not_a_budget(given: object) -> QueryError:
     return QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {given!r}")
 
 
-def _is_share(given: object) -> bool:
-    return (
-        isinstance(given, int | float) and not isinstance(given, bool) and given > 0 and math.isfinite(given)
-    )
+def _share(given: object) -> float:
+    number = int | float | np.integer | np.floating
+    if isinstance(given, bool) or not isinstance(given, number) or not 0 < given <= 1:
+        raise QueryError(
+            f"a budget's cpu is a share of the cores, a number above 0 and at most 1, like 0.8; got {given!r}"
+        )
+    return float(given)
+
+
+def _size(given: int | str) -> int:
+    try:
+        found = size(given)
+    except QueryError as error:
+        raise QueryError(f"a budget's memory: {error}") from None
+    if found <= 0:
+        raise QueryError(f"a budget's memory is a size above zero, like '2g'; got {given!r}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from weir.script.reader import Reader, is_word, statements
 from weir.units import interval
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+_BUDGET = ("cpu", "memory")
+_ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
 
 
 def parse_script(text: str) -> Script:
@@ -74,7 +76,7 @@ def _stream(reader: Reader, known: Sequence[StreamSource]) -> StreamSource:
 
 
 def _columns(reader: Reader) -> tuple[str, list[str]]:
-    line, parts = reader.line, reader.group()
+    line, parts = reader.line, reader.group("expected (", "expected a column's name and its type")
     names = [reader.tokens[first].text for first, _ in parts]
     for first, last in parts:
         if first == last:
@@ -88,25 +90,25 @@ def _columns(reader: Reader) -> tuple[str, list[str]]:
 
 def _rate(reader: Reader) -> float:
     line, text = reader.line, reader.value()
-    rate = _number(text, line, "rows a second")
+    rate = _number(text, line, "a RATE", "2000")
     if not 0 < rate < math.inf:
         raise QueryError(f"line {line}: a RATE is above zero rows a second; got {text}")
     return rate
 
 
-def _number(text: str, line: int, what: str) -> float:
+def _number(text: str, line: int, what: str, example: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise QueryError(f"line {line}: '{text}' is no number of {what}") from None
+        raise QueryError(f"line {line}: {what} is a number, like {example}; got '{text}'") from None
 
 
 def _budget(reader: Reader) -> Budget | None:
     line, given = reader.line, _options(reader, "BUDGET")
     if not given:
         return None
-    named = _named(given, ("cpu", "memory"), line, "limit", "BUDGET")
-    cpu = _number(named["cpu"], line, "cores") if "cpu" in named else None
+    named = _named(given, _BUDGET, line, "limit", "BUDGET")
+    cpu = _number(named["cpu"], line, "a budget's cpu", "0.8") if "cpu" in named else None
     try:
         return Budget(cpu, named.get("memory"))
     except QueryError as error:
@@ -116,11 +118,11 @@ def _budget(reader: Reader) -> Budget | None:
 def _adapt(reader: Reader) -> Adapt | bool | None:
     if reader.took("ADAPT", "OFF"):
         return False
-    line, given = reader.line, _options(reader, "ADAPT")
+    line, given = reader.line, _options(reader, "ADAPT", "expected OFF or (")
     if not given:
         return None
-    named = _named(given, ("change", "gain", "calibrate"), line, "setting", "ADAPT")
-    numbers = {key: _number(text, line, "ADAPT") for key, text in named.items()}
+    named = _named(given, list(_ADAPT), line, "setting", "ADAPT")
+    numbers = {key: _number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in named.items()}
     whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
     try:
         return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
@@ -132,23 +134,28 @@ def _named(
     given: Mapping[str, str], known: Sequence[str], line: int, what: str, where: str
 ) -> dict[str, str]:
     """Settings by their names in lower case, or a QueryError for one that is not known."""
-    named = {key.lower(): value for key, value in given.items()}
-    strange = next((key for key in named if key not in known), None)
-    if strange is not None:
-        raise QueryError(f"line {line}: {unknown(what, strange, known, where=f' in {where}')}")
+    named: dict[str, str] = {}
+    for key, value in given.items():
+        if key.lower() not in known:
+            raise QueryError(f"line {line}: {unknown(what, key, known, where=f' in {where}')}")
+        if key.lower() in named:
+            raise QueryError(f"line {line}: {what} '{key}' stands twice in {where}")
+        named[key.lower()] = value
     return named
 
 
-def _options(reader: Reader, word: str = "OPTIONS") -> dict[str, str]:
+def _options(reader: Reader, word: str = "OPTIONS", opening: str = "expected (") -> dict[str, str]:
     options: dict[str, str] = {}
     if not reader.took(word):
         return options
     line = reader.line
-    parts = reader.group()
+    parts = reader.group(opening, "expected a key and its value")
     end = parts[-1][1] + 2
     for first, last in parts:
         reader.skip_to(first)
-        key = reader.string("expected a key") if reader.is_string() else reader.dotted("a key")
+        # Only options of sources and sinks have dots in their keys: in (cpu .5) it is the number's.
+        plain = reader.dotted if word == "OPTIONS" else reader.name
+        key = reader.string("expected a key") if reader.is_string() else plain("a key")
         if key in options:
             raise QueryError(f"line {line}: option '{key}' stands twice")
         reader.took("=")
@@ -215,7 +222,7 @@ def _target(reader: Reader) -> Into:
     adapt = _adapt(reader)
     trigger = _length(reader) if reader.took("TRIGGER") else None
     if not reader.is_done:
-        reader.fail("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;")
+        reader.fail("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
     return Into(sink, path | options, trigger, budget, adapt)
 
 

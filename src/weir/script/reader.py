@@ -134,11 +134,14 @@ class Reader:
         self._next += 1
         return sign + str(self.tokens[self._next - 1].text)
 
-    def group(self) -> list[tuple[int, int]]:
-        """Read what stands in parentheses: the first and last token of each part between commas."""
+    def group(self, opening: str, part: str) -> list[tuple[int, int]]:
+        """Read what stands in parentheses: the first and last token of each part between commas.
+
+        Without a parenthesis it fails with `opening`, and with `part` where there is nothing.
+        """
         opened = self._next
-        if self._peek("expected (").token_type != TokenType.L_PAREN:
-            self.fail("expected (")
+        if self._peek(opening).token_type != TokenType.L_PAREN:
+            self.fail(opening)
         depth, parts, start = 0, [], opened + 1
         for place in range(opened, len(self.tokens)):
             kind = self.tokens[place].token_type
@@ -146,7 +149,7 @@ class Reader:
             if depth == 0 or (depth == 1 and kind == TokenType.COMMA):
                 if start == place:
                     self.skip_to(place)
-                    self.fail("expected something")
+                    self.fail(part)
                 parts.append((start, place - 1))
                 start = place + 1
             if depth == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weir.adapt import Adapt, Controller, Observed, Running, Scope, Statistics, Verdict, shown
 from weir.kernel import Decision
 from weir.plan import Join
-from weir.query import Budget, Query, not_a_budget
+from weir.query import Budget, Query
 from weir.shed import Allowance
 from weir.spark.folder import Folder
 from weir.spark.history import History
@@ -17,19 +17,8 @@ class Adaptation:
     def __init__(self, query: Query, settings: Adapt, scope: Scope, folder: Folder) -> None:
         self._query, self._settings, self._scope = query, settings, scope
         self._history = History(folder)
-        self._budget = query.budget or Budget()
+        self.budget = query.budget or Budget()
         self._controller: Controller | None = None
-
-    @property
-    def budget(self) -> Budget:
-        """What the query may take."""
-        return self._budget
-
-    @budget.setter
-    def budget(self, budget: Budget) -> None:
-        if not isinstance(budget, Budget):
-            raise not_a_budget(budget)
-        self._budget = budget
 
     @property
     def most_bytes(self) -> int | None:
@@ -41,13 +30,13 @@ class Adaptation:
         if self._controller is None:
             running = Running(plan, allowance)
             self._controller = Controller(
-                self._query, running, self._budget, self._settings, self._scope, known
+                self._query, running, self.budget, self._settings, self._scope, known
             )
 
     def decide(self) -> Verdict | None:
         """What changes with the next batch; None if nothing does."""
         controller = self._started()
-        controller.budget = self._budget
+        controller.budget = self.budget
         return controller.decide()
 
     def refuse(self, plan: Join, allowance: Allowance | None) -> None:

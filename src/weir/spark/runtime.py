@@ -22,7 +22,7 @@ from weir.kernel import (
     answering,
 )
 from weir.plan import Join
-from weir.query import Budget
+from weir.query import Budget, not_a_budget
 from weir.shed import Allowance
 from weir.spark.account import Account
 from weir.spark.adaptation import Adaptation
@@ -34,6 +34,7 @@ from weir.spark.folder import Folder, open_folder
 from weir.spark.garbage import SWEEP_EVERY, Garbage
 from weir.spark.job import Job
 from weir.spark.manifest import Ledger, Manifest
+from weir.spark.memory import check_memory
 from weir.spark.phases import reached
 from weir.spark.placing import relocated
 from weir.spark.progress import Progress
@@ -51,7 +52,7 @@ class MicroBatches:
     """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
 
     def __init__(self, spark: SparkSession, job: Job, sink: Sink) -> None:
-        self._job, self._sink = job, sink
+        self._spark, self._job, self._sink = spark, job, sink
         self._folder: Folder = open_folder(spark, f"{job.checkpoint}/weir")
         self._ledger = Ledger(self._folder)
         self._garbage = Garbage(self._folder, self._ledger, job.settings.batches_to_retain)
@@ -83,6 +84,9 @@ class MicroBatches:
     def budget(self, budget: Budget) -> None:
         if self._adaptation is None:
             raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
+        if not isinstance(budget, Budget):
+            raise not_a_budget(budget)
+        check_memory(self._spark, budget)
         self._adaptation.budget = budget
 
     def close(self) -> None:

@@ -141,13 +141,18 @@ def routing(
     return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
 
 
+def is_one_host(master: str) -> bool:
+    """True if all tasks run in this process, so on this host."""
+    return master == "local" or master.startswith("local[")
+
+
 def shared_on(master: str) -> Shared:
     """The spread for any condition: every task may read all slices where all tasks are on one host.
 
     >>> shared_on("local[4]"), shared_on("local-cluster[2,1,1024]"), shared_on("yarn")
     ('share', 'psp', 'psp')
     """
-    return "share" if master == "local" or master.startswith("local[") else "psp"
+    return "share" if is_one_host(master) else "psp"
 
 
 def needs_mjoin(query: Query, wanted: str) -> bool:

@@ -16,6 +16,7 @@ from weir.spark.check import check_workers
 from weir.spark.folder import open_folder, qualify
 from weir.spark.job import Job
 from weir.spark.manifest import Ledger, job_of
+from weir.spark.memory import check_memory
 from weir.spark.query import SparkQuery
 from weir.spark.runtime import MicroBatches
 from weir.spark.sinks import Sink
@@ -101,6 +102,7 @@ class JoinWriter:
 
     def _start(self, target: Target) -> SparkQuery:
         join, spark = self._join, self._join.sparkSession
+        check_memory(spark, join.query.budget)
         checkpoint = self._checkpoint(target)
         sink = self._sink(target)
         folder = open_folder(spark, f"{checkpoint}/weir")
