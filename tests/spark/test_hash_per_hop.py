@@ -188,6 +188,7 @@ def test_an_allowance_is_obeyed_and_a_repeat_gives_the_same(spark: SparkSession,
     for told, known in zip(query.recentProgress, local.recentProgress, strict=True):
         assert told["weir"]["numRowsShed"] == known["weir"]["numRowsShed"] > 0
         assert told["weir"]["streams"] == known["weir"]["streams"]
+        assert told["weir"]["lags"] == known["weir"]["lags"] is not None
         for hop, found in known["weir"]["hops"].items():
             for what in ("probes", "skipped", "matches", "sampled", "sampledMatches"):
                 assert told["weir"]["hops"][hop][what] == found[what]

@@ -103,6 +103,10 @@ def test_each_row_is_stored_once_and_a_repeat_gives_the_same(
     for hop, found in known["hops"].items():
         assert told["hops"][hop]["probes"] == found["probes"]
         assert told["hops"][hop]["matches"] == found["matches"]
+    # What harvesting learns from is counted wherever a result is completed.
+    lags = [one["weir"]["lags"] for one in query.recentProgress]
+    assert lags == [one["weir"]["lags"] for one in local.recentProgress]
+    assert sum(lags[-1]["lags"]["b"]["counts"]) > 10
     for node, found in known["state"].items():
         assert told["state"][node]["numRowsTotal"] <= 1.5 * found["numRowsTotal"] + 10
     repeat_last_batch(tmp_path / "ckpt")

@@ -5,12 +5,17 @@ Sampled rows look at everything, so what they find tells of all results, whateve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from weir.kernel.keys import Int64s
 from weir.kernel.layout import time_name
 from weir.kernel.partial import Partial
-from weir.query import Query
+from weir.kernel.program import Program
+from weir.kernel.sample import Sample
+from weir.query import Query, RowWindow
+from weir.shed import Allowance
 from weir.stats import Correlations, Lags
 
 # Over all lags that the windows allow: fine beside the few ranges that a window is divided into.
@@ -18,16 +23,32 @@ _BUCKETS = 128
 
 
 class Apart:
-    """Running histograms of T(t_i) - T(t_1), for each stream i after the first."""
+    """Running histograms of T(t_i) - T(t_1), for each stream i after the first.
 
-    def __init__(self, query: Query) -> None:
+    `samples` say who is sampled among the results of each driver.
+    """
+
+    def __init__(self, query: Query, samples: Mapping[str, Sample]) -> None:
         first, *others = query.names
-        self._first = first
+        self._first, self._samples = first, samples
         self._ranges = {name: _range(query, name) for name in others}
         self._counts: dict[str, Int64s] = {name: np.zeros(_BUCKETS, np.int64) for name in others}
 
-    def add(self, sampled: Partial) -> None:
-        """Count the rows of sampled results."""
+    @staticmethod
+    def of(program: Program, allowance: Allowance | None, batch: int) -> Apart | None:
+        """For the results of a batch; None without a sample, or if it is no mjoin over windows of time."""
+        query, root = program.query, program.root
+        in_rows = any(isinstance(window, RowWindow) for window in query.windows)
+        if in_rows or any(name not in query.names for name in root.inputs):
+            return None
+        found = {path[0].hop.driver: Sample.of(allowance, path[0].hop, batch) for path in root.paths}
+        samples = {driver: sample for driver, sample in found.items() if sample is not None}
+        return Apart(query, samples) if samples else None
+
+    def add(self, results: Partial) -> None:
+        """Count the rows of those results that are sampled."""
+        marks = self._samples[results.groups[0].layout.node].marks(results)
+        sampled = results.pick(np.flatnonzero(marks))
         base = sampled.numbers(time_name(self._first))
         for name, (low, high) in self._ranges.items():
             lags = sampled.numbers(time_name(name)) - base

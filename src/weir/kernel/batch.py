@@ -45,7 +45,6 @@ from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import cut
 from weir.kernel.state import State
-from weir.query import RowWindow
 from weir.stats import Hop, HopStats
 
 
@@ -96,29 +95,16 @@ def probe(
     what one call finds.
     """
     results = Results(program.query, state, decision.clock)
-    samples = _result_samples(program, decision, batch)
-    work.apart = Apart(program.query) if samples else None
+    work.apart = Apart.of(program, decision.allowance, batch)
     for _, found in _run(program.root, program, decision, state, batch, work.hops, drivers):
         if work.apart is not None:
-            marks = samples[found.groups[0].layout.node].marks(found)
-            work.apart.add(found.pick(np.flatnonzero(marks)))
+            work.apart.add(found)
         for chunk, stale in results.chunks(found):
             work.stale += stale
             work.oldest = results.oldest
             work.results += chunk.num_rows
             if chunk.num_rows:
                 yield chunk
-
-
-def _result_samples(program: Program, decision: Decision, batch: int) -> dict[str, Sample]:
-    """Who is sampled among each driver's results; of an mjoin over windows of time only."""
-    in_rows = any(isinstance(window, RowWindow) for window in program.query.windows)
-    if in_rows or any(name not in program.query.names for name in program.root.inputs):
-        return {}
-    found = {
-        path[0].hop.driver: Sample.of(decision.allowance, path[0].hop, batch) for path in program.root.paths
-    }
-    return {driver: sample for driver, sample in found.items() if sample is not None}
 
 
 def _run(

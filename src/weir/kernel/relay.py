@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from weir.kernel.apart import Apart
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
 from weir.kernel.gate import Gate
@@ -45,6 +46,7 @@ class Relay:
 
     def start(self, state: State, work: Work, drivers: Collection[str] | None = None) -> Iterator[Parcel]:
         """What the batch's rows in a state send out, or those of some drivers: those that may probe."""
+        self._begin(work)
         for driver, path in self._paths.items():
             if drivers is not None and driver not in drivers:
                 continue
@@ -101,6 +103,9 @@ class Relay:
 
     def results(self, parcel: Parcel, work: Work) -> Iterator[pa.Table]:
         """The results of a finished parcel."""
+        self._begin(work)
+        if work.apart is not None:
+            work.apart.add(parcel.partial)
         results = Results(self._program.query, State(), self._decision.clock)
         for chunk, stale in results.chunks(parcel.partial):
             work.stale += stale
@@ -109,6 +114,10 @@ class Relay:
             work.results += chunk.num_rows
             if chunk.num_rows:
                 yield chunk
+
+    def _begin(self, work: Work) -> None:
+        """Let results be counted where they are put out, and where rows set out, in case that none comes."""
+        work.apart = work.apart or Apart.of(self._program, self._decision.allowance, self._batch)
 
     def _gate(self, path: tuple[HopPlan, ...], place: int) -> Gate:
         sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
