@@ -76,6 +76,39 @@ def test_where_some_ages_are_looked_at_only_the_sample_counts() -> None:
     assert not Statistics().after(TWO, forgot).selectivities(join("a", "b"))
 
 
+def paced(known: Statistics, *spans: float, **more: Any) -> Statistics:
+    """With batches of ten rows of each stream more, that go on by so many seconds each."""
+    for span in spans:
+        found = two(newest={"a": 0}, reached={"a": round(span * SECOND)}, interval=1.0, **more)
+        known = known.after(TWO, found)
+    return known
+
+
+def test_a_silence_tells_no_rates() -> None:
+    steady = paced(Statistics(), *[1.0] * 12)
+    after = paced(steady, 600.0)
+    assert after.rates == steady.rates == {"a": pytest.approx(10.0), "b": pytest.approx(10.0)}
+    for what in ("matches", "results", "load", "pace", "span"):
+        assert getattr(after, what) == getattr(steady, what)
+    assert after.batches == 13 and Statistics.from_json(json.loads(json.dumps(after.to_json()))) == after
+    assert paced(after, *[1.0] * 5).rates == {"a": pytest.approx(10.0), "b": pytest.approx(10.0)}
+
+
+@pytest.mark.parametrize("slower", [3.0, 5.0, 600.0])
+def test_streams_that_become_slow_are_noticed(slower: float) -> None:
+    """Whether as many rows as before come over a longer time, or fewer in the same."""
+    steady = paced(Statistics(), *[1.0] * 12, rows=600)
+    longer = [paced(steady, *[slower] * count, rows=600).rates["a"] for count in (2, 3)]
+    assert longer[0] < 0.7 * 600 and longer[1] == pytest.approx(600 / slower)
+    assert paced(steady, *[1.0] * 2, rows=round(600 / slower)).rates["a"] == pytest.approx(600 / slower)
+
+
+def test_spans_that_vary_and_rows_that_piled_up_are_no_silence() -> None:
+    assert paced(Statistics(), *[0.1, 2.0] * 20).rates["a"] == pytest.approx(10 / 1.05, rel=0.2)
+    late = paced(paced(Statistics(), *[1.0] * 12), 60.0, rows=300)
+    assert late.span == 60.0 and late.rates["a"] < 6
+
+
 def test_the_first_batch_and_one_of_a_single_moment_tell_no_rate() -> None:
     assert Statistics().after(TWO, two(newest={})).rates == {}
     assert Statistics().after(TWO, two(reached={"a": SECOND, "b": SECOND})).rates == {}

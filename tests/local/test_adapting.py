@@ -92,6 +92,19 @@ def test_a_budget_that_suffices_changes_no_result() -> None:
     assert query.lastProgress["weir"]["numRowsShed"] == 0
 
 
+def test_a_silence_changes_nothing() -> None:
+    """No stream has a row for ten minutes, and then they go on as before."""
+    source, query = Source({"a": 400.0, "b": 200.0, "c": 100.0}, keys=100), start(budget=weir.Budget(cpu=1.0))
+    watch(query, source, 12)
+    assert query.lastProgress is not None
+    before, rates = query.lastProgress["weir"]["decision"]["orders"], query.statistics.rates
+    for _ in range(12):
+        source.second += 600 * (source.second == 12)
+        watch(query, source, 1)
+        assert query.lastProgress["weir"]["decision"]["orders"] == before
+        assert query.statistics.rates == pytest.approx(rates, rel=0.02)
+
+
 def test_a_budget_that_does_not_gives_a_part_of_the_results_once_each() -> None:
     # Enough rows that probing is much of the work; where it is not, nothing is gained by skipping it.
     source = Source({"a": 2400.0, "b": 1200.0, "c": 600.0}, keys=3000)

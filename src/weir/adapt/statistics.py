@@ -18,6 +18,9 @@ from weir.stats import Correlations, Hop, HopStats
 
 # The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
 Step = tuple[tuple[str, ...], tuple[str, ...]]
+# A batch may have waited for its rows if it goes on by so many times the last one, with so many times fewer
+# rows a second than usual; it is put aside for that if as many before it were not as averages remember.
+_SILENCE, _REMEMBERED = 4.0, 10
 # Lags that lie so far from the earlier ones (as a share of results) make these worthless.
 _DRIFTED = 0.25
 # Two samples of one distribution lie further apart than this, by the root of 1/n + 1/m, once in a thousand
@@ -34,7 +37,8 @@ class Statistics:
     with the plan that `loaded` names; `fixed` are a batch's other seconds; `pace` is event seconds per
     second. `scale` is how many times the model's seconds the work took at that decision. Of the last batch
     there are its `span` (event seconds), `seconds`, `work` and `recall`, the `bytes` of all states, the
-    watermark's `lag` (s) and the `oldest` age put out (s).
+    watermark's `lag` (s) and the `oldest` age put out (s). `silent` is how many batches there were before
+    the last one that was put aside, because no rows came for most of its span.
     """
 
     batches: int = 0
@@ -55,19 +59,22 @@ class Statistics:
     bytes: int = 0
     lag: float | None = None
     oldest: float | None = None
+    silent: int = 0
 
     def after(self, query: Query, seen: Observed) -> Statistics:
         """With one batch more."""
-        span, plan = seen.span, named(seen.plan)
+        # A silence tells no rates. Streams that become slow stay so, and then the next batch counts.
+        is_silent = self._is_silent(seen)
+        span, plan = 0.0 if is_silent else seen.span, named(seen.plan)
         load = self.load if plan == self.loaded else Average()
         # The clock does not tell over what time the rows of the first batch came.
         rows = {name: self.rows.get(name, Average()).after(_came(seen, name), span) for name in query.names}
         # What comes in a batch has piled up since the one before it began.
-        period = 0.0 if seen.interval is None else max(seen.interval, self.seconds)
+        period = 0.0 if seen.interval is None or is_silent else max(seen.interval, self.seconds)
         return Statistics(
             batches=self.batches + 1,
             rows=rows,
-            matches=_matched(self.matches, query, seen),
+            matches=self.matches if is_silent else _matched(self.matches, query, seen),
             results=self.results.after(seen.results, span),
             lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
@@ -83,6 +90,7 @@ class Statistics:
             bytes=sum(size.bytes for size in seen.state.values()),
             lag=_lag(seen),
             oldest=None if seen.oldest is None else seen.oldest / 1e6,
+            silent=self.batches if is_silent else self.silent,
         )
 
     def anew(self, scale: float) -> Statistics:
@@ -110,6 +118,13 @@ class Statistics:
         known = {hop: self.matches[step].value for hop, step in steps(plan) if step in self.matches}
         return {hop: share for hop, share in known.items() if share}
 
+    def _is_silent(self, seen: Observed) -> bool:
+        """True if a batch seems to have waited for its rows, which then came as usual."""
+        if self.batches < self.silent + _REMEMBERED or seen.span <= _SILENCE * self.span:
+            return False
+        came = sum(_came(seen, name) for name in self.rates)
+        return _SILENCE * came < seen.span * sum(self.rates.values())
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""
         return {
@@ -131,6 +146,7 @@ class Statistics:
             "bytes": self.bytes,
             "lag": self.lag,
             "oldest": self.oldest,
+            "silent": self.silent,
         }
 
     @staticmethod
@@ -156,6 +172,7 @@ class Statistics:
             bytes=found["bytes"],
             lag=found["lag"],
             oldest=found["oldest"],
+            silent=found.get("silent", 0),  # written since silences are known
         )
 
 
