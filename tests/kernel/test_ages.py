@@ -140,6 +140,23 @@ def test_ages_that_nobody_looks_at_cost_nothing_and_may_be_forgotten() -> None:
     assert kept(forgetful) < 0.5 * kept(part) == 0.5 * kept(whole)
 
 
+def test_what_the_sample_looks_at_is_looked_at_once_not_by_every_slice() -> None:
+    """With a sample in it or not, no slice of a batch visits any where its rows look at nothing."""
+    on, _ = CONDITIONS["equality"]
+    idle = {hop: Ages(10, frozenset()) for hop in hops(join(*NAMES))}
+    rows: list[Row] = [(NAMES[i % 3], i // 12, i % 50, i) for i in range(3000)]
+    done = []
+    for sample in (0.0, 0.2):
+        query = started(on, Allowance(ages=idle, sample=sample))
+        run(query, rows, 1500)
+        assert query.stats is not None
+        done.append(query.stats.per_hop[Hop("c", str(join(*NAMES)), "a")])
+    none, some = done
+    assert some.sampled_matches == some.matches > 0 == none.matches
+    assert (some.probes, some.narrowed + some.sampled) == (none.probes, none.narrowed)
+    assert some.unvisited == none.unvisited > 100
+
+
 def compared(query: LocalQuery) -> int:
     assert query.stats is not None
     return sum(hop.comparisons for hop in query.stats.per_hop.values())

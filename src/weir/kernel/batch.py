@@ -148,7 +148,10 @@ def _run(
             )
             for one in path
         ]
-        for longer in _entered([one for _, one, _ in starts if one.rows], path, steps):
+        rows = [one for _, one, _ in starts if one.rows]
+        if sample is not None and any(one.sheds for one in steps):
+            rows = _sampled_first(rows, sample)
+        for longer in _entered(rows, path, steps):
             yield rank, longer
 
 
@@ -187,6 +190,24 @@ class _Step:
     gate: Gate
     run: HopRun
     count: HopWork
+
+    @property
+    def sheds(self) -> bool:
+        """True if sampled rows do more here than others."""
+        return self.gate.share < 1 or self.run.is_narrow
+
+
+def _sampled_first(rows: list[Partial], sample: Sample) -> list[Partial]:
+    """Rows that enter a path; the few that are sampled go as one, as they visit every slice."""
+    marks = [sample.marks(one) for one in rows]
+    sampled = [one.pick(np.flatnonzero(marked)) for one, marked in zip(rows, marks, strict=True)]
+    if sum(one.rows > 0 for one in sampled) < 2:
+        return rows
+    others = [
+        one.pick(np.flatnonzero(~marked)) if marked.any() else one
+        for one, marked in zip(rows, marks, strict=True)
+    ]
+    return [together([one for one in sampled if one.rows]), *(one for one in others if one.rows)]
 
 
 def _entered(rows: list[Partial], path: tuple[HopPlan, ...], steps: list[_Step]) -> Iterator[Partial]:

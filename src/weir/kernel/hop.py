@@ -94,6 +94,11 @@ class HopRun:
         self._most = most
         self._sample = sample
 
+    @property
+    def is_narrow(self) -> bool:
+        """True if rows that are not sampled look at some ages only."""
+        return self._look.is_narrow
+
     def run(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
         """The longer partials, a bounded number at a time."""
         started = perf_counter()
