@@ -36,3 +36,11 @@ def test_nothing_to_divide_by() -> None:
     assert fed((10, 0)).value is None
     assert fed((10, 2), (10, 0)).value == 5
     assert fed((0, 2), (0, 2)).value == 0
+
+
+def test_what_is_not_told_any_more_stays_but_weighs_less() -> None:
+    found = fed((90, 10))
+    for _ in range(100):
+        found = found.faded()
+    assert found.value == pytest.approx(9) and found.total == pytest.approx(1)
+    assert fed((0, 10)).faded() == fed((0, 10)), "no match among so many pairs weighs next to nothing anyway"

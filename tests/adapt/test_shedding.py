@@ -58,7 +58,9 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     )
     assert found.planned.shedding is not None
     assert "shed by jaqpot: about" in found.explanation()
-    assert "\n     a sample of 1% passes every hop" in found.explanation()
+    assert "\n     a sample of 0.2% passes every hop" in found.explanation(), (
+        "the least, as so little is allowed"
+    )
     exact = weir.join(
         streams=dict.fromkeys("abc", SCHEMA),
         on=ON,

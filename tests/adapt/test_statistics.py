@@ -13,7 +13,7 @@ from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
 from weir.adapt import Adapt, Movable, Observed, Running, Statistics, analyse, is_due, learned
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.statistics import differ
+from weir.adapt.statistics import differ, steps
 from weir.plan import Join, Limits, hops, join, mjoin
 from weir.shed import Allowance
 from weir.stats import Correlations, Hop, HopStats, Lags, StateSize
@@ -144,6 +144,22 @@ def test_no_match_says_that_it_takes_more_pairs() -> None:
     assert graph is not None
     (share,) = graph.classes.values()
     assert 1e-6 < share < 1e-4, "95 000 pairs without a match, where one in a hundred was guessed"
+
+
+def test_what_an_earlier_plan_told_gives_way_to_what_this_one_tells() -> None:
+    """The mjoin told of b+c and a; the tree never asks them, and sees a and b match ten times as often."""
+    machine = Machine(QUERY, {"a": 300.0, "b": 200.0, "c": 100.0}, share=0.002)
+    known = Statistics()
+    for _ in range(10):
+        known = known.after(QUERY, machine.step(MJOIN))
+    machine.share = 0.02
+    for _ in range(60):
+        known = known.after(QUERY, machine.step(TREE))
+    graph = learned(QUERY, known, TYPICAL)
+    assert graph is not None
+    assert graph.selectivity(["a"], ["b"]) == pytest.approx(0.02, rel=0.15)
+    untold = [one for step, one in known.matches.items() if step not in {step for _, step in steps(TREE)}]
+    assert untold and all(one.total <= 1.01 for one in untold)
 
 
 def test_what_is_kept_is_read_again() -> None:

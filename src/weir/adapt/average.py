@@ -39,6 +39,11 @@ class Average:
             return Average(total, over, off)
         return Average(KEPT * self.total + total, KEPT * self.over + over, off)
 
+    def faded(self) -> Average:
+        """After a batch that tells nothing of it: the same, but less sure, down to a single count."""
+        kept = max(KEPT, 1 / self.total) if self.total > 1 else 1.0
+        return Average(kept * self.total, kept * self.over, self.off)
+
     def _off(self, total: float, over: float, counted: bool) -> int:
         if self.value is None:
             return 0

@@ -33,9 +33,9 @@ SHED = "the plan takes more CPU than allowed, so some probes are skipped"
 _LEAST, _BESIDE = 0.01, 0.1
 # Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
 SAMPLE = 0.01
-# Where work is skipped, the sample alone tells when lags become others, so it may take this share of the
-# budget.
-_SAMPLE_WORK = 0.05
+# Where work is skipped, the sample alone tells when lags become others, so it takes this share of the budget;
+# but so many rows are sampled at least, and at most.
+_SAMPLE_WORK, _SAMPLES = 0.05, (0.002, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def shedding(
         )
         budget = least
     # The sample comes on top of the shares, so these have to leave room for it.
-    sample = max(SAMPLE, _SAMPLE_WORK * budget / skippable)
+    sample = min(max(_SAMPLE_WORK * budget / skippable, _SAMPLES[0]), _SAMPLES[1])
     budget = max(budget - sample * skippable, _LEAST * skippable)
     if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
         found, kept, way = *_by_probes(query, graph, plan, budget, warnings), "jaqpot"

@@ -210,8 +210,9 @@ def _matched(known: Mapping[Step, Average], query: Query, seen: Observed) -> dic
         probes, matches = _told(did, seen.allowance)
         before = found.get(step, (0.0, 0.0))
         found[step] = before[0] + matches, before[1] + probes * _reached(query, seen, hop)
-    changed = {step: known.get(step, Average()).after(*sums) for step, sums in found.items()}
-    return {**known, **changed}
+    # What another plan told stays, but the longer ago, the less it weighs beside what this one tells.
+    faded = {step: one if step in found else one.faded() for step, one in known.items()}
+    return {**faded, **{step: known.get(step, Average()).after(*sums) for step, sums in found.items()}}
 
 
 def _told(did: HopStats, allowance: Allowance | None) -> tuple[int, int]:

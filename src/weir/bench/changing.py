@@ -59,6 +59,14 @@ class Sample:
     plan: str
     error: float
 
+    def told(self) -> str:
+        """The batch in a line."""
+        plan = self.plan.partition(" {")[0]
+        return (
+            f"{self.seconds:.2f} s, {self.results:,} results of {self.exact:,}, {self.state_rows:,} rows of "
+            f"state, {self.memory_mb:g} MB, plan {plan}"
+        )
+
 
 def rate(stream: str, batch: int) -> int:
     """Rows a second: one stream in turn is slow.
@@ -92,7 +100,7 @@ def run(hours: float, local: bool, csv_file: Path | None = None) -> list[Figure]
     for sample in played:
         samples.append(sample)
         if sample.batch % 50 == 49:
-            print(f"batch {sample.batch + 1} of {batches}: {sample}", file=sys.stderr, flush=True)
+            print(f"batch {sample.batch + 1} of {batches}: {sample.told()}", file=sys.stderr, flush=True)
     if csv_file is not None:
         write_csv(csv_file, samples)
     return figures(samples)
