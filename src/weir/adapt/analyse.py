@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from weir.adapt.due import is_short, moved
 from weir.adapt.learned import learned
 from weir.adapt.settings import Adapt
-from weir.adapt.shedding import SAMPLE, Shedding, shedding, taken
+from weir.adapt.shedding import SAMPLE, Shedding, Weighing
 from weir.adapt.statistics import Statistics
-from weir.plan import NO_LIMITS, Join, Leaf, Limits, choose, cost, is_composed, show_bytes, show_share
+from weir.plan import NO_LIMITS, Join, Leaf, Limits, choose, show_bytes, show_share
 from weir.plan.orders import probing_orders
 from weir.plan.space import Space, check_plannable
 from weir.query import Query, RowWindow
@@ -120,11 +119,13 @@ def analyse(
     if graph is None:
         return None
     check_plannable(graph)
-    recall, modelled = taken(query, graph, running.plan, running.allowance, statistics.lags)
+    weighing = Weighing(query, graph, statistics.lags)
+    recall, modelled = weighing.taken(running.plan, running.allowance)
     scale = _scale(statistics, running, modelled, limits)
     within = Limits(limits.cpu / scale, limits.memory)
-    weigh = partial(_option, query, graph, statistics, within, shed, 1.0 if running.is_exact else _BACK)
-    options = [weigh(plan) for plan in _plans(graph, running.plan, within, movable)]
+    exact = 1.0 if running.is_exact else _BACK
+    plans = _plans(graph, running.plan, within, movable)
+    options = [_option(weighing, plan, within, shed, exact) for plan in plans]
     best, now = max(options, key=lambda option: option.rank(within)), options[0]
     is_back = best.shedding is None and not running.is_exact
     is_other = best.plan != running.plan or best.takes < _LESS * modelled
@@ -183,22 +184,13 @@ def _reordered(space: Space, plan: Join) -> Join:
     return Join(inputs, orders, plan.window)
 
 
-def _option(
-    query: Query,
-    graph: JoinGraph,
-    statistics: Statistics,
-    limits: Limits,
-    shed: Shed,
-    exact: float,
-    plan: Join,
-) -> _Option:
+def _option(weighing: Weighing, plan: Join, limits: Limits, shed: Shed, exact: float) -> _Option:
     """A plan with what must be skipped, if it takes more than the share `exact` of the limit."""
-    _, needed = taken(query, graph, plan, None, statistics.lags)
-    memory = 0.0 if is_composed(plan) else cost(graph, plan).memory
+    _, needed = weighing.taken(plan)
     found = None
     for share in (_AIM, _BACK) if needed > exact * limits.cpu else ():
-        found = found or shedding(query, graph, plan, Limits(share * limits.cpu), shed, statistics.lags)
-    return _Option(plan, needed, memory, found)
+        found = found or weighing.shedding(plan, Limits(share * limits.cpu), shed)
+    return _Option(plan, needed, weighing.memory(plan), found)
 
 
 def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: Shed) -> Allowance | None:

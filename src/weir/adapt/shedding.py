@@ -6,20 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from weir.plan import Join, Limits, cost, is_composed, show_share
+from weir.plan import Join, Limits, PlanCost, cost, is_composed, show_share
 from weir.query import Query, RowWindow
 from weir.shed import (
     Allowance,
     FreshnessError,
+    Outlook,
     Shed,
     allowance,
-    best_way,
-    expected,
+    best_within,
     flow,
     is_harvestable,
-    network,
     refresh_rates,
-    steady,
+    settled,
     tightest,
 )
 from weir.stats import Correlations, JoinGraph
@@ -66,73 +65,95 @@ def shedding(
 
     What was learned of the lags between the streams tells which ages pay.
     """
-    results, skippable = expected(graph, plan, None, lags, _basic(query))
-    # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
-    rest = _rest(graph, plan)
-    least = max(_LEAST * skippable, _BESIDE * rest)
-    budget = limits.cpu - rest
-    if skippable <= max(budget, least):
-        return None
-    warnings = []
-    if budget < least:
-        warnings.append(
-            f"what cannot be skipped takes {show_share(rest)} of CPU, and {show_share(limits.cpu)} are "
-            "allowed, so almost every probe is skipped"
-        )
-        budget = least
-    # The sample comes on top of the shares, so these have to leave room for it.
-    sample = min(max(_SAMPLE_WORK * budget / skippable, _SAMPLES[0]), _SAMPLES[1])
-    budget = max(budget - sample * skippable, _LEAST * skippable)
-    if shed == "jaqpot" or (shed == "auto" and not is_harvestable(graph, plan)):
-        found, kept, way = *_by_probes(query, graph, plan, budget, warnings), "jaqpot"
-    else:
-        best = best_way(graph, plan, budget, shed, lags, _basic(query))
-        found, kept, way = best.allowance, best.results, best.name
-    recall = min(1.0, kept / results) if results else 1.0
-    found = replace(found, sample=sample)
-    cpu = rest + expected(graph, plan, found, lags, _basic(query))[1]
-    return Shedding(found, recall, way, cpu, tuple(warnings))
+    return Weighing(query, graph, lags).shedding(plan, limits, shed)
 
 
 def taken(
     query: Query, graph: JoinGraph, plan: Join, allowance: Allowance | None, lags: Correlations | None = None
 ) -> tuple[float, float]:
     """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
-    whole, _ = expected(graph, plan, None, lags, _basic(query))
-    results, spent = expected(graph, plan, allowance, lags, _basic(query))
-    return min(1.0, results / whole) if whole else 1.0, _rest(graph, plan) + spent
+    return Weighing(query, graph, lags).taken(plan, allowance)
 
 
-def _basic(query: Query) -> float | None:
-    return None if query.basic is None else query.basic / 1e6
+class Weighing:
+    """What plans of a query take, all of them or with something skipped, by one graph and lags.
 
+    What several questions about a plan hang on is found once.
+    """
 
-def _rest(graph: JoinGraph, plan: Join) -> float:
-    """Seconds a second for what cannot be skipped."""
-    if is_composed(plan):
-        # What a plan whose joins have windows of their own takes beside its probes is not known.
-        return 0.0
-    net = network(graph, plan, in_seconds=True)
-    return max(0.0, cost(graph, plan).cpu - flow(net, [math.inf] * len(net.links)).spent)
+    def __init__(self, query: Query, graph: JoinGraph, lags: Correlations | None = None) -> None:
+        self._query, self._graph = query, graph
+        self._outlook = Outlook(graph, lags, None if query.basic is None else query.basic / 1e6)
+        self._costs: dict[Join, PlanCost] = {}
 
+    def memory(self, plan: Join) -> float:
+        """What the states of a plan take; nothing is known of those with windows of their own."""
+        return 0.0 if is_composed(plan) else self._cost(plan).memory
 
-def _by_probes(
-    query: Query, graph: JoinGraph, plan: Join, budget: float, warnings: list[str]
-) -> tuple[Allowance, float]:
-    """The best division of probes that keeps the states as fresh as asked, and its results a second."""
-    net, fresh = network(graph, plan, in_seconds=True), _fresh_seconds(query, graph)
-    try:
-        # Only a window that counts rows keeps old ones when it starves; others are small then, which the
-        # program knows.
-        refresh = {s: r for s, r in refresh_rates(graph, net, fresh).items() if s in net.counted}
-        settled, grants = steady(graph, plan, budget, refresh, in_seconds=True)
-    except FreshnessError:
-        warnings.append(
-            f"the CPU allowed does not refresh the states of {plan} as fast as asked, so old results will be "
-            f"found and dropped; {_loosest(fresh, tightest(graph, net, fresh, budget))}"
-        )
-        settled, grants = steady(graph, plan, budget, in_seconds=True)
-    return allowance(settled, grants), flow(settled, grants).results
+    def taken(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
+        """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
+        whole, _ = self._outlook.whole(plan)
+        results, spent = self._outlook.expected(plan, allowance)
+        return min(1.0, results / whole) if whole else 1.0, self._rest(plan) + spent
+
+    def shedding(self, plan: Join, limits: Limits, shed: Shed = "auto") -> Shedding | None:
+        """What to skip so that a plan takes no more CPU than allowed, as the function `shedding` says."""
+        results, skippable = self._outlook.whole(plan)
+        # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
+        rest = self._rest(plan)
+        least = max(_LEAST * skippable, _BESIDE * rest)
+        budget = limits.cpu - rest
+        if skippable <= max(budget, least):
+            return None
+        warnings = []
+        if budget < least:
+            warnings.append(
+                f"what cannot be skipped takes {show_share(rest)} of CPU, and {show_share(limits.cpu)} are "
+                "allowed, so almost every probe is skipped"
+            )
+            budget = least
+        # The sample comes on top of the shares, so these have to leave room for it.
+        sample = min(max(_SAMPLE_WORK * budget / skippable, _SAMPLES[0]), _SAMPLES[1])
+        budget = max(budget - sample * skippable, _LEAST * skippable)
+        if shed == "jaqpot" or (shed == "auto" and not is_harvestable(self._graph, plan)):
+            found, kept, way = *self._by_probes(plan, budget, warnings), "jaqpot"
+        else:
+            best = best_within(self._outlook, plan, budget, shed)
+            found, kept, way = best.allowance, best.results, best.name
+        recall = min(1.0, kept / results) if results else 1.0
+        found = replace(found, sample=sample)
+        cpu = rest + self._outlook.expected(plan, found)[1]
+        return Shedding(found, recall, way, cpu, tuple(warnings))
+
+    def _cost(self, plan: Join) -> PlanCost:
+        if plan not in self._costs:
+            self._costs[plan] = cost(self._graph, plan)
+        return self._costs[plan]
+
+    def _rest(self, plan: Join) -> float:
+        """Seconds a second for what cannot be skipped."""
+        if is_composed(plan):
+            # What a plan whose joins have windows of their own takes beside its probes is not known.
+            return 0.0
+        net = self._outlook.wiring(plan).network()
+        return max(0.0, self._cost(plan).cpu - flow(net, [math.inf] * len(net.links)).spent)
+
+    def _by_probes(self, plan: Join, budget: float, warnings: list[str]) -> tuple[Allowance, float]:
+        """The best division of probes that keeps the states as fresh as asked, and its results a second."""
+        graph, wiring = self._graph, self._outlook.wiring(plan)
+        net, fresh = wiring.network(), _fresh_seconds(self._query, graph)
+        try:
+            # Only a window that counts rows keeps old ones when it starves; others are small then, which the
+            # program knows.
+            refresh = {s: r for s, r in refresh_rates(graph, net, fresh).items() if s in net.counted}
+            after, grants = settled(wiring, budget, refresh)
+        except FreshnessError:
+            warnings.append(
+                f"the CPU allowed does not refresh the states of {plan} as fast as asked, so old results "
+                f"will be found and dropped; {_loosest(fresh, tightest(graph, net, fresh, budget))}"
+            )
+            after, grants = settled(wiring, budget)
+        return allowance(after, grants), flow(after, grants).results
 
 
 def _loosest(fresh: Mapping[str, float], factor: float) -> str:

@@ -4,12 +4,12 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, check_harvestable, directions, is_harvestable, usual_basic
 from weir.shed.drop import random_drop
-from weir.shed.expected import expected
+from weir.shed.expected import Outlook, expected
 from weir.shed.flow import Flow, allowance, flow
 from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
 from weir.shed.harvest import Harvest, harvest, looking
 from weir.shed.network import Link, Network, Path, network, resized
-from weir.shed.optimal import optimal, steady
+from weir.shed.optimal import optimal, settled, steady
 from weir.shed.policies import (
     POLICIES,
     FreshnessError,
@@ -26,7 +26,7 @@ from weir.shed.policies import (
 )
 from weir.shed.setting import brute_force, double_sided, greedy, greedy_reverse
 from weir.shed.throttle import throttled
-from weir.shed.ways import Shed, Way, best_way, check_shed
+from weir.shed.ways import Shed, Way, best_way, best_within, check_shed
 
 __all__ = [
     "POLICIES",
@@ -39,6 +39,7 @@ __all__ = [
     "Harvest",
     "Link",
     "Network",
+    "Outlook",
     "Path",
     "Shed",
     "Unit",
@@ -46,6 +47,7 @@ __all__ = [
     "allowance",
     "best_hjp",
     "best_way",
+    "best_within",
     "brute_force",
     "check_harvestable",
     "check_shed",
@@ -73,6 +75,7 @@ __all__ = [
     "refresh_rates",
     "resized",
     "sbest_hjp",
+    "settled",
     "steady",
     "throttled",
     "tightest",

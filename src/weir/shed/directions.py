@@ -8,9 +8,9 @@ likeliest first. A setting says how many; what it gives and costs is a sum over 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,14 @@ from weir.errors import QueryError
 from weir.plan import Join, Leaf
 from weir.plan.space import Space
 from weir.query import MOST_BASIC_WINDOWS, RowWindow
+from weir.shed.moves import Moves
 from weir.stats import Correlations, Hop, JoinGraph
 
 Floats = NDArray[np.float64]
 # How many ranges each hop looks into, direction by direction.
 Setting = tuple[tuple[int, ...], ...]
+# Of a driver and a partner: the `scores` of ages.
+Scored = Callable[[str, str], tuple[tuple[float, ...], float]]
 # 002 advises 20 ranges in a window at most; without being told, half as many are made.
 RANGES = 10
 
@@ -82,10 +85,15 @@ class Direction:
         """Of each hop, what a probe gives and takes for 0, 1, .. ranges."""
         return tuple((look.gives.tolist(), look.takes.tolist()) for look in self.looks)
 
-    @property
+    @cached_property
     def most(self) -> tuple[int, ...]:
         """All ranges of every hop."""
         return tuple(len(look.scores) for look in self.looks)
+
+    @cached_property
+    def moves(self) -> Moves:
+        """The steps that searches for a setting take."""
+        return Moves(self.worth, self.most)
 
     def worth(self, taken: Sequence[int]) -> tuple[float, float]:
         """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
@@ -98,12 +106,12 @@ class Direction:
 
 def output(found: Sequence[Direction], setting: Setting) -> float:
     """O: the results each second of a setting."""
-    return sum(one.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
+    return sum(one.moves.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
 
 
 def cost(found: Sequence[Direction], setting: Setting) -> float:
     """C: what a setting costs each second."""
-    return sum(one.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
+    return sum(one.moves.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
 
 
 def everything(found: Sequence[Direction]) -> Setting:
@@ -125,11 +133,16 @@ def directions(
     directions together. What was `measured` of a hop itself, over all ages, goes before that.
     """
     every = basic_window(graph, plan, basic)
-    space = Space(graph)
+    return directions_in(Space(graph), plan, partial(scores, graph, every, correlations), measured)
+
+
+def directions_in(
+    space: Space, plan: Join, scored: Scored, measured: Mapping[Hop, float] | None = None
+) -> tuple[Direction, ...]:
+    """The same for what is known of every two streams: the `scores` of ages."""
+    rates = space.graph.rates
     return tuple(
-        Direction(
-            stream, graph.rates[stream], tuple(_looks(space, plan, i, every, correlations, measured or {}))
-        )
+        Direction(stream, rates[stream], tuple(_looks(space, plan, i, scored, measured or {})))
         for i, stream in enumerate(plan.streams)
     )
 
@@ -187,25 +200,24 @@ def _looks(
     space: Space,
     plan: Join,
     driver: int,
-    every: float,
-    correlations: Correlations | None,
+    scored: Scored,
     measured: Mapping[Hop, float],
 ) -> Iterator[Look]:
-    graph, names = space.graph, plan.streams
+    graph, names, node = space.graph, plan.streams, str(plan)
     bound = space.mask([names[driver]])
     for i in plan.orders[driver]:
         partner = space.mask([names[i]])
         whole = bound | partner
-        scores, weight = _scores(graph, names[driver], names[i], every, correlations)
-        hop = Hop(names[driver], str(plan), names[i])
-        foretold = weight * graph.selectivity(space.streams(bound), [names[i]])
+        likely, weight = scored(names[driver], names[i])
+        hop = Hop(names[driver], node, names[i])
+        matching = space.selectivity(bound, partner)
         index = graph.costs.probe + graph.costs.seek * bool(space.by_value(bound, partner))
-        by_chance, by_match = _compared(space, bound, partner)
+        by_chance, by_match = _compared(space.narrowed(bound, partner), matching)
         yield Look(
             hop=hop,
             rows=space.rows(partner),
-            selectivity=measured.get(hop, foretold),
-            scores=scores,
+            selectivity=measured.get(hop, weight * matching),
+            scores=likely,
             search=index * space.slicing(partner).visited,
             compare=graph.costs.compare * space.rows(partner) * by_chance,
             match=graph.costs.match + graph.costs.compare * by_match + space.out(whole),
@@ -213,28 +225,26 @@ def _looks(
         bound = whole
 
 
-def _compared(space: Space, bound: int, partner: int) -> tuple[float, float]:
+def _compared(narrowed: float, matching: float) -> tuple[float, float]:
     """The share of a window's rows that are compared whatever their age, and the comparisons for each match.
 
     Without an index, all rows are candidates. An index leaves those that match, whose ages are those of the
     matches, and some by chance, whose ages are any.
     """
-    narrowed = space.narrowed(bound, partner)
     if narrowed >= 1:
         return 1.0, 0.0
-    matching = space.graph.selectivity(space.streams(bound), space.streams(partner))
     return max(0.0, narrowed - matching), 1.0
 
 
-def _scores(
-    graph: JoinGraph, driver: str, partner: str, every: float, correlations: Correlations | None
+def scores(
+    graph: JoinGraph, every: float, correlations: Correlations | None, driver: str, partner: str
 ) -> tuple[tuple[float, ...], float]:
     """p^k of each range (002, section IV-B.1), and how much likelier than by chance the driver comes last."""
     mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)
     count = math.ceil(theirs / every - 1e-9)
     if correlations is None:
         return (1 / count,) * count, 1.0
-    scores = correlations.ages(driver, partner, every * np.arange(count + 1, dtype=np.float64))
+    likely = correlations.ages(driver, partner, every * np.arange(count + 1, dtype=np.float64))
     before, after = correlations.ages(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
     chance = theirs / (mine + theirs)
-    return tuple(scores.tolist()), after / (before + after) / chance if before + after else 1.0
+    return tuple(likely.tolist()), after / (before + after) / chance if before + after else 1.0

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 from weir.plan import Join
+from weir.plan.space import Space
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.directions import Look, directions, is_harvestable
+from weir.shed.directions import (
+    Direction,
+    Look,
+    Scored,
+    basic_window,
+    directions_in,
+    is_harvestable,
+    scores,
+)
 from weir.shed.flow import Flow, flow
-from weir.shed.network import Network, network, resized
+from weir.shed.network import Network, Wiring
 from weir.stats import Correlations, JoinGraph
 
 
@@ -19,27 +30,79 @@ def expected(
     basic: float | None = None,
 ) -> tuple[float, float]:
     """Results a second, and seconds a second for what can be skipped; without an allowance, those of all."""
-    allowed = allowance or Allowance()
-    if not is_harvestable(graph, plan):
-        found = _through(graph, plan, allowed)
-        return found.results, found.spent
-    every = next((ages.every / 1e6 for ages in allowed.ages.values()), basic)
-    results = spent = 0.0
-    for one in directions(graph, plan, every, correlations):
-        partials = one.rate * (1 - allowed.drop.get(one.stream, 0.0))
-        for look in one.looks:
-            probes = partials * allowed.share(look.hop)
-            looked, likely = _looked_at(look, allowed.ages.get(look.hop))
-            there = 1 - allowed.drop.get(look.hop.partner, 0.0)
-            partials = probes * likely * there * look.selectivity * look.rows
-            spent += probes * looked * there * (look.search + look.compare) + partials * look.match
-        results += partials
-    if not allowed.sample or not allowed.sheds:
+    return Outlook(graph, correlations, basic).expected(plan, allowance)
+
+
+class Outlook:
+    """What plans give and take when the streams are as a graph and correlations say.
+
+    Each answer is found once: the same few plans are asked about again and again.
+    """
+
+    def __init__(
+        self, graph: JoinGraph, correlations: Correlations | None = None, basic: float | None = None
+    ) -> None:
+        self.graph, self.correlations = graph, correlations
+        self._space, self._basic = Space(graph), basic
+        self._scored: dict[float, Scored] = {}
+        self._directions: dict[tuple[Join, float], tuple[Direction, ...]] = {}
+        self._wirings: dict[Join, Wiring] = {}
+        self._whole: dict[Join, tuple[float, float]] = {}
+
+    def basic_window(self, plan: Join) -> float:
+        """The length in seconds of the ranges of ages."""
+        return basic_window(self.graph, plan, self._basic)
+
+    def directions(self, plan: Join, every: float) -> tuple[Direction, ...]:
+        """The directions of an mjoin, for basic windows of so many seconds."""
+        if (plan, every) not in self._directions:
+            # What is known of two streams does not hang on the plan.
+            scored = self._scored.setdefault(
+                every, cache(partial(scores, self.graph, every, self.correlations))
+            )
+            self._directions[plan, every] = directions_in(self._space, plan, scored)
+        return self._directions[plan, every]
+
+    def wiring(self, plan: Join) -> Wiring:
+        """The links of a plan, in seconds."""
+        if plan not in self._wirings:
+            self._wirings[plan] = Wiring(self._space, plan, in_seconds=True)
+        return self._wirings[plan]
+
+    def whole(self, plan: Join) -> tuple[float, float]:
+        """What is expected when nothing is skipped."""
+        if plan not in self._whole:
+            self._whole[plan] = self._found(plan, Allowance())
+        return self._whole[plan]
+
+    def expected(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
+        """Results a second, and seconds a second for what can be skipped; without an allowance, of all."""
+        if allowance is None or not allowance.sheds:
+            return self.whole(plan)
+        results, spent = self._found(plan, allowance)
+        if not allowance.sample or not is_harvestable(self.graph, plan):
+            return results, spent
+        # Sampled rows pass and look at everything.
+        all_results, all_spent = self.whole(plan)
+        sample = allowance.sample
+        return results + sample * (all_results - results), spent + sample * (all_spent - spent)
+
+    def _found(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
+        if not is_harvestable(self.graph, plan):
+            through = _through(self.wiring(plan), allowed)
+            return through.results, through.spent
+        every = next((ages.every / 1e6 for ages in allowed.ages.values()), None)
+        results = spent = 0.0
+        for one in self.directions(plan, self.basic_window(plan) if every is None else every):
+            partials = one.rate * (1 - allowed.drop.get(one.stream, 0.0))
+            for look in one.looks:
+                probes = partials * allowed.share(look.hop)
+                looked, likely = _looked_at(look, allowed.ages.get(look.hop))
+                there = 1 - allowed.drop.get(look.hop.partner, 0.0)
+                partials = probes * likely * there * look.selectivity * look.rows
+                spent += probes * looked * there * (look.search + look.compare) + partials * look.match
+            results += partials
         return results, spent
-    # Sampled rows pass and look at everything.
-    all_results, all_spent = expected(graph, plan, None, correlations, basic)
-    sample = allowed.sample
-    return results + sample * (all_results - results), spent + sample * (all_spent - spent)
 
 
 def _looked_at(look: Look, ages: Ages | None) -> tuple[float, float]:
@@ -51,11 +114,11 @@ def _looked_at(look: Look, ages: Ages | None) -> tuple[float, float]:
     return looked, sum(look.scores[k] for k in kept) / whole if whole else looked
 
 
-def _through(graph: JoinGraph, plan: Join, allowed: Allowance) -> Flow:
+def _through(wiring: Wiring, allowed: Allowance) -> Flow:
     """Rows flow as far as their shares let them, into states that are as large as what is let in."""
-    net = network(graph, plan, in_seconds=True)
+    net = wiring.network()
     first = flow(net, _grants(net, allowed))
-    settled = resized(graph, plan, net, first.inserts, in_seconds=True)
+    settled = wiring.resized(net, first.inserts)
     return flow(settled, _grants(settled, allowed))
 
 

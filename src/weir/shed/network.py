@@ -121,49 +121,154 @@ def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds
 
     A probe costs 1, as in 000, or `in_seconds` what the graph's unit costs make of it and of what it finds.
     """
-    if in_seconds and not any(asdict(graph.costs).values()):
-        raise QueryError("a network in seconds needs unit costs above zero; take weir.stats.Costs(probe=...)")
-    space = Space(graph)
-    held = {stream: graph.window_rows(stream) for stream in tree.streams} if sizes is None else dict(sizes)
-    links: list[Link] = []
-    ends: dict[str, tuple[int, ...]] = {}
-    whole: list[float] = []
-    for node in tree.inner():
-        # The links of a join go to the end of the list, those of one driver beside each other.
-        ends[str(node)] = tuple(_add(space, in_seconds, node, node is tree, held, ends, links))
-        for link in links[len(whole) :]:
-            probes = link.rate + sum(whole[i] for i in link.sources)
-            whole.append(probes * link.productivity)
-        if sizes is None and node is not tree:
-            inflow = sum(whole[i] for i in ends[str(node)])
-            held[str(node)] = _held(node, inflow, space.rows(space.mask(node.streams)))
-    counted = frozenset(str(node) for node in tree.inner() if isinstance(node.window, RowWindow))
-    return Network(tuple(links), tuple(_paths(graph, tree, links)), held, counted)
-
-
-def _seconds(space: Space, bound: Mask, partner: Mask, size: float, stored: bool) -> float:
-    """Seconds for one probe of a state of so many rows, all that it finds and stores counted."""
-    costs, whole = space.graph.costs, bound | partner
-    index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
-    kept = space.upkeep(whole) / space.rate(whole) if stored and space.rate(whole) else 0.0
-    found = (costs.match + space.out(whole) + kept) * space.selectivity(bound, partner)
-    searched = index * space.slicing(partner).visited
-    return max(_LEAST, searched + (costs.compare * space.narrowed(bound, partner) + found) * size)
+    return Wiring(Space(graph), tree, in_seconds).network(sizes)
 
 
 def resized(
     graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, float], in_seconds: bool = False
 ) -> Network:
     """The network with the state sizes that belong to some inserts a second."""
-    space = Space(graph)
-    sizes = dict(net.sizes)
-    for node in tree.inner():
-        if node is not tree:
+    return Wiring(Space(graph), tree, in_seconds).resized(net, inserts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """What of a link does not hang on the size of the state `partner` that it probes.
+
+    A probe costs `search` and, for each row there, `each`.
+    """
+
+    hop: Hop
+    selectivity: float
+    rate: float
+    sources: tuple[int, ...]
+    feeds: str | None
+    is_last: bool
+    search: float
+    each: float
+
+    def link(self, size: float) -> Link:
+        return Link(
+            self.hop,
+            self.selectivity * size,
+            self.selectivity,
+            self.rate,
+            self.sources,
+            self.feeds,
+            self.is_last,
+            max(_LEAST, self.search + self.each * size),
+        )
+
+
+class Wiring:
+    """The links of a plan before its states have sizes, from which networks for any sizes are made."""
+
+    def __init__(self, space: Space, tree: Join, in_seconds: bool = False) -> None:
+        if in_seconds and not any(asdict(space.graph.costs).values()):
+            raise QueryError(
+                "a network in seconds needs unit costs above zero; take weir.stats.Costs(probe=...)"
+            )
+        self._space, self._tree = space, tree
+        self._wires: list[_Wire] = []
+        # Of every join: its name, how many links end with its last one, and those its partials leave by.
+        self._joins: list[tuple[Join, str, int, tuple[int, ...]]] = []
+        ends: dict[str, tuple[int, ...]] = {}
+        for node in tree.inner():
+            # The links of a join go to the end of the list, those of one driver beside each other.
+            ends[str(node)] = tuple(_add(space, in_seconds, node, node is tree, ends, self._wires))
+            self._joins.append((node, str(node), len(self._wires), ends[str(node)]))
+        self._ways = _ways(tree)
+        self._counted = frozenset(str(node) for node in tree.inner() if isinstance(node.window, RowWindow))
+
+    def network(self, sizes: Sizes | None = None) -> Network:
+        """The network for states of given sizes, or of those they have when nothing is skipped."""
+        graph, space = self._space.graph, self._space
+        if sizes is not None:
+            return self._made(sizes, [wire.link(sizes[wire.hop.partner]) for wire in self._wires])
+        held = {stream: graph.window_rows(stream) for stream in self._tree.streams}
+        links: list[Link] = []
+        whole: list[float] = []
+        for node, name, count, ends in self._joins:
+            links += [wire.link(held[wire.hop.partner]) for wire in self._wires[len(links) : count]]
+            for link in links[len(whole) :]:
+                probes = link.rate + sum(whole[i] for i in link.sources)
+                whole.append(probes * link.productivity)
+            if node is not self._tree:
+                inflow = sum(whole[i] for i in ends)
+                held[name] = _held(node, inflow, space.rows(space.mask(node.streams)))
+        return self._made(held, links)
+
+    def resized(self, net: Network, inserts: Mapping[str, float]) -> Network:
+        """The network with the state sizes that belong to some inserts a second."""
+        space, sizes = self._space, dict(net.sizes)
+        for node, name, *_ in self._joins[:-1]:
             mask = space.mask(node.streams)
             full = space.rate(mask)
-            share = min(1.0, inserts[str(node)] / full) if full else 0.0
-            sizes[str(node)] = _held(node, inserts[str(node)], space.rows(mask) * share)
-    return network(graph, tree, sizes, in_seconds)
+            share = min(1.0, inserts[name] / full) if full else 0.0
+            sizes[name] = _held(node, inserts[name], space.rows(mask) * share)
+        return self.network(sizes)
+
+    def _made(self, sizes: Sizes, links: Sequence[Link]) -> Network:
+        rates = self._space.graph.rates
+        paths = tuple(
+            Path(
+                stream=stream,
+                rate=rates[stream],
+                links=numbers,
+                productivities=tuple([links[i].productivity for i in numbers]),
+                feeds=tuple([links[i].feeds for i in numbers]),
+                costs=tuple([links[i].cost for i in numbers]),
+            )
+            for stream, numbers in self._ways.items()
+        )
+        return Network(tuple(links), paths, dict(sizes), self._counted)
+
+
+def _add(
+    space: Space,
+    in_seconds: bool,
+    node: Join,
+    root: bool,
+    ends: Mapping[str, tuple[int, ...]],
+    wires: list[_Wire],
+) -> Iterator[int]:
+    """Add the links of one join; the numbers of those that its partials leave by."""
+    me, names = str(node), [str(child) for child in node.inputs]
+    streams = [space.mask(child.streams) for child in node.inputs]
+    for driver, order in enumerate(node.orders):
+        child, bound = node.inputs[driver], streams[driver]
+        rate = space.graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
+        sources = () if isinstance(child, Leaf) else ends[names[driver]]
+        for place, i in enumerate(order):
+            last, others = place == len(order) - 1, streams[i]
+            stored, selectivity = last and not root, space.selectivity(bound, others)
+            search, each = _seconds(space, bound, others, selectivity, stored) if in_seconds else (1.0, 0.0)
+            wires.append(
+                _Wire(
+                    hop=Hop(names[driver], me, names[i]),
+                    selectivity=selectivity,
+                    rate=rate,
+                    sources=sources,
+                    feeds=me if stored else None,
+                    is_last=last and root,
+                    search=search,
+                    each=each,
+                )
+            )
+            bound |= others
+            rate, sources = 0.0, (len(wires) - 1,)
+        yield len(wires) - 1
+
+
+def _seconds(
+    space: Space, bound: Mask, partner: Mask, selectivity: float, stored: bool
+) -> tuple[float, float]:
+    """Seconds for one probe of a state, and for each of its rows, all that it finds and stores counted."""
+    costs, whole = space.graph.costs, bound | partner
+    index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
+    kept = space.upkeep(whole) / space.rate(whole) if stored and space.rate(whole) else 0.0
+    found = (costs.match + space.out(whole) + kept) * selectivity
+    return index * space.slicing(partner).visited, costs.compare * space.narrowed(bound, partner) + found
 
 
 def _held(node: Join, inflow: float, joint: float) -> float:
@@ -175,43 +280,7 @@ def _held(node: Join, inflow: float, joint: float) -> float:
     return joint
 
 
-def _add(
-    space: Space,
-    in_seconds: bool,
-    node: Join,
-    root: bool,
-    sizes: Sizes,
-    ends: Mapping[str, tuple[int, ...]],
-    links: list[Link],
-) -> Iterator[int]:
-    """Add the links of one join; the numbers of those that its partials leave by."""
-    me, names = str(node), [str(child) for child in node.inputs]
-    streams = [space.mask(child.streams) for child in node.inputs]
-    for driver, order in enumerate(node.orders):
-        child, bound = node.inputs[driver], streams[driver]
-        rate = space.graph.rates[child.stream] if isinstance(child, Leaf) else 0.0
-        sources = () if isinstance(child, Leaf) else ends[names[driver]]
-        for place, i in enumerate(order):
-            last, others = place == len(order) - 1, streams[i]
-            selectivity, size, stored = space.selectivity(bound, others), sizes[names[i]], last and not root
-            links.append(
-                Link(
-                    hop=Hop(names[driver], me, names[i]),
-                    productivity=selectivity * size,
-                    selectivity=selectivity,
-                    rate=rate,
-                    sources=sources,
-                    feeds=me if stored else None,
-                    is_last=last and root,
-                    cost=_seconds(space, bound, others, size, stored) if in_seconds else 1.0,
-                )
-            )
-            bound |= others
-            rate, sources = 0.0, (len(links) - 1,)
-        yield len(links) - 1
-
-
-def _paths(graph: JoinGraph, tree: Join, links: Sequence[Link]) -> Iterator[Path]:
+def _ways(tree: Join) -> dict[str, tuple[int, ...]]:
     """Up from every leaf: at each join above it, the links that its side drives."""
     found: dict[str, list[int]] = {stream: [] for stream in tree.streams}
     place = 0
@@ -220,12 +289,4 @@ def _paths(graph: JoinGraph, tree: Join, links: Sequence[Link]) -> Iterator[Path
             for stream in child.streams:
                 found[stream] += range(place, place + len(order))
             place += len(order)
-    for stream, numbers in found.items():
-        yield Path(
-            stream=stream,
-            rate=graph.rates[stream],
-            links=tuple(numbers),
-            productivities=tuple(links[i].productivity for i in numbers),
-            feeds=tuple(links[i].feeds for i in numbers),
-            costs=tuple(links[i].cost for i in numbers),
-        )
+    return {stream: tuple(numbers) for stream, numbers in found.items()}

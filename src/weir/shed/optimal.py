@@ -1,7 +1,11 @@
-"""The best division of probes there is, as one linear program.
+"""The best division of probes there is.
 
-Of every link, the probes a second `x`: none below zero, and none above what reaches it; together at most the
-budget; into every state at least what keeps it fresh; and the most results.
+It is one linear program. Of every link, the probes a second `x`: none below zero, and none above what reaches
+it; together at most the budget; into every state at least what keeps it fresh; and the most results.
+
+Where no state has to be kept fresh, nobody has to solve it. What passes a link has one way to the root, and
+of two links on it the later one gives more results for what it costs: what is worth a probe is worth all that
+follow. So rows are skipped at the leaves or not at all, and the most productive streams go first.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from weir.plan import Join
+from weir.plan.space import Space
 from weir.shed.flow import flow
-from weir.shed.network import Network, network, resized
+from weir.shed.network import Network, Wiring
 from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh
 from weir.stats import JoinGraph
 
@@ -26,6 +31,32 @@ def optimal(net: Network, budget: float, refresh: Mapping[str, float] | None = N
     """The grants with the most results for states of fixed sizes; refused if no grants keep states fresh."""
     check_budget(budget)
     wanted = {state: rate for state, rate in check_refresh(net, refresh or {}).items() if rate > 0}
+    return _program(net, budget, wanted) if wanted else _most_productive(net, budget)
+
+
+def _most_productive(net: Network, budget: float) -> Grants:
+    """The best grants where no state has to be kept fresh: GrePP (000, section 4.1), link by link."""
+    results, costs = [0.0] * len(net.links), [0.0] * len(net.links)
+    for i in range(len(net.links) - 1, -1, -1):
+        link = net.links[i]
+        # What the links after it, which know it as a source, have left here: results and cost of one partial.
+        results[i] = link.productivity * (1.0 if link.is_last else results[i])
+        costs[i] = link.cost + link.productivity * costs[i]
+        for j in link.sources:
+            results[j], costs[j] = results[i], costs[i]
+    entering = [0.0] * len(net.links)
+    first = [i for i, link in enumerate(net.links) if link.rate > 0 and results[i] > 0]
+    for i in sorted(first, key=lambda i: results[i] / costs[i], reverse=True):
+        entering[i] = min(net.links[i].rate, budget / costs[i])
+        budget = max(0.0, budget - entering[i] * costs[i])
+    grants: list[float] = []
+    for i, link in enumerate(net.links):
+        grants.append(entering[i] + sum(grants[j] * net.links[j].productivity for j in link.sources))
+    return tuple(grants)
+
+
+def _program(net: Network, budget: float, wanted: Mapping[str, float]) -> Grants:
+    """The best grants that bring so many rows a second into some states."""
     # Not at the top: most queries never run short.
     from scipy.optimize import linprog
 
@@ -74,7 +105,14 @@ def steady(
     belong to a division are put into the next program until both agree. The best division met that keeps the
     states fresh once they have settled is kept.
     """
-    net = network(graph, tree, in_seconds=in_seconds)
+    return settled(Wiring(Space(graph), tree, in_seconds), budget, refresh)
+
+
+def settled(
+    wiring: Wiring, budget: float, refresh: Mapping[str, float] | None = None
+) -> tuple[Network, Grants]:
+    """The same for the links of a plan."""
+    net = wiring.network()
     best: tuple[bool, float, Network, Grants] | None = None
     for _ in range(_ROUNDS):
         try:
@@ -83,14 +121,14 @@ def steady(
             if best is None:
                 raise
             break
-        settled = resized(graph, tree, net, flow(net, grants).inserts, in_seconds)
-        found = flow(settled, grants)
+        after = wiring.resized(net, flow(net, grants).inserts)
+        found = flow(after, grants)
         fresh = all(found.inserts[state] >= rate * (1 - 1e-6) for state, rate in (refresh or {}).items())
         if best is None or (fresh, found.results) > (best[0], best[1] * (1 + _CLOSE)):
-            best = (fresh, found.results, settled, grants)
-        sizes = {name: (net.sizes[name] + settled.sizes[name]) / 2 for name in net.sizes}
+            best = (fresh, found.results, after, grants)
+        sizes = {name: (net.sizes[name] + after.sizes[name]) / 2 for name in net.sizes}
         if all(abs(sizes[name] - net.sizes[name]) <= _CLOSE * net.sizes[name] for name in sizes):
             break
-        net = network(graph, tree, sizes, in_seconds)
+        net = wiring.network(sizes)
     assert best is not None
     return best[2], best[3]

@@ -5,27 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from weir.errors import QueryError
 from weir.shed.directions import Direction, Setting, cost, everything, output
+from weir.shed.moves import Move, Taken, ratio
 
 Metric = Literal["output", "output per cost", "delta"]
-Taken = tuple[int, ...]
 # Costs are sums of many products; what exceeds the budget by less than this is rounding.
 _HAIR = 1 + 1e-9
-
-
-class _Move(NamedTuple):
-    """A direction's next setting, and how its output and cost change by it."""
-
-    direction: int
-    hop: int
-    taken: Taken
-    output: float
-    cost: float
 
 
 def greedy(
@@ -33,32 +23,30 @@ def greedy(
 ) -> Setting:
     """Range by range, each time the one that the metric likes best, until none fits (002, figure 6).
 
-    A direction gives nothing before every hop of it has a range, so its first step takes one at each. What
-    does not fit once never does later: costs only grow. Only the direction that was changed is looked at
-    again; 002 evaluates all of them at each step.
+    A direction gives nothing before every hop of it has a range, so its first step takes one at each. Only
+    the moves of the direction that was changed are found again; 002 evaluates all of them at each step.
     """
     _check(metric)
     setting = list(start or [(0,) * len(one.looks) for one in directions])
-    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    worth = [one.moves.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
-    moves = [list(_forward(i, one, setting[i], worth[i])) for i, one in enumerate(directions)]
-    frozen: set[tuple[int, int]] = set()
+    offered = [_offered(metric, one.moves.forward(setting[i])) for i, one in enumerate(directions)]
+    most = budget * _HAIR
     while True:
-        best, best_score = None, 0.0
-        for offered in moves:
-            for move in offered:
-                if (move.direction, move.hop) in frozen:
-                    continue
-                if spent + move.cost > budget * _HAIR:
-                    frozen.add((move.direction, move.hop))
-                elif (score := _score(metric, move, found, spent)) > best_score:
-                    best, best_score = move, score
+        chosen, best, best_score = -1, None, 0.0
+        for i, moves in enumerate(offered):
+            for move in moves:
+                if spent + move.cost <= most:
+                    score = _score(metric, move, found, spent)
+                    if score > best_score:
+                        chosen, best, best_score = i, move, score
+                    if metric == "delta":
+                        break
         if best is None:
             return tuple(setting)
-        i = best.direction
         spent, found = spent + best.cost, found + best.output
-        setting[i] = best.taken
-        moves[i] = list(_forward(i, directions[i], setting[i], directions[i].worth(setting[i])))
+        setting[chosen] = best.taken
+        offered[chosen] = _offered(metric, directions[chosen].moves.forward(best.taken))
 
 
 def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
@@ -79,19 +67,31 @@ def _shrunk(
     """What is left of a setting when it fits; a direction's hop that is held gives nothing up."""
     _check(metric)
     setting = list(start)
-    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    worth = [one.moves.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
-    moves = [list(_backward(i, one, setting[i], worth[i])) for i, one in enumerate(directions)]
+    offered = [_offered(metric, one.moves.backward(setting[i])) for i, one in enumerate(directions)]
     while spent > budget * _HAIR:
-        offered = [move for some in moves for move in some if (move.direction, move.hop) != held]
-        if not offered:
+        chosen, best, best_score = -1, None, -math.inf
+        for i, moves in enumerate(offered):
+            for move in moves:
+                if (i, move.hop) == held:
+                    continue
+                score = _score_back(metric, move, found, spent)
+                if best is None or score > best_score:
+                    chosen, best, best_score = i, move, score
+                if metric == "delta":
+                    break
+        if best is None:
             break
-        best = max(offered, key=lambda move: _score_back(metric, move, found, spent))
-        i = best.direction
         spent, found = spent + best.cost, found + best.output
-        setting[i] = best.taken
-        moves[i] = list(_backward(i, directions[i], setting[i], directions[i].worth(setting[i])))
+        setting[chosen] = best.taken
+        offered[chosen] = _offered(metric, directions[chosen].moves.backward(best.taken))
     return tuple(setting)
+
+
+def _offered(metric: Metric, moves: list[Move]) -> list[Move]:
+    """By `delta` the first that fits is the best of a direction; the others weigh all, hop by hop."""
+    return moves if metric == "delta" else sorted(moves)
 
 
 def double_sided(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
@@ -123,7 +123,7 @@ def exchanged(directions: Sequence[Direction], budget: float, setting: Setting) 
 
 def _one_more(directions: Sequence[Direction], setting: Setting) -> Iterator[tuple[Setting, tuple[int, int]]]:
     for i, one in enumerate(directions):
-        for move in _forward(i, one, setting[i], (0.0, 0.0)):
+        for move in sorted(one.moves.forward(setting[i])):
             yield (*setting[:i], move.taken, *setting[i + 1 :]), (i, move.hop)
 
 
@@ -163,50 +163,22 @@ def _front(found: list[tuple[float, float, Setting]]) -> list[tuple[float, float
     return kept
 
 
-def _forward(i: int, one: Direction, taken: Taken, worth: tuple[float, float]) -> Iterator[_Move]:
-    if not all(taken):
-        yield _move(i, 0, one, (1,) * len(taken), worth)
-        return
-    for hop, (ranges, most) in enumerate(zip(taken, one.most, strict=True)):
-        if ranges < most:
-            yield _move(i, hop, one, (*taken[:hop], ranges + 1, *taken[hop + 1 :]), worth)
-
-
-def _backward(i: int, one: Direction, taken: Taken, worth: tuple[float, float]) -> Iterator[_Move]:
-    if not all(taken):
-        return
-    for hop, ranges in enumerate(taken):
-        fewer = (*taken[:hop], ranges - 1, *taken[hop + 1 :])
-        yield _move(i, hop, one, fewer if ranges > 1 else (0,) * len(taken), worth)
-
-
-def _move(i: int, hop: int, one: Direction, taken: Taken, before: tuple[float, float]) -> _Move:
-    results, spent = one.worth(taken)
-    return _Move(i, hop, taken, results - before[0], spent - before[1])
-
-
-def _score(metric: Metric, move: _Move, found: float, spent: float) -> float:
+def _score(metric: Metric, move: Move, found: float, spent: float) -> float:
     """002, section V-A.2."""
     if metric == "output":
         return found + move.output if move.output > 0 else 0.0
     if metric == "output per cost":
-        return _ratio(found + move.output, spent + move.cost)
-    return _ratio(move.output, move.cost)
+        return ratio(found + move.output, spent + move.cost)
+    return move.ratio
 
 
-def _score_back(metric: Metric, move: _Move, found: float, spent: float) -> float:
+def _score_back(metric: Metric, move: Move, found: float, spent: float) -> float:
     """The same for what is given up: the least loss, or the least loss for what is saved."""
     if metric == "output":
         return move.output
     if metric == "output per cost":
-        return _ratio(found + move.output, spent + move.cost)
-    return -_ratio(-move.output, -move.cost)
-
-
-def _ratio(gain: float, price: float) -> float:
-    if price > 0:
-        return gain / price
-    return math.inf if gain > 0 else 0.0
+        return ratio(found + move.output, spent + move.cost)
+    return move.ratio
 
 
 def _check(metric: str) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from weir.errors import QueryError
 from weir.plan import Join
 from weir.shed.allowance import Allowance
-from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
+from weir.shed.directions import Direction, Setting, cost, everything, output
 from weir.shed.drop import random_drop
+from weir.shed.expected import Outlook
 from weir.shed.flow import allowance, flow
 from weir.shed.harvest import best_setting, harvested, looking
 from weir.shed.network import Link, Network
@@ -50,14 +51,19 @@ def best_way(
 
     The budget is in the unit of the graph's costs, each second, for what can be skipped.
     """
+    return best_within(Outlook(graph, correlations, basic), plan, budget, shed)
+
+
+def best_within(outlook: Outlook, plan: Join, budget: float, shed: Shed = "auto") -> Way:
+    """The same by what is known of a plan already."""
     check_shed(shed)
     check_budget(budget)
-    every = basic_window(graph, plan, basic)
-    found = directions(graph, plan, every, correlations)
+    every = outlook.basic_window(plan)
+    found = outlook.directions(plan, every)
     tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
     best = max(tried, key=_results)
     # As long as all ages are alike, there is nothing to mix.
-    mixed = _mixed(found, budget, every) if shed == "auto" and correlations is not None else ()
+    mixed = _mixed(found, budget, every) if shed == "auto" and outlook.correlations is not None else ()
     return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
 
 
