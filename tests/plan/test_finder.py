@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from weir.plan.bushy import _greedy, bushy
 from weir.plan.cost import cost
-from weir.plan.finder import all_qualified, frontier
+from weir.plan.finder import all_qualified, cheapest, frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.sketch import Sketch, tree
 from weir.plan.space import Space
@@ -41,11 +41,26 @@ def test_the_frontier_is_what_no_qualified_plan_beats(
     plans = all_qualified(space, limits, cross and len(graph.streams) < 6)
     found = frontier(space, limits, cross and len(graph.streams) < 6)
     assert all(limits.allow(plan.cpu, plan.memory) for plan in plans)
-    # Sums in another order differ in the last bits, so equal plans may stand on either side.
+    # Sums in another order differ in the last bits, so equal plans may stand on either side, of each other
+    # and of a limit that they just meet.
     for plan in plans:
-        assert any(_beats(other, plan) for other in found)
+        if limits.allow(plan.cpu * (1 + 1e-9), plan.memory * (1 + 1e-9)):
+            assert any(_beats(other, plan) for other in found)
     for plan in found:
         assert any(_beats(other, plan) for other in plans)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(3, 6), st.floats(0.1, 1.5))
+def test_the_cheapest_plan_is_the_first_of_the_frontier(graph: JoinGraph, cpu: float) -> None:
+    space = Space(graph)
+    most = 2 * cpu * bushy(space).cpu
+    first = next(iter(frontier(space)))
+    found = cheapest(space, most)
+    if found is None:
+        assert first.cpu >= most * (1 - 1e-9)
+    else:
+        assert found.cpu == pytest.approx(first.cpu) and found.cpu <= most
 
 
 def _beats(one: Sketch, other: Sketch) -> bool:

@@ -38,8 +38,9 @@ _SCALES = (1e-6, 1e6)
 _LESS = 0.98
 # A reason names so many changes at most.
 _MOST_CHANGES = 3
-# More than this are all results.
+# More than this are all results; and what differs by less is the same, but for rounding.
 _ALL = 1 - 1e-9
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class _Option:
     def rank(self, limits: Limits) -> tuple[float, float, float, float]:
         """Better is more: within the memory, with more results, with more head-room, for less CPU."""
         over = max(1.0, limits.excess(0.0, self.memory))
-        return -over, self.recall, -limits.excess(self.cpu, self.memory), -self.cpu
+        return -over, round(self.recall, _DIGITS), -limits.excess(self.cpu, self.memory), -self.cpu
 
 
 def analyse(
@@ -170,7 +171,7 @@ def _plans(graph: JoinGraph, running: Join, limits: Limits, movable: Movable) ->
     """What may run: first what does."""
     found = [running]
     if movable == "tree":
-        choice = choose(graph, limits)
+        choice = choose(graph, limits, quick=True)
         found += [choice.plan] if choice.qualified else [choice.plan, choice.mjoin.plan]
     if movable != "nothing":
         found.append(_reordered(Space(graph), running))

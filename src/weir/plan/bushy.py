@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.plan.sketch import Sketch, joined, leaf, leaves
-from weir.plan.space import Mask, Orders, Space, bits
+from weir.plan.space import Mask, Orders, Space
 
 EXACT_STREAMS = 12
 # Where all streams share a key every set of them is connected, and a dozen have too many.
@@ -31,34 +31,32 @@ def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:
 
 
 def _exact(space: Space) -> Sketch:
-    """Dynamic programming over connected sets; all ways to cut a set in two are weighed at once."""
-    size = 1 << len(space.names)
-    connected = np.array([bool(mask) and space.is_connected(mask) for mask in range(size)])
+    """Dynamic programming over connected sets; all ways to cut sets of one size are weighed at once."""
+    connected = space.connected
     rows, narrowing, turnover = space.table, space.narrowing_table, space.turnover_table
     costs = space.graph.costs
-    fresh, visited, hop, upkeep = np.zeros((4, size))
-    for mask in np.flatnonzero(connected).tolist():
-        state = space.slicing(mask)
-        fresh[mask], visited[mask] = state.fresh / space.graph.batch, state.visited
-        hop[mask], upkeep[mask] = space.hop(mask), space.upkeep(mask)
+    fresh, visited, hop, upkeep = space.state_tables
     probes = rows * turnover
-    best, cut = np.zeros(size), np.zeros(size, dtype=np.int64)
-    for mask in sorted(np.flatnonzero(connected).tolist(), key=int.bit_count):
-        if mask.bit_count() == 1:
-            continue
-        ones = _halves(mask)
-        ones = ones[connected[ones] & connected[mask ^ ones]]
-        others = mask ^ ones
-        pairs = rows[ones] * rows[others] * (narrowing[mask] / (narrowing[ones] * narrowing[others]))
+    best, cut = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    sizes = np.bitwise_count(np.arange(len(rows)))
+    for size in range(2, len(space.names) + 1):
+        masks = np.flatnonzero(connected & (sizes == size))
+        ones = _halves(masks, size)
+        others = masks[:, None] ^ ones
+        pairs = (
+            rows[ones] * rows[others] * (narrowing[masks][:, None] / (narrowing[ones] * narrowing[others]))
+        )
         probe = costs.probe + costs.seek * space.by_value(ones, others)
+        whole = turnover[masks][:, None] * (costs.match * rows[masks][:, None] + costs.compare * pairs)
         seconds = (
-            best[ones] + best[others] + upkeep[ones] + upkeep[others]
-            + turnover[mask] * (costs.match * rows[mask] + costs.compare * pairs)
+            best[ones] + best[others] + upkeep[ones] + upkeep[others] + whole
             + probe * probes[ones] * visited[others] + fresh[ones] * hop[others]
             + probe * probes[others] * visited[ones] + fresh[others] * hop[ones]
         )  # fmt: skip
-        least = int(seconds.argmin())
-        best[mask], cut[mask] = seconds[least], ones[least]
+        seconds[~(connected[ones] & connected[others])] = np.inf
+        least = seconds.argmin(axis=1)[:, None]
+        best[masks] = np.take_along_axis(seconds, least, axis=1)[:, 0]
+        cut[masks] = np.take_along_axis(ones, least, axis=1)[:, 0]
     return _cut_up(space, cut, space.everything)
 
 
@@ -69,13 +67,18 @@ def _cut_up(space: Space, cut: NDArray[np.int64], mask: Mask) -> Sketch:
     return binary(space, _cut_up(space, cut, one), _cut_up(space, cut, mask ^ one))
 
 
-def _halves(mask: Mask) -> NDArray[np.int64]:
-    """The proper subsets of a set that hold its lowest stream: each way to cut it in two, once."""
-    low, *others = bits(mask)
-    subsets = np.array([1 << low])
-    for i in others:
-        subsets = np.concatenate([subsets, subsets | 1 << i])
-    return subsets[:-1]
+def _halves(masks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Of each of some sets of one size, the proper subsets that hold its lowest stream.
+
+    These are all ways to cut it in two, each once.
+    """
+    left = masks.copy()
+    subsets = np.zeros((len(masks), 1), dtype=np.int64)
+    for i in range(size):
+        stream = (left & -left)[:, None]
+        subsets = subsets | stream if i == 0 else np.hstack([subsets, subsets | stream])
+        left ^= stream[:, 0]
+    return subsets[:, :-1]
 
 
 def _greedy(space: Space) -> Sketch:

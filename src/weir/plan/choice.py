@@ -10,7 +10,7 @@ from typing import Literal
 from weir.errors import unknown
 from weir.plan.bushy import bushy
 from weir.plan.climb import floor, local_search, state_removal, state_selection
-from weir.plan.finder import frontier
+from weir.plan.finder import cheapest, frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.sketch import Sketch, joined, leaves, tree
 from weir.plan.space import Space, check_plannable
@@ -24,6 +24,8 @@ _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
 _ALWAYS_EXACT = 6
 EXACT_STREAMS, _EXACT_SETS = 8, 64
 SEARCHED_STREAMS, _SEARCHED_SETS = 10, 255
+# In a hurry, only where the best plan found is that little over its limits.
+_NEAR = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +59,39 @@ class Choice:
         return self.limits.excess(self.taken.cpu, self.taken.memory)
 
 
-def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom") -> Choice:
+def choose(
+    graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom", quick: bool = False
+) -> Choice:
     """The plan to run: by the policy among all qualified ones for few streams, by two layers for many.
 
-    By two layers the first plan that fits is taken, and the policy only chooses between mjoin and bjtree.
+    By two layers the first plan that fits is taken, and the policy only chooses between mjoin and bjtree. If
+    it has to be `quick`, what the two layers do not find is searched for only where that may still be found.
     """
     check_plannable(graph)
     if policy not in _POLICIES:
         raise unknown("policy", policy, _POLICIES)
     space = Space(graph)
     if not _is_small(space, EXACT_STREAMS, _EXACT_SETS):
-        return _Layers(space, limits, paper=False).run()
+        return _Layers(space, limits, paper=False, quick=quick).run()
     mjoin, bjtree = joined(space, leaves(space.everything)), bushy(space)
+    if policy in ("least cpu", "most headroom"):
+        first = cheapest(space)
+        assert first is not None
+        if _is_best(first, limits):
+            return _choice(space, limits, first, "exhaustive search", mjoin, bjtree)
     fitting = frontier(space, limits)
     if fitting:
         return _choice(space, limits, by_policy(fitting, limits, policy), "exhaustive search", mjoin, bjtree)
     least = min(frontier(space), key=lambda plan: limits.excess(plan.cpu, plan.memory))
     return _choice(space, limits, least, "exhaustive search", mjoin, bjtree)
+
+
+def _is_best(first: Sketch, limits: Limits) -> bool:
+    """True if the plan with the least CPU is also the least over the tighter limit, as memory is not it."""
+    by_cpu = limits.excess(first.cpu, 0.0)
+    if not by_cpu:
+        return first.memory <= limits.memory
+    return by_cpu >= limits.excess(0.0, first.memory)
 
 
 def _is_small(space: Space, streams: int, sets: int) -> bool:
@@ -107,8 +125,8 @@ def by_policy(plans: Sequence[Sketch], limits: Limits, policy: Policy) -> Sketch
 class _Layers:
     """One run of the framework."""
 
-    def __init__(self, space: Space, limits: Limits, paper: bool) -> None:
-        self._space, self._limits, self._paper = space, limits, paper
+    def __init__(self, space: Space, limits: Limits, paper: bool, quick: bool = False) -> None:
+        self._space, self._limits, self._paper, self._quick = space, limits, paper, quick
         self._mjoin = joined(space, leaves(space.everything))
         self._bjtree = bushy(space)
 
@@ -142,9 +160,26 @@ class _Layers:
         both = [self._mjoin, self._bjtree]
         if self._paper:
             return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
-        if _is_small(self._space, SEARCHED_STREAMS, _SEARCHED_SETS):
-            both = frontier(self._space, self._limits) or both
-        return local_search(self._space, self._limits, both)
+        small = _is_small(self._space, SEARCHED_STREAMS, _SEARCHED_SETS)
+        if not self._quick:
+            both = (self._fitting() if small else None) or both
+            return local_search(self._space, self._limits, both)
+        plan = local_search(self._space, self._limits, both)
+        over = self._limits.excess(plan.cpu, plan.memory)
+        # Steps from plan to plan get stuck where both limits are tight, hardly ever where one is.
+        if small and not math.isinf(self._limits.memory) and 1 < over <= _NEAR:
+            return next(iter(self._fitting()), plan)
+        return plan
+
+    def _fitting(self) -> list[Sketch]:
+        """The one of all plans that fits best, if any does."""
+        limits = self._limits
+        first = cheapest(self._space, limits.cpu)
+        if first is None or _is_best(first, limits):
+            return [] if first is None else [first]
+        return sorted(frontier(self._space, limits), key=lambda plan: limits.excess(plan.cpu, plan.memory))[
+            :1
+        ]
 
     def _found(self, plan: Sketch, how: str) -> Choice:
         return _choice(self._space, self._limits, plan, how, self._mjoin, self._bjtree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from weir.plan.space import Mask, Orders, Space
 
 # With more inputs the exact orders, one step per subset of them and input, take too long.
 EXACT_INPUTS = 6
+Step = Callable[[Mask, Mask], float]
 
 
 def probing_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
@@ -54,8 +55,12 @@ def greedy_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
     return Orders(orders, float(seconds @ turnover) + space.fixed(inputs))
 
 
-def best_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
-    """The orders with the least work, by dynamic programming over subsets of the inputs."""
+def best_orders(space: Space, inputs: Sequence[Mask], step: Step | None = None) -> Orders:
+    """The orders with the least work, by dynamic programming over subsets of the inputs.
+
+    A search that asks about many joins gives its own table of what each `step` takes.
+    """
+    step = step or space.step
     count = len(inputs)
     whole = (1 << count) - 1
     masks = [0]
@@ -67,7 +72,7 @@ def best_orders(space: Space, inputs: Sequence[Mask]) -> Orders:
         best = float("inf")
         for i in range(count):
             if not subset >> i & 1:
-                work = space.step(masks[subset], inputs[i]) + togo[subset | 1 << i]
+                work = step(masks[subset], inputs[i]) + togo[subset | 1 << i]
                 if work < best:
                     best, following[subset] = work, i
         togo[subset] = best

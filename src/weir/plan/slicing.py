@@ -13,7 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weir.stats import JoinGraph
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,37 @@ def slicing(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> Slicing:
     return Slicing(fresh, _occupied(cells, kept) + fresh / 2, kept, rewritten)
 
 
+def slicings(graph: JoinGraph, rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """The same of all sets of streams at once, which lead by their first: fresh, visited and rewritten.
+
+    Sets are numbered by the bits of their streams; `rows` tells how many rows of each are alive.
+    """
+    if not graph.basic:
+        return np.ones(len(rows)), np.full(len(rows), graph.slices), np.zeros(len(rows))
+    windows = np.array([graph.window_seconds(name) for name in graph.streams])
+    masks, batch = np.arange(len(rows)), graph.batch
+    # The empty set is led by the first stream, and holds nothing.
+    low = np.where(masks, masks & -masks, 1)
+    lead = np.bitwise_count(low - 1)
+    window, basic = windows[lead], np.array([graph.basic[name] for name in graph.streams])[lead]
+    extra, cells = basic / 2 + graph.lag, window / basic + 1
+    born = rows / window * batch
+    fresh, kept = _spread(batch / basic + 1, born), rows * (1 + extra / window)
+    for i, other in enumerate(windows):
+        later = np.where((masks & ~low) >> i & 1, rows / other * batch, 0.0)
+        fresh += _spread(cells + batch / basic, later)
+        kept += later / batch * (window / 2 + extra)
+        born += later
+    again = np.minimum(1.0, basic / batch) + np.maximum(0.0, np.log2(basic / batch))
+    alone = rows / window * again
+    rewritten = np.where(masks & ~low, kept / batch * -np.expm1(-born / cells), alone)
+    return fresh, _spread(cells, kept) + fresh / 2, rewritten
+
+
 def _occupied(cells: float, rows: float) -> float:
     """How many of some cells get a row, if rows fall into them at random."""
     return cells * -math.expm1(-rows / cells)
+
+
+def _spread(cells: Floats, rows: Floats) -> Floats:
+    return cells * -np.expm1(-rows / cells)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import QueryError, unknown
-from weir.plan.slicing import Slicing, slicing
+from weir.plan.slicing import Slicing, slicing, slicings
 from weir.stats import JoinGraph
 
 Mask = int
@@ -83,7 +83,21 @@ class Space:
     @cached_property
     def connected_sets(self) -> int:
         """How many sets of streams are connected, by which searches grow; for graphs of few streams."""
-        return sum(self.is_connected(mask) for mask in range(1, self.everything + 1))
+        return int(self.connected.sum())
+
+    @cached_property
+    def connected(self) -> NDArray[np.bool_]:
+        """Which sets of streams are connected, by mask; for graphs of few streams."""
+        masks = np.arange(self.everything + 1)
+        found = masks & -masks
+        while True:
+            grown = found.copy()
+            for i, near in enumerate(self._near):
+                grown |= np.where(found >> i & 1, near & masks, 0)
+            if (grown == found).all():
+                break
+            found = grown
+        return np.asarray((found == masks) & (masks > 0))
 
     def reached(self, start: Mask, within: Mask) -> Mask:
         """What edges within a set connect with its part `start`, that part included."""
@@ -211,6 +225,39 @@ class Space:
         for mask, correction in self._corrections:
             rows[masks & mask == mask] *= correction
         return rows
+
+    @cached_property
+    def state_tables(self) -> tuple[NDArray[np.float64], ...]:
+        """By mask: new slices each second, slices a probe visits, `hop` and `upkeep`.
+
+        Each set is led by its first stream, and what `hop` asks of columns is asked of connected sets only.
+        """
+        costs, batch = self.graph.costs, self.graph.batch
+        fresh, visited, rewritten = slicings(self.graph, self.table)
+        rate = self.table * self.turnover_table
+        upkeep = rate * (costs.insert + costs.delete) + rewritten * costs.merge + fresh * costs.cut / batch
+        columns = np.zeros(len(fresh))
+        for mask in np.flatnonzero(self.connected).tolist():
+            columns[mask] = self._columns(mask)
+        hop = costs.fixed + (costs.visit + costs.gather * columns) * visited
+        return fresh / batch, visited, hop, upkeep
+
+    @cached_property
+    def step_table(self) -> NDArray[np.float64]:
+        """`step` from every set to every connected one, these in the order of their masks; to itself: nan."""
+        costs, rows, narrowing = self.graph.costs, self.table, self.narrowing_table
+        bound = np.arange(len(rows))[:, None]
+        partners = np.flatnonzero(self.connected)[None, :]
+        whole = bound | partners
+        probe = costs.probe + costs.seek * self.by_value(bound, partners)
+        found = np.asarray(probe * self.state_tables[1][partners] * rows[bound])
+        if costs.compare:
+            left = narrowing[whole] / (narrowing[bound] * narrowing[partners])
+            found += costs.compare * rows[bound] * rows[partners] * left
+        out = np.where(whole == self.everything, self.out(self.everything), 0.0)
+        found += (costs.match + out) * rows[whole]
+        found[(bound & partners != 0) | (bound == 0)] = np.nan
+        return found
 
     @cached_property
     def narrowing_table(self) -> NDArray[np.float64]:
