@@ -93,25 +93,21 @@ class Direction:
     @cached_property
     def moves(self) -> Moves:
         """The steps that searches for a setting take."""
-        return Moves(self.worth, self.most)
+        return Moves(self.rate, self.menus)
 
     def worth(self, taken: Sequence[int]) -> tuple[float, float]:
         """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
-        partials, cost = self.rate, 0.0
-        for ranges, (gives, takes) in zip(taken, self.menus, strict=True):
-            cost += partials * takes[ranges]
-            partials *= gives[ranges]
-        return partials, cost
+        return self.moves.worth(tuple(taken))
 
 
 def output(found: Sequence[Direction], setting: Setting) -> float:
     """O: the results each second of a setting."""
-    return sum(one.moves.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
+    return sum(one.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
 
 
 def cost(found: Sequence[Direction], setting: Setting) -> float:
     """C: what a setting costs each second."""
-    return sum(one.moves.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
+    return sum(one.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
 
 
 def everything(found: Sequence[Direction]) -> Setting:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Taken = tuple[int, ...]
+# Of each hop, what a probe gives and takes for 0, 1, .. ranges.
+Menus = Sequence[tuple[Sequence[float], Sequence[float]]]
 
 
 class Move(NamedTuple):
-    """A direction's next setting, how its output and cost change by it, and the one for the other.
+    """One range more or less at a hop: how output and cost change by it, and the one for the other.
 
     The `ratio` is 002's metric of the greatest change of output for what it costs (section V-A.2); of what is
     given up, it is the loss for what is saved, below zero.
     """
 
     hop: int
-    taken: Taken
     output: float
     cost: float
     ratio: float
@@ -26,68 +27,71 @@ class Move(NamedTuple):
 class Moves:
     """The moves of one direction, those with the best ratio first, and of equal ones those of early hops.
 
-    `worth` tells results and cost of a setting. A search comes by the same settings again and again, so that
-    all answers are kept.
+    A search comes by the same settings again and again, so that all answers are kept.
     """
 
-    def __init__(self, worth: Callable[[Taken], tuple[float, float]], most: Taken) -> None:
-        self._find, self._most = worth, most
+    def __init__(self, rate: float, menus: Menus) -> None:
+        self._rate, self._menus = rate, menus
         self._worth: dict[Taken, tuple[float, float]] = {}
         self._forward: dict[Taken, list[Move]] = {}
         self._backward: dict[Taken, list[Move]] = {}
 
     def worth(self, taken: Taken) -> tuple[float, float]:
-        """Results and cost of a setting."""
+        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
         found = self._worth.get(taken)
         if found is None:
-            found = self._worth[taken] = self._find(taken)
+            partials, cost = self._rate, 0.0
+            for ranges, (gives, takes) in zip(taken, self._menus, strict=True):
+                cost += partials * takes[ranges]
+                partials *= gives[ranges]
+            found = self._worth[taken] = partials, cost
         return found
 
     def forward(self, taken: Taken) -> list[Move]:
         """To one range more; a direction gives nothing before every hop has one, so it begins with all."""
         found = self._forward.get(taken)
         if found is None:
-            results, spent = self.worth(taken)
-            found = []
-            for hop, longer in self._longer(taken):
-                more, dearer = self.worth(longer)
-                gain, price = more - results, dearer - spent
-                found.append(Move(hop, longer, gain, price, ratio(gain, price)))
-            self._forward[taken] = found = sorted(found, key=_by_ratio)
+            first = (0, *self.worth((1,) * len(taken)))
+            changes = self._changes(taken, 1) if all(taken) else iter([first])
+            moves = [Move(hop, gain, price, ratio(gain, price)) for hop, gain, price in changes]
+            found = self._forward[taken] = sorted(moves, key=_by_ratio)
         return found
 
     def backward(self, taken: Taken) -> list[Move]:
         """To one range less, or to nothing."""
         found = self._backward.get(taken)
         if found is None:
-            results, spent = self.worth(taken)
-            found = []
-            for hop, shorter in _shorter(taken):
-                less, cheaper = self.worth(shorter)
-                gain, price = less - results, cheaper - spent
-                found.append(Move(hop, shorter, gain, price, -ratio(-gain, -price)))
-            self._backward[taken] = found = sorted(found, key=_by_ratio)
+            changes = self._changes(taken, -1) if all(taken) else iter(())
+            moves = [Move(hop, gain, price, -ratio(-gain, -price)) for hop, gain, price in changes]
+            found = self._backward[taken] = sorted(moves, key=_by_ratio)
         return found
 
-    def _longer(self, taken: Taken) -> Iterator[tuple[int, Taken]]:
-        if not all(taken):
-            yield 0, (1,) * len(taken)
-            return
-        for hop, (ranges, most) in enumerate(zip(taken, self._most, strict=True)):
-            if ranges < most:
-                yield hop, (*taken[:hop], ranges + 1, *taken[hop + 1 :])
+    def _changes(self, taken: Taken, by: int) -> Iterator[tuple[int, float, float]]:
+        """What so many ranges more at each hop change: it gets the same partials, and what follows costs and
+        gives the same for each that it passes on.
+        """
+        results, cost = [1.0], [0.0]
+        for ranges, (gives, takes) in zip(reversed(taken), reversed(self._menus), strict=True):
+            cost.append(takes[ranges] + gives[ranges] * cost[-1])
+            results.append(gives[ranges] * results[-1])
+        partials = self._rate
+        for hop, (ranges, (gives, takes)) in enumerate(zip(taken, self._menus, strict=True)):
+            after = len(taken) - hop - 1
+            if ranges + by < len(gives):
+                more = gives[ranges + by] - gives[ranges]
+                dearer = takes[ranges + by] - takes[ranges] + more * cost[after]
+                yield hop, partials * more * results[after], partials * dearer
+            partials *= gives[ranges]
 
 
-def _shorter(taken: Taken) -> Iterator[tuple[int, Taken]]:
-    if not all(taken):
-        return
-    for hop, ranges in enumerate(taken):
-        fewer = (*taken[:hop], ranges - 1, *taken[hop + 1 :])
-        yield hop, fewer if ranges > 1 else (0,) * len(taken)
+def longer(taken: Taken, hop: int) -> Taken:
+    """The setting after a move forward."""
+    return (*taken[:hop], taken[hop] + 1, *taken[hop + 1 :]) if all(taken) else (1,) * len(taken)
 
 
-def _by_ratio(move: Move) -> float:
-    return -move.ratio
+def shorter(taken: Taken, hop: int) -> Taken:
+    """The setting after a move back; a direction without a range at some hop gives nothing."""
+    return (*taken[:hop], taken[hop] - 1, *taken[hop + 1 :]) if taken[hop] > 1 else (0,) * len(taken)
 
 
 def ratio(gain: float, price: float) -> float:
@@ -95,3 +99,7 @@ def ratio(gain: float, price: float) -> float:
     if price > 0:
         return gain / price
     return math.inf if gain > 0 else 0.0
+
+
+def _by_ratio(move: Move) -> float:
+    return -move.ratio

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.shed.directions import Direction, Setting, cost, everything, output
-from weir.shed.moves import Move, Taken, ratio
+from weir.shed.moves import Move, Taken, longer, ratio, shorter
 
 Metric = Literal["output", "output per cost", "delta"]
 # Costs are sums of many products; what exceeds the budget by less than this is rounding.
@@ -28,7 +28,7 @@ def greedy(
     """
     _check(metric)
     setting = list(start or [(0,) * len(one.looks) for one in directions])
-    worth = [one.moves.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
     offered = [_offered(metric, one.moves.forward(setting[i])) for i, one in enumerate(directions)]
     most = budget * _HAIR
@@ -37,7 +37,7 @@ def greedy(
         for i, moves in enumerate(offered):
             for move in moves:
                 if spent + move.cost <= most:
-                    score = _score(metric, move, found, spent)
+                    score = move.ratio if metric == "delta" else _score(metric, move, found, spent)
                     if score > best_score:
                         chosen, best, best_score = i, move, score
                     if metric == "delta":
@@ -45,8 +45,8 @@ def greedy(
         if best is None:
             return tuple(setting)
         spent, found = spent + best.cost, found + best.output
-        setting[chosen] = best.taken
-        offered[chosen] = _offered(metric, directions[chosen].moves.forward(best.taken))
+        setting[chosen] = longer(setting[chosen], best.hop)
+        offered[chosen] = _offered(metric, directions[chosen].moves.forward(setting[chosen]))
 
 
 def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
@@ -67,7 +67,7 @@ def _shrunk(
     """What is left of a setting when it fits; a direction's hop that is held gives nothing up."""
     _check(metric)
     setting = list(start)
-    worth = [one.moves.worth(taken) for one, taken in zip(directions, setting, strict=True)]
+    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
     offered = [_offered(metric, one.moves.backward(setting[i])) for i, one in enumerate(directions)]
     while spent > budget * _HAIR:
@@ -76,7 +76,7 @@ def _shrunk(
             for move in moves:
                 if (i, move.hop) == held:
                     continue
-                score = _score_back(metric, move, found, spent)
+                score = move.ratio if metric == "delta" else _score_back(metric, move, found, spent)
                 if best is None or score > best_score:
                     chosen, best, best_score = i, move, score
                 if metric == "delta":
@@ -84,8 +84,8 @@ def _shrunk(
         if best is None:
             break
         spent, found = spent + best.cost, found + best.output
-        setting[chosen] = best.taken
-        offered[chosen] = _offered(metric, directions[chosen].moves.backward(best.taken))
+        setting[chosen] = shorter(setting[chosen], best.hop)
+        offered[chosen] = _offered(metric, directions[chosen].moves.backward(setting[chosen]))
     return tuple(setting)
 
 
@@ -124,7 +124,7 @@ def exchanged(directions: Sequence[Direction], budget: float, setting: Setting) 
 def _one_more(directions: Sequence[Direction], setting: Setting) -> Iterator[tuple[Setting, tuple[int, int]]]:
     for i, one in enumerate(directions):
         for move in sorted(one.moves.forward(setting[i])):
-            yield (*setting[:i], move.taken, *setting[i + 1 :]), (i, move.hop)
+            yield (*setting[:i], longer(setting[i], move.hop), *setting[i + 1 :]), (i, move.hop)
 
 
 def brute_force(directions: Sequence[Direction], budget: float) -> Setting:

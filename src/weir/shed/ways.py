@@ -15,10 +15,11 @@ from weir.shed.directions import Direction, Setting, cost, everything, output
 from weir.shed.drop import random_drop
 from weir.shed.expected import Outlook
 from weir.shed.flow import allowance, flow
-from weir.shed.harvest import best_setting, harvested, looking
+from weir.shed.harvest import best_setting, good_setting, harvested, looking
 from weir.shed.network import Link, Network
 from weir.shed.optimal import optimal
 from weir.shed.policies import check_budget
+from weir.shed.setting import exchanged
 from weir.stats import Correlations, JoinGraph
 
 Shed = Literal["auto", "jaqpot", "harvest", "random-drop"]
@@ -98,10 +99,19 @@ _WAYS = {"jaqpot": _by_probes, "harvest": _by_ages, "random-drop": _by_rows}
 def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Way]:
     """Ages for more than the budget, and then as many probes as it pays for."""
     full = cost(found, everything(found))
-    if budget < full:
-        tries = _BETWEEN if len(found) <= _FEW else _BETWEEN_MANY
-        for middle in np.geomspace(budget, full, tries + 2)[1:-1]:
-            yield _both(found, best_setting(found, float(middle)), budget, every)
+    if budget >= full:
+        return
+    if len(found) <= _FEW:
+        for middle in np.geomspace(budget, full, _BETWEEN + 2)[1:-1].tolist():
+            yield _both(found, best_setting(found, middle), budget, every)
+        return
+    # Exchanges take long then, so only the best mixture is made better by them.
+    middles = np.geomspace(budget, full, _BETWEEN_MANY + 2)[1:-1].tolist()
+    settings = [good_setting(found, middle) for middle in middles]
+    tried = [_both(found, setting, budget, every) for setting in settings]
+    best = max(range(len(tried)), key=lambda i: tried[i].results)
+    yield from tried
+    yield _both(found, exchanged(found, middles[best], settings[best]), budget, every)
 
 
 def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Way:
