@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from weir.adapt.due import is_short, moved
@@ -124,10 +124,8 @@ def analyse(
     recall, modelled = weighing.taken(running.plan, running.allowance)
     scale = _scale(statistics, running, modelled, limits)
     within = Limits(limits.cpu / scale, limits.memory)
-    exact = 1.0 if running.is_exact else _BACK
     plans = _plans(graph, running.plan, within, movable)
-    options = [_option(weighing, plan, within, shed, exact) for plan in plans]
-    best, now = max(options, key=lambda option: option.rank(within)), options[0]
+    best, now = _best(weighing, plans, within, shed, 1.0 if running.is_exact else _BACK)
     is_back = best.shedding is None and not running.is_exact
     is_other = best.plan != running.plan or best.takes < _LESS * modelled
     return Verdict(
@@ -185,13 +183,36 @@ def _reordered(space: Space, plan: Join) -> Join:
     return Join(inputs, orders, plan.window)
 
 
-def _option(weighing: Weighing, plan: Join, limits: Limits, shed: Shed, exact: float) -> _Option:
+def _best(
+    weighing: Weighing, plans: Sequence[Join], limits: Limits, shed: Shed, exact: float
+) -> tuple[_Option, _Option]:
+    """The best of some plans, and the first; if one fits into the share `exact` of the CPU, none is shed."""
+
+    def rank(option: _Option) -> tuple[float, ...]:
+        return option.rank(limits)
+
+    options = [_Option(plan, weighing.taken(plan)[1], weighing.memory(plan), None) for plan in plans]
+    now = options[0]
+    fitting = [one for one in options if one.cpu <= exact * limits.cpu and one.memory <= limits.memory]
+    if fitting:
+        return max(fitting, key=rank), now
+    mjoins = [one for one in options if weighing.is_harvestable(one.plan)]
+    if len(mjoins) > 1:
+        # What is skipped in an mjoin is worth a long search, but not once for each of its probing orders.
+        rough = [_shed(weighing, one, limits, shed, exact, roughly=True) for one in mjoins]
+        chosen = max(rough, key=rank).plan
+        options = [one for one in options if one not in mjoins or one.plan == chosen]
+    return max((_shed(weighing, one, limits, shed, exact) for one in options), key=rank), now
+
+
+def _shed(
+    weighing: Weighing, option: _Option, limits: Limits, shed: Shed, exact: float, roughly: bool = False
+) -> _Option:
     """A plan with what must be skipped, if it takes more than the share `exact` of the limit."""
-    _, needed = weighing.taken(plan)
     found = None
-    for share in (_AIM, _BACK) if needed > exact * limits.cpu else ():
-        found = found or weighing.shedding(plan, Limits(share * limits.cpu), shed)
-    return _Option(plan, needed, weighing.memory(plan), found)
+    for share in (_AIM, _BACK) if option.cpu > exact * limits.cpu else ():
+        found = found or weighing.shedding(option.plan, Limits(share * limits.cpu), shed, roughly)
+    return replace(option, shedding=found)
 
 
 def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: Shed) -> Allowance | None:

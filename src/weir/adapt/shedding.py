@@ -96,8 +96,17 @@ class Weighing:
         results, spent = self._outlook.expected(plan, allowance)
         return min(1.0, results / whole) if whole else 1.0, self._rest(plan) + spent
 
-    def shedding(self, plan: Join, limits: Limits, shed: Shed = "auto") -> Shedding | None:
-        """What to skip so that a plan takes no more CPU than allowed, as the function `shedding` says."""
+    def is_harvestable(self, plan: Join) -> bool:
+        """True for a plan whose ages can be skipped, which takes long to weigh."""
+        return is_harvestable(self._graph, plan)
+
+    def shedding(
+        self, plan: Join, limits: Limits, shed: Shed = "auto", roughly: bool = False
+    ) -> Shedding | None:
+        """What to skip so that a plan takes no more CPU than allowed, as the function `shedding` says.
+
+        `roughly` is enough to compare plans of the same tree.
+        """
         results, skippable = self._outlook.whole(plan)
         # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
         rest = self._rest(plan)
@@ -118,7 +127,7 @@ class Weighing:
         if shed == "jaqpot" or (shed == "auto" and not is_harvestable(self._graph, plan)):
             found, kept, way = *self._by_probes(plan, budget, warnings), "jaqpot"
         else:
-            best = best_within(self._outlook, plan, budget, shed)
+            best = best_within(self._outlook, plan, budget, shed, roughly)
             found, kept, way = best.allowance, best.results, best.name
         recall = min(1.0, kept / results) if results else 1.0
         found = replace(found, sample=sample)

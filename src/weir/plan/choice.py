@@ -174,8 +174,8 @@ class _Layers:
     def _fitting(self) -> list[Sketch]:
         """The one of all plans that fits best, if any does."""
         limits = self._limits
-        first = cheapest(self._space, limits.cpu)
-        if first is None or _is_best(first, limits):
+        if math.isinf(limits.memory):
+            first = cheapest(self._space, limits.cpu)
             return [] if first is None else [first]
         return sorted(frontier(self._space, limits), key=lambda plan: limits.excess(plan.cpu, plan.memory))[
             :1

@@ -54,9 +54,11 @@ def harvest(
     )
 
 
-def harvested(found: Sequence[Direction], budget: float, every: float) -> Harvest:
-    """The same for a budget and no sample."""
-    setting, shares = _filled(found, best_setting(found, budget), budget)
+def harvested(
+    found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None
+) -> Harvest:
+    """The same for a budget and no sample; by the best setting, or by a given one that fits."""
+    setting, shares = _filled(found, setting or best_setting(found, budget), budget)
     results, spent = (
         sum(shares[one.stream] * one.worth(taken)[i] for one, taken in zip(found, setting, strict=True))
         for i in (0, 1)

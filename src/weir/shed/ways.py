@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -55,12 +55,17 @@ def best_way(
     return best_within(Outlook(graph, correlations, basic), plan, budget, shed)
 
 
-def best_within(outlook: Outlook, plan: Join, budget: float, shed: Shed = "auto") -> Way:
-    """The same by what is known of a plan already."""
+def best_within(
+    outlook: Outlook, plan: Join, budget: float, shed: Shed = "auto", roughly: bool = False
+) -> Way:
+    """The same by what is known of a plan already; `roughly`, what takes long is left out."""
     check_shed(shed)
     check_budget(budget)
     every = outlook.basic_window(plan)
     found = outlook.directions(plan, every)
+    if roughly and shed in ("auto", "harvest"):
+        by_ages = _by_ages(found, budget, every, good_setting(found, budget))
+        return by_ages if shed == "harvest" else max(_by_probes(found, budget, every), by_ages, key=_results)
     tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
     best = max(tried, key=_results)
     # As long as all ages are alike, there is nothing to mix.
@@ -82,8 +87,8 @@ def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Way:
     return replace(_both(found, everything(found), budget, every), name="jaqpot")
 
 
-def _by_ages(found: Sequence[Direction], budget: float, every: float) -> Way:
-    best = harvested(found, budget, every)
+def _by_ages(found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None) -> Way:
+    best = harvested(found, budget, every, setting)
     return Way("harvest", best.allowance, best.results)
 
 
@@ -93,7 +98,11 @@ def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Way:
     return Way("random-drop", Allowance(drop=drop), kept * output(found, everything(found)))
 
 
-_WAYS = {"jaqpot": _by_probes, "harvest": _by_ages, "random-drop": _by_rows}
+_WAYS: Mapping[str, Callable[[Sequence[Direction], float, float], Way]] = {
+    "jaqpot": _by_probes,
+    "harvest": _by_ages,
+    "random-drop": _by_rows,
+}
 
 
 def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Way]:
@@ -129,17 +138,17 @@ def _network(found: Sequence[Direction], setting: Setting) -> Network:
     """The hops of an mjoin that looks at some ages only, as JAQPOT's program takes them."""
     links: list[Link] = []
     for one, taken in zip(found, setting, strict=True):
-        for place, (look, count) in enumerate(zip(one.looks, taken, strict=True)):
+        for place, (look, (gives, takes), count) in enumerate(zip(one.looks, one.menus, taken, strict=True)):
             links.append(
                 Link(
                     hop=look.hop,
-                    productivity=float(look.gives[count]),
+                    productivity=gives[count],
                     selectivity=look.selectivity,
                     rate=0.0 if place else one.rate,
                     sources=(len(links) - 1,) if place else (),
                     feeds=None,
                     is_last=place == len(one.looks) - 1,
-                    cost=float(look.takes[count]),
+                    cost=takes[count],
                 )
             )
     return Network(tuple(links), (), {})
