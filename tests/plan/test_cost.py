@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plan.graphs import graphs
 
 from weir.plan import join
 from weir.plan.cost import cost
+from weir.plan.space import Space
 from weir.query import rows
 from weir.stats import Costs, JoinGraph
 
@@ -109,3 +112,22 @@ def test_bytes_are_counted_where_sizes_are_known() -> None:
     )
     assert cost(graph, BJTREE).memory == 80 + 120 + 80 + 10 * 20
     assert cost(graph, join(join("A", "C"), "B")).memory == 80 + 120 + 80 + 100 * 16
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(3, 5))
+def test_tables_over_all_sets_say_what_is_said_of_each(graph: JoinGraph) -> None:
+    space = Space(graph)
+    masks = range(1, space.everything + 1)
+    connected = [mask for mask in masks if space.is_connected(mask)]
+    assert np.flatnonzero(space.connected).tolist() == connected
+    fresh, visited, hop, upkeep = space.state_tables
+    for mask in connected:
+        state = space.slicing(mask)
+        told = (fresh[mask], visited[mask], hop[mask], upkeep[mask])
+        each = (state.fresh / graph.batch, state.visited, space.hop(mask), space.upkeep(mask))
+        assert told == pytest.approx(each)
+    for bound in masks:
+        for i, partner in enumerate(connected):
+            if not bound & partner:
+                assert space.step_table[bound, i] == pytest.approx(space.step(bound, partner))

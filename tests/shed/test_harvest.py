@@ -29,6 +29,7 @@ from weir.shed import (
     throttled,
 )
 from weir.shed.directions import Direction, Look, Setting, cost, everything, output
+from weir.shed.moves import longer, shorter
 from weir.shed.setting import exchanged
 from weir.stats import Correlations, Costs, Hop, JoinGraph, Lags
 
@@ -344,3 +345,18 @@ def test_streams_that_bring_nothing_give_nothing() -> None:
     graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, Costs.per_comparison(1.0))
     assert harvest(graph, join("a", "b"), 0.5).results == 0
     assert best_way(graph, join("a", "b"), 1.0).results == 0
+
+
+def test_moves_change_what_the_settings_they_lead_to_are_worth() -> None:
+    edges = {("a", "b"): 0.02, ("b", "c"): 0.03}
+    graph = JoinGraph.of({"a": 30, "b": 20, "c": 10}, 5.0, edges, Costs(probe=1.0, match=0.5))
+    lags = Correlations("a", {"b": normal(1, 2, 5), "c": normal(-2, 1, 5)})
+    for one in directions(graph, join("a", "b", "c"), 1.0, lags):
+        for taken in itertools.product(range(1, 6), repeat=2):
+            results, spent = one.worth(taken)
+            for way, after in ((one.moves.forward, longer), (one.moves.backward, shorter)):
+                moves = way(taken)
+                assert [move.ratio for move in moves] == sorted((move.ratio for move in moves), reverse=True)
+                for move in moves:
+                    worth = one.worth(after(taken, move.hop))
+                    assert (results + move.output, spent + move.cost) == pytest.approx(worth)

@@ -138,6 +138,21 @@ def _alone(net: Network, rates: dict[str, float]) -> float:
     return sum(least_cover(net, {state: rate * 1e-6}).cost for state, rate in rates.items())
 
 
+@settings(max_examples=60, deadline=None)
+@given(plans(), budgets)
+def test_the_program_finds_nothing_better_where_no_state_must_be_fresh(
+    found: tuple[JoinGraph, Join], budget: float
+) -> None:
+    """Refresh rates that the best grants hold anyway have the linear program solved."""
+    net = network(*found)
+    direct = flow(net, optimal(net, budget))
+    assert direct.spent <= budget * (1 + 1e-9)
+    refresh = {state: 0.5 * rate for state, rate in direct.inserts.items() if rate > 1e-3}
+    if refresh:
+        solved = flow(net, optimal(net, budget, refresh))
+        assert direct.results == pytest.approx(solved.results, rel=1e-6, abs=1e-9)
+
+
 @settings(max_examples=30, deadline=None)
 @given(plans(), budgets)
 def test_steady_states_agree_with_what_feeds_them(found: tuple[JoinGraph, Join], budget: float) -> None:
@@ -239,8 +254,14 @@ def test_sizes_of_composed_windows_are_what_flows_into_them() -> None:
     assert net.sizes[str(middle)] == pytest.approx(inflow[str(middle)] * 2)
 
 
-@pytest.mark.parametrize(("streams", "milliseconds"), [(20, 5), (50, 20)])
-def test_an_analysis_is_quick(streams: int, milliseconds: float) -> None:
+def test_an_analysis_grows_no_faster_than_the_paths() -> None:
+    """A chain of joins over n streams has about n²/2 hops on its paths."""
+    small, large = _seconds(20), _seconds(50)
+    # Twice what that says, as tests share the machine.
+    assert large < 2 * (50 / 20) ** 2 * small
+
+
+def _seconds(streams: int) -> float:
     names = [f"s{i}" for i in range(streams)]
     edges = dict.fromkeys(itertools.pairwise(names), 0.01)
     graph = JoinGraph.of(dict.fromkeys(names, 50.0), 2, edges)
@@ -249,10 +270,9 @@ def test_an_analysis_is_quick(streams: int, milliseconds: float) -> None:
         tree = join(tree, name)
     assert isinstance(tree, Join)
     taken = []
-    for _ in range(5):
+    for _ in range(7):
         started = process_time()
         net = network(graph, tree)
         jaqpot(net, 1e6, dict.fromkeys(net.states, 0.5))
         taken.append(process_time() - started)
-    # Twice the aim, as tests share the machine.
-    assert 1000 * min(taken) < 2 * milliseconds
+    return min(taken)

@@ -63,7 +63,8 @@ class Verdict:
 
     `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model.
     The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`, it is due
-    whatever it gains: a budget is missed, or nothing need be skipped any more.
+    whatever it gains: a budget is missed, or nothing need be skipped any more. Whoever asked says how many
+    CPU `seconds` it took to find.
     """
 
     plan: Join
@@ -77,6 +78,7 @@ class Verdict:
     moves: bool = False
     is_pressing: bool = False
     warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

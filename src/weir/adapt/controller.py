@@ -9,6 +9,7 @@ import logging
 import re
 from dataclasses import dataclass, replace
 from threading import Lock, Thread
+from time import thread_time
 
 from weir.adapt.analyse import Movable, Running, Verdict, analyse
 from weir.adapt.calibrate import TYPICAL
@@ -143,12 +144,13 @@ class Controller:
         return verdict.is_pressing or verdict.gain > self._settings.gain
 
     def _analyse(self, statistics: Statistics, running: Running, budget: Budget, movable: Movable) -> None:
-        scope, verdict = self._scope, None
+        scope, verdict, started = self._scope, None, thread_time()
         try:
             now = limits(budget, statistics, scope.interval)
             verdict = analyse(
                 self._query, statistics, running, now, scope.costs, self._settings, scope.shed, movable
             )
+            verdict = verdict and replace(verdict, seconds=thread_time() - started)
         except QueryError as error:
             self._warn(f"the running query cannot be weighed and goes on as it is: {error}")
         except Exception:

@@ -77,7 +77,10 @@ class Moves:
         partials = self._rate
         for hop, (ranges, (gives, takes)) in enumerate(zip(taken, self._menus, strict=True)):
             after = len(taken) - hop - 1
-            if ranges + by < len(gives):
+            if not ranges + by:
+                # Nothing at one hop is nothing at all.
+                yield hop, -self._rate * results[-1], -self._rate * cost[-1]
+            elif ranges + by < len(gives):
                 more = gives[ranges + by] - gives[ranges]
                 dearer = takes[ranges + by] - takes[ranges] + more * cost[after]
                 yield hop, partials * more * results[after], partials * dearer

@@ -46,7 +46,8 @@ class Adaptation:
     def record(self, batch: int, decision: Decision, verdict: Verdict) -> None:
         """Write down what was decided for a batch."""
         predicted = {"recall": verdict.recall, "cpu": verdict.cpu, "memory": verdict.memory}
-        self._history.add(batch, {**shown(decision), "predicted": predicted})
+        found = {"predicted": predicted, "analysisSeconds": verdict.seconds}
+        self._history.add(batch, {**shown(decision), **found})
 
     def learn(self, seen: Observed) -> Statistics:
         """All that is known after a batch."""
