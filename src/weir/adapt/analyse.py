@@ -38,6 +38,8 @@ _SCALES = (1e-6, 1e6)
 _LESS = 0.98
 # A reason names so many changes at most.
 _MOST_CHANGES = 3
+# With more streams, only probing orders that roughly give almost the most results are searched to the end.
+_FEW, _CLOSE = 6, 0.98
 # More than this are all results; and what differs by less is the same, but for rounding.
 _ALL = 1 - 1e-9
 _DIGITS = 9
@@ -199,11 +201,12 @@ def _best(
     if fitting:
         return max(fitting, key=rank), now
     mjoins = [one for one in options if weighing.is_harvestable(one.plan)]
-    if len(mjoins) > 1:
+    if len(mjoins) > 1 and len(now.plan.streams) > _FEW:
         # What is skipped in an mjoin is worth a long search, but not once for each of its probing orders.
         rough = [_shed(weighing, one, limits, shed, exact, roughly=True) for one in mjoins]
-        chosen = max(rough, key=rank).plan
-        options = [one for one in options if one not in mjoins or one.plan == chosen]
+        least = _CLOSE * max(one.recall for one in rough)
+        poor = [one.plan for one in rough if one.recall < least]
+        options = [one for one in options if one.plan not in poor]
     return max((_shed(weighing, one, limits, shed, exact) for one in options), key=rank), now
 
 

@@ -16,6 +16,7 @@ from weir.shed.moves import Move, Taken, longer, ratio, shorter
 Metric = Literal["output", "output per cost", "delta"]
 # Costs are sums of many products; what exceeds the budget by less than this is rounding.
 _HAIR = 1 + 1e-9
+_NO_MOVE = Move(0, 0.0, 0.0, -math.inf)
 
 
 def greedy(
@@ -30,23 +31,43 @@ def greedy(
     setting = list(start or [(0,) * len(one.looks) for one in directions])
     worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
     spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
-    offered = [_offered(metric, one.moves.forward(setting[i])) for i, one in enumerate(directions)]
     most = budget * _HAIR
+    if metric == "delta":
+        return _filled_up(directions, setting, spent, most)
+    offered = [sorted(one.moves.forward(setting[i])) for i, one in enumerate(directions)]
     while True:
         chosen, best, best_score = -1, None, 0.0
         for i, moves in enumerate(offered):
             for move in moves:
                 if spent + move.cost <= most:
-                    score = move.ratio if metric == "delta" else _score(metric, move, found, spent)
+                    score = _score(metric, move, found, spent)
                     if score > best_score:
                         chosen, best, best_score = i, move, score
-                    if metric == "delta":
-                        break
         if best is None:
             return tuple(setting)
         spent, found = spent + best.cost, found + best.output
         setting[chosen] = longer(setting[chosen], best.hop)
-        offered[chosen] = _offered(metric, directions[chosen].moves.forward(setting[chosen]))
+        offered[chosen] = sorted(directions[chosen].moves.forward(setting[chosen]))
+
+
+def _filled_up(directions: Sequence[Direction], setting: list[Taken], spent: float, most: float) -> Setting:
+    """The same by `delta`, whose scores do not change: of each direction only the best move is looked at.
+
+    What does not fit once never does later, as costs only grow.
+    """
+    offered = [iter(one.moves.forward(taken)) for one, taken in zip(directions, setting, strict=True)]
+    heads = [next(moves, _NO_MOVE) for moves in offered]
+    ratios = [move.ratio for move in heads]
+    while (best := max(ratios)) > 0:
+        i = ratios.index(best)
+        move = heads[i]
+        if spent + move.cost <= most:
+            spent += move.cost
+            setting[i] = longer(setting[i], move.hop)
+            offered[i] = iter(directions[i].moves.forward(setting[i]))
+        heads[i] = next(offered[i], _NO_MOVE)
+        ratios[i] = heads[i].ratio
+    return tuple(setting)
 
 
 def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:

@@ -63,13 +63,16 @@ def best_within(
     check_budget(budget)
     every = outlook.basic_window(plan)
     found = outlook.directions(plan, every)
+    has_lags = outlook.correlations is not None
     if roughly and shed in ("auto", "harvest"):
         by_ages = _by_ages(found, budget, every, good_setting(found, budget))
-        return by_ages if shed == "harvest" else max(_by_probes(found, budget, every), by_ages, key=_results)
+        rough = [_both(found, one, budget, every) for one, _ in _middles(found, budget)] if has_lags else []
+        others = [_by_probes(found, budget, every), *rough] if shed == "auto" else []
+        return max([by_ages, *others], key=_results)
     tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
     best = max(tried, key=_results)
     # As long as all ages are alike, there is nothing to mix.
-    mixed = _mixed(found, budget, every) if shed == "auto" and outlook.correlations is not None else ()
+    mixed = _mixed(found, budget, every) if shed == "auto" and has_lags else ()
     return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
 
 
@@ -115,12 +118,17 @@ def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[
             yield _both(found, best_setting(found, middle), budget, every)
         return
     # Exchanges take long then, so only the best mixture is made better by them.
-    middles = np.geomspace(budget, full, _BETWEEN_MANY + 2)[1:-1].tolist()
-    settings = [good_setting(found, middle) for middle in middles]
-    tried = [_both(found, setting, budget, every) for setting in settings]
-    best = max(range(len(tried)), key=lambda i: tried[i].results)
-    yield from tried
-    yield _both(found, exchanged(found, middles[best], settings[best]), budget, every)
+    tried = [(_both(found, one, budget, every), one, middle) for one, middle in _middles(found, budget)]
+    _, setting, middle = max(tried, key=lambda one: one[0].results)
+    yield from (way for way, *_ in tried)
+    yield _both(found, exchanged(found, middle, setting), budget, every)
+
+
+def _middles(found: Sequence[Direction], budget: float) -> list[tuple[Setting, float]]:
+    """Settings for more than the budget, and how much that is."""
+    full = cost(found, everything(found))
+    middles = np.geomspace(budget, full, _BETWEEN_MANY + 2)[1:-1].tolist() if budget < full else []
+    return [(good_setting(found, middle), middle) for middle in middles]
 
 
 def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Way:
