@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weir.adapt import Observed, graph_of
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.shedding import taken
+from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
 from weir.plan import Join, mjoin
 from weir.query import Query, query
@@ -38,7 +38,7 @@ def lags_at(query: Query, middle: float, results: int = 400) -> Correlations:
 
 @dataclass
 class Machine:
-    """Batches of one second, as a graph says that they are, on a machine `scale` times the model's."""
+    """Batches of one second, as a graph says; probes take `scale` times what the model says of them."""
 
     query: Query
     rates: Mapping[str, float]
@@ -55,8 +55,8 @@ class Machine:
         return graph_of(self.query, self.rates, pairs, TYPICAL)
 
     def work(self, plan: Join, allowance: Allowance | None) -> float:
-        seconds = taken(self.query, self.graph, plan, allowance, self.lags)[1]
-        return self.scale * seconds * float(np.exp(self.rng.normal(0, self.noise)))
+        on_it = Weighing(self.query, self.graph, self.lags).at(Pace(self.scale))
+        return on_it.taken(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
 
     def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> Observed:
         plan = mjoin(self.query) if plan is None else plan

@@ -59,7 +59,8 @@ def test_what_does_not_fit_is_skipped_on_any_machine(scale: float) -> None:
     found = verdict(statistics, cpu=load / 2)
     assert found.is_pressing and found.allowance is not None and found.allowance.sheds
     assert found.allowance.sample > 0, "or nothing would be learned any more"
-    assert 0.2 < found.recall < 1 and found.scale == pytest.approx(scale, rel=0.1)
+    # The faster the probes, the more of the work is storing rows, which is not skipped.
+    assert 0.15 < found.recall < 1 and found.scale == pytest.approx(scale, rel=0.1)
     assert machine.work(MJOIN, found.allowance) == pytest.approx(0.9 * load / 2, rel=0.1), "a little below"
     assert "so about" in found.reason and "% of the results are looked for" in found.reason
 

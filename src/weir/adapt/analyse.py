@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weir.adapt.due import is_short, moved
+from weir.adapt.due import is_short, is_slack, moved
 from weir.adapt.learned import learned
 from weir.adapt.settings import Adapt
-from weir.adapt.shedding import SAMPLE, Shedding, Weighing
+from weir.adapt.shedding import SAMPLE, Pace, Shedding, Weighing
 from weir.adapt.statistics import Statistics
 from weir.plan import NO_LIMITS, Join, Leaf, Limits, choose, show_bytes, show_share
 from weir.plan.orders import probing_orders
@@ -23,10 +23,6 @@ from weir.stats import Costs, JoinGraph
 Movable = Literal["tree", "orders", "nothing"]
 # What skips aims below the limit, so that a batch that takes a little longer than others is still within it.
 _AIM = 0.9
-# A join that takes less than that share of its limit is skipping too much.
-_LOW = 0.7
-# The weight of three batches, when old ones fade.
-_SOME = 2.4
 # Nothing is skipped any more only where all fits into so much of the limit: at the limit itself that would
 # change with every breath.
 _BACK = 0.8
@@ -34,6 +30,8 @@ _BACK = 0.8
 # the next (the boost factor of 002, section III).
 _BOOST = 1.2
 _SCALES = (1e-6, 1e6)
+# What cannot be skipped takes this share of the work at most.
+_MOST_BESIDE = 0.9
 # What is expected to take more than this share of what runs would not help it.
 _LESS = 0.98
 # A reason names so many changes at most.
@@ -63,7 +61,8 @@ class Running:
 class Verdict:
     """What would be best, what it is expected to give and take, and why.
 
-    `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model.
+    `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model it
+    takes to probe.
     The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`, it is due
     whatever it gains: a budget is missed, or nothing need be skipped any more. Whoever asked says how many
     CPU `seconds` it took to find.
@@ -85,12 +84,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """A plan, what it takes if nothing is skipped (seconds of the model), and what must be."""
+    """A plan, what it takes if nothing is skipped, here and by the model alone, and what must be skipped."""
 
     plan: Join
     cpu: float
+    modelled: float
     memory: float
-    shedding: Shedding | None
+    shedding: Shedding | None = None
 
     @property
     def recall(self) -> float:
@@ -101,9 +101,13 @@ class _Option:
         return self.cpu if self.shedding is None else self.shedding.cpu
 
     def rank(self, limits: Limits) -> tuple[float, float, float, float]:
-        """Better is more: within the memory, with more results, with more head-room, for less CPU."""
+        """Better is more: within the memory, with more results, with more head-room, for less CPU.
+
+        Plans are compared by the seconds of the model, and so are its limits: what one plan took tells that
+        the budget suffices, but little of how much faster another one is.
+        """
         over = max(1.0, limits.excess(0.0, self.memory))
-        return -over, round(self.recall, _DIGITS), -limits.excess(self.cpu, self.memory), -self.cpu
+        return -over, round(self.recall, _DIGITS), -limits.excess(self.modelled, self.memory), -self.modelled
 
 
 def analyse(
@@ -124,23 +128,28 @@ def analyse(
     if graph is None:
         return None
     check_plannable(graph)
-    weighing = Weighing(query, graph, statistics.lags)
-    recall, modelled = weighing.taken(running.plan, running.allowance)
-    scale = _scale(statistics, running, modelled, limits)
-    within = Limits(limits.cpu / scale, limits.memory)
-    plans = _plans(graph, running.plan, within, movable)
-    best, now = _best(weighing, plans, within, shed, 1.0 if running.is_exact else _BACK)
+    modelled = Weighing(query, graph, statistics.lags)
+    pace = _pace(statistics, running, modelled, limits)
+    weighing = modelled.at(pace)
+    recall, takes = weighing.taken(running.plan, running.allowance)
+    within = _in_model(limits, modelled.rest(running.plan), pace)
+    options = [
+        _Option(plan, weighing.taken(plan)[1], modelled.taken(plan)[1], modelled.memory(plan))
+        for plan in _plans(graph, running.plan, within, movable)
+    ]
+    exact = 1.0 if running.is_exact else _BACK
+    best, now = _best(weighing, options, limits, within, shed, exact), options[0]
     is_back = best.shedding is None and not running.is_exact
-    is_other = best.plan != running.plan or best.takes < _LESS * modelled
+    is_other = best.plan != running.plan or best.takes < _LESS * takes
     return Verdict(
         plan=best.plan,
         allowance=_allowance(graph, best, limits, shed),
         recall=best.recall,
-        cpu=scale * best.takes,
+        cpu=best.takes,
         memory=best.memory,
         gain=_gain(best, now, recall, within),
-        reason=_reason(statistics, running, settings, best, limits, scale),
-        scale=scale,
+        reason=_reason(statistics, running, settings, best, limits),
+        scale=pace.probing,
         moves=best.plan != running.plan,
         is_pressing=is_back or (is_short(statistics, limits) and is_other),
         warnings=() if best.shedding is None else best.shedding.warnings,
@@ -157,16 +166,30 @@ def learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance
     return Allowance(sample=SAMPLE) if in_time and is_flat and shed in ("auto", "harvest") else None
 
 
-def _scale(statistics: Statistics, running: Running, modelled: float, limits: Limits) -> float:
-    """How many times the model's seconds the work of the join takes."""
+def _pace(statistics: Statistics, running: Running, modelled: Weighing, limits: Limits) -> Pace:
+    """How many times the model's seconds the work takes; of what cannot be skipped, the model's at most.
+
+    Conditions take what they take, while storing rows is the same for all queries: so what is too much is
+    held to be probing.
+    """
+    rest, spent = modelled.rest(running.plan), modelled.taken(running.plan, running.allowance)[1]
     load, before = statistics.load.value, statistics.scale
-    found = load / modelled if load and modelled > 0 else before or 1.0
+    beside = min(1.0, _MOST_BESIDE * load / rest) if load and rest > 0 else 1.0
+    rest, spent = beside * rest, spent - rest
+    found = (load - rest) / spent if load and spent > 0 else before or 1.0
     if before and not running.is_exact:
-        # Seconds vary: what takes too long is believed at once, that it takes too little after some batches.
-        is_under = (load or 0.0) < _LOW * limits.cpu and statistics.load.over > _SOME * statistics.span
+        # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
+        # and then a little only (the throttle of 002, section III).
         is_over = (load or 0.0) > limits.cpu
-        found = max(found, before) if is_over else max(found, before / _BOOST) if is_under else before
-    return min(max(found, _SCALES[0]), _SCALES[1])
+        found = before * max(1.0, (load or 0.0) / (rest + before * spent)) if is_over else before
+        found = before / _BOOST if is_slack(statistics, limits) else found
+    return Pace(min(max(found, _SCALES[0]), _SCALES[1]), beside)
+
+
+def _in_model(limits: Limits, rest: float, pace: Pace) -> Limits:
+    """Limits for the seconds of the model, if a plan takes about as much beside its probes as the running."""
+    left = max(limits.cpu - pace.beside * rest, 0.0)
+    return Limits(rest + left / pace.probing, limits.memory)
 
 
 def _plans(graph: JoinGraph, running: Join, limits: Limits, movable: Movable) -> list[Join]:
@@ -188,26 +211,24 @@ def _reordered(space: Space, plan: Join) -> Join:
 
 
 def _best(
-    weighing: Weighing, plans: Sequence[Join], limits: Limits, shed: Shed, exact: float
-) -> tuple[_Option, _Option]:
-    """The best of some plans, and the first; if one fits into the share `exact` of the CPU, none is shed."""
+    weighing: Weighing, options: Sequence[_Option], limits: Limits, within: Limits, shed: Shed, exact: float
+) -> _Option:
+    """The best of some plans; if one fits into the share `exact` of the CPU, none is shed."""
 
     def rank(option: _Option) -> tuple[float, ...]:
-        return option.rank(limits)
+        return option.rank(within)
 
-    options = [_Option(plan, weighing.taken(plan)[1], weighing.memory(plan), None) for plan in plans]
-    now = options[0]
     fitting = [one for one in options if one.cpu <= exact * limits.cpu and one.memory <= limits.memory]
     if fitting:
-        return max(fitting, key=rank), now
+        return max(fitting, key=rank)
     mjoins = [one for one in options if weighing.is_harvestable(one.plan)]
-    if len(mjoins) > 1 and len(now.plan.streams) > _FEW:
+    if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _FEW:
         # What is skipped in an mjoin is worth a long search, but not once for each of its probing orders.
         rough = [_shed(weighing, one, limits, shed, exact, roughly=True) for one in mjoins]
         least = _CLOSE * max(one.recall for one in rough)
         poor = [one.plan for one in rough if one.recall < least]
         options = [one for one in options if one.plan not in poor]
-    return max((_shed(weighing, one, limits, shed, exact) for one in options), key=rank), now
+    return max((_shed(weighing, one, limits, shed, exact) for one in options), key=rank)
 
 
 def _shed(
@@ -232,7 +253,8 @@ def _gain(best: _Option, now: _Option, recall: float, limits: Limits) -> float:
     if best.shedding is not None or recall < _ALL:
         return best.recall / recall - 1 if recall > 0 else math.inf
     after, before = (
-        limits.excess(one.cpu, one.memory) if limits != NO_LIMITS else one.cpu for one in (best, now)
+        limits.excess(one.modelled, one.memory) if limits != NO_LIMITS else one.modelled
+        for one in (best, now)
     )
     return 1 - after / before if before > 0 else 0.0
 
@@ -243,13 +265,12 @@ def _reason(
     settings: Adapt,
     best: _Option,
     limits: Limits,
-    scale: float,
 ) -> str:
     """What has changed, and what follows, with numbers."""
     changes = [] if running.basis is None else moved(running.basis, statistics, settings)
     if is_short(statistics, limits):
         changes.insert(0, f"the join takes {_usage(statistics.load.value, statistics.bytes, limits)}")
-    takes = f"all of it takes {_usage(best.cpu * scale, best.memory, limits)}"
+    takes = f"all of it takes {_usage(best.cpu, best.memory, limits)}"
     if best.plan != running.plan:
         other = f"the plan {best.plan}" if str(best.plan) != str(running.plan) else "other probing orders"
         takes = f"with {other} {takes}"

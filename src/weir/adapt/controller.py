@@ -88,7 +88,7 @@ class Controller:
         self._check_budget()
         now = limits(self.budget, self.statistics, self._scope.interval)
         basis = self._running.basis if self.budget == self._weighed else None
-        if is_due(basis, self.statistics, self._settings, now):
+        if is_due(basis, self.statistics, self._settings, now, not self._running.is_exact):
             # As long as the states of another plan are being made, there is no talk of a third.
             movable = self._scope.movable if self._going_to is None else "nothing"
             known = (self.statistics, self._running, self.budget, movable)

@@ -12,23 +12,36 @@ from weir.adapt.statistics import Statistics, differ
 from weir.plan import Limits
 
 K = TypeVar("K")
+# A join that takes less than that share of its limit is skipping too much.
+_LOW = 0.7
+# The weight of three batches, when old ones fade.
+_SOME = 2.4
 # A difference is no chance beyond so many times the square root of what was counted.
 _CHANCE = 3.0
 # Seconds on a machine that others use too vary by this share.
 _SECONDS = 0.15
 
 
-def is_due(basis: Statistics | None, now: Statistics, settings: Adapt, limits: Limits) -> bool:
+def is_due(
+    basis: Statistics | None, now: Statistics, settings: Adapt, limits: Limits, sheds: bool = False
+) -> bool:
     """True if a statistic has moved by more than ε since the last analysis, or a budget is missed.
 
-    What is counted moves by chance, too; such moves are not enough.
+    It is, too, if what is skipped could be less. What is counted moves by chance, and that is not enough.
     """
-    return basis is None or is_short(now, limits) or bool(moved(basis, now, settings))
+    if basis is None or is_short(now, limits) or (sheds and is_slack(now, limits)):
+        return True
+    return bool(moved(basis, now, settings))
 
 
 def is_short(now: Statistics, limits: Limits) -> bool:
     """True if the last batches took more than the next one may, of CPU or memory."""
     return now.bytes > limits.memory or (now.load.value or 0.0) > limits.cpu
+
+
+def is_slack(now: Statistics, limits: Limits) -> bool:
+    """True if all batches since the last decision, and some, took far less CPU than they may."""
+    return (now.load.value or 0.0) < _LOW * limits.cpu and now.load.over > _SOME * now.span
 
 
 def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 
 from weir.plan import Join, Limits, PlanCost, cost, is_composed, show_share
@@ -51,6 +52,14 @@ class Shedding:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many times the model's seconds it takes to probe, and what is beside it."""
+
+    probing: float = 1.0
+    beside: float = 1.0
+
+
 def shedding(
     query: Query,
     graph: JoinGraph,
@@ -83,8 +92,15 @@ class Weighing:
 
     def __init__(self, query: Query, graph: JoinGraph, lags: Correlations | None = None) -> None:
         self._query, self._graph = query, graph
+        self._pace = Pace()
         self._outlook = Outlook(graph, lags, None if query.basic is None else query.basic / 1e6)
         self._costs: dict[Join, PlanCost] = {}
+
+    def at(self, pace: Pace) -> Weighing:
+        """The same on a machine that was measured."""
+        other = copy(self)
+        other._pace = pace
+        return other
 
     def memory(self, plan: Join) -> float:
         """What the states of a plan take; nothing is known of those with windows of their own."""
@@ -94,7 +110,8 @@ class Weighing:
         """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
         whole, _ = self._outlook.whole(plan)
         results, spent = self._outlook.expected(plan, allowance)
-        return min(1.0, results / whole) if whole else 1.0, self._rest(plan) + spent
+        recall = min(1.0, results / whole) if whole else 1.0
+        return recall, self.rest(plan) + self._pace.probing * spent
 
     def is_harvestable(self, plan: Join) -> bool:
         """True for a plan whose ages can be skipped, which takes long to weigh."""
@@ -108,8 +125,8 @@ class Weighing:
         `roughly` is enough to compare plans of the same tree.
         """
         results, skippable = self._outlook.whole(plan)
-        # Inserting, expiring and what a hop costs however few rows come cannot be skipped.
-        rest = self._rest(plan)
+        skippable *= self._pace.probing
+        rest = self.rest(plan)
         least = max(_LEAST * skippable, _BESIDE * rest)
         budget = limits.cpu - rest
         if skippable <= max(budget, least):
@@ -125,13 +142,13 @@ class Weighing:
         sample = min(max(_SAMPLE_WORK * budget / skippable, _SAMPLES[0]), _SAMPLES[1])
         budget = max(budget - sample * skippable, _LEAST * skippable)
         if shed == "jaqpot" or (shed == "auto" and not is_harvestable(self._graph, plan)):
-            found, kept, way = *self._by_probes(plan, budget, warnings), "jaqpot"
+            found, kept, way = *self._by_probes(plan, budget / self._pace.probing, warnings), "jaqpot"
         else:
-            best = best_within(self._outlook, plan, budget, shed, roughly)
+            best = best_within(self._outlook, plan, budget / self._pace.probing, shed, roughly)
             found, kept, way = best.allowance, best.results, best.name
         recall = min(1.0, kept / results) if results else 1.0
         found = replace(found, sample=sample)
-        cpu = rest + self._outlook.expected(plan, found)[1]
+        cpu = rest + self._pace.probing * self._outlook.expected(plan, found)[1]
         return Shedding(found, recall, way, cpu, tuple(warnings))
 
     def _cost(self, plan: Join) -> PlanCost:
@@ -139,13 +156,17 @@ class Weighing:
             self._costs[plan] = cost(self._graph, plan)
         return self._costs[plan]
 
-    def _rest(self, plan: Join) -> float:
-        """Seconds a second for what cannot be skipped."""
+    def rest(self, plan: Join) -> float:
+        """Seconds a second for what cannot be skipped.
+
+        That is inserting, expiring, and what a hop costs however few rows come.
+        """
         if is_composed(plan):
             # What a plan whose joins have windows of their own takes beside its probes is not known.
             return 0.0
         net = self._outlook.wiring(plan).network()
-        return max(0.0, self._cost(plan).cpu - flow(net, [math.inf] * len(net.links)).spent)
+        modelled = self._cost(plan).cpu - flow(net, [math.inf] * len(net.links)).spent
+        return self._pace.beside * max(0.0, modelled)
 
     def _by_probes(self, plan: Join, budget: float, warnings: list[str]) -> tuple[Allowance, float]:
         """The best division of probes that keeps the states as fresh as asked, and its results a second."""

@@ -78,7 +78,7 @@ class Statistics:
             results=self.results.after(seen.results, span),
             lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
-            load=load.after(seen.work, span, counted=False),
+            load=load.after(seen.work / _crowded(query, seen, rows), span, counted=False),
             loaded=plan,
             fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, counted=False),
             pace=self.pace.after(span, period, counted=False),
@@ -224,11 +224,29 @@ def _told(did: HopStats, allowance: Allowance | None) -> tuple[int, int]:
     return (did.sampled, did.sampled_matches) if is_sampled else (0, 0)
 
 
+def _crowded(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float:
+    """How many times as many rows a batch could reach as there will be at the rates of now; one at least.
+
+    When rates have fallen, windows are full of what came before, which tells nothing of what the work takes.
+    """
+    there = usual = 0.0
+    for name in query.names:
+        window, rate = _window(query, name), rows[name].value
+        if window is not None and rate is not None:
+            there += _within_reach(query, seen, name, 0.5)
+            usual += rate * window
+    return max(1.0, there / usual) if usual > 0 else 1.0
+
+
 def _reached(query: Query, seen: Observed, hop: Hop) -> float:
     """How many rows of the partner a row that probes could reach, on average over the batch."""
-    held, came = seen.held.get(hop.partner, 0), seen.rows.get(hop.partner, 0)
-    own = _seen_of_batch(hop, seen.order)
-    window = _window(query, hop.partner)
+    return _within_reach(query, seen, hop.partner, _seen_of_batch(hop, seen.order))
+
+
+def _within_reach(query: Query, seen: Observed, node: str, own: float) -> float:
+    """How many rows of a state could be reached, with a share `own` of the batch's."""
+    held, came = seen.held.get(node, 0), seen.rows.get(node, 0)
+    window = _window(query, node)
     if window is None or not seen.span:
         return held + own * came
     # Rows come over a time L. One that comes after u of it reaches back by W, and in its batch ahead, too.
