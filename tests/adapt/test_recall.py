@@ -97,11 +97,22 @@ def test_without_a_sample_nothing_is_known_until_what_was_skipped_has_left_the_w
     query = started(MJOIN, Allowance(dict.fromkeys(hops(MJOIN), 0.5)))
     assert told(query, 2) == [None, None]
     query.allow(None)
-    # A window is as long as three batches.
-    assert told(query, 5, first=2) == [None, None, None, 1.0, 1.0]
+    # A window is as long as three batches; in the fourth, all depends on when their last rows came.
+    assert told(query, 3, first=2) == [None, None, None]
+    assert told(query, 3, first=5)[1:] == [1.0, 1.0]
     query.allow(Allowance(dict.fromkeys(hops(MJOIN), 0.5), sample=0.5))
-    (known,) = told(query, 1, first=7)
+    (known,) = told(query, 1, first=8)
     assert known is not None and known < 1
+
+
+def test_a_stream_that_stays_behind_may_still_miss_what_was_skipped() -> None:
+    query = started(MJOIN, Allowance(dict.fromkeys(hops(MJOIN), 0.5)))
+    told(query, 2)
+    query.allow(None)
+    for tables in batches(8, 40, first=2):
+        query.process({**tables, "c": tables["c"].slice(0, 0)})
+        assert query.stats is not None and query.stats.estimated_recall is None
+    assert told(query, 2, first=10)[1] == 1.0
 
 
 def test_no_clock_tells_when_windows_of_rows_have_forgotten() -> None:
@@ -114,6 +125,24 @@ def test_no_clock_tells_when_windows_of_rows_have_forgotten() -> None:
     assert since == 44
     quiet = skipped.after(plan, {hop: HopStats(matches=9)}, None, clock=later, keep=10**6)
     assert quiet.estimate(plan) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("window", "passed", "found"),
+    [
+        (TimeWindow(5_000), 7_000, None),
+        (TimeWindow(5_000), 9_000, 1.0),
+        (RowWindow(9), 10**9, None),
+        (None, 4_000, 1.0),
+    ],
+)
+def test_what_a_join_keeps_in_a_window_of_its_own_is_missed_as_long(
+    window: TimeWindow | RowWindow | None, passed: int, found: float | None
+) -> None:
+    plan = join(replace(join("a", "b"), window=window), "c")
+    skipped = Recall().after(plan, {}, Allowance(drop={"a": 0.5}), clock=(0, 0))
+    after = skipped.after(plan, {}, None, clock=(passed, passed), keep=3_000)
+    assert after.estimate(plan) == found
 
 
 def test_open_gates_and_a_sample_are_the_whole_join() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weir.plan import Join, JTree
-from weir.query import RowWindow
+from weir.query import RowWindow, TimeWindow
 from weir.shed import Allowance
 from weir.stats import Hop, HopStats
 
@@ -74,8 +74,8 @@ class Recall:
         """With one batch more; one that skips without a sample makes what was known before worthless.
 
         `missing` are the shares of states that were let go and could still have been found. The `clock` is
-        the event time before the batch and after it; what was skipped longer than `keep` before it began
-        can be missed no more.
+        the watermark before the batch and the newest time after it; what was skipped longer than `keep`
+        before the watermark can be missed no more.
         """
         begun, now = clock
         # Where old rows are forgotten, the sample does not see what others miss.
@@ -89,6 +89,7 @@ class Recall:
         paths = {where: self.paths.get(where, PathSums()).then(sums) for where, sums in batch.items()}
         if skipped or drop or lost:
             return Recall(paths, 0, now)
+        keep = _kept(plan, keep)
         if keep is not None and begun is not None and self.last is not None and begun - self.last > keep:
             return Recall()
         return Recall(paths, self.quiet + 1, self.last)
@@ -139,6 +140,15 @@ def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
         for node in plan.inner()
         for driver, order in zip(node.inputs, node.orders, strict=True)
     }
+
+
+def _kept(plan: Join, keep: int | None) -> int | None:
+    """The same of a plan whose joins may keep rows in windows of their own; None if one counts rows."""
+    for node in plan.inner():
+        if keep is None or isinstance(node.window, RowWindow):
+            return None
+        keep += node.window.microseconds if isinstance(node.window, TimeWindow) else 0
+    return keep
 
 
 def _sums(

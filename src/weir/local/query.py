@@ -153,7 +153,7 @@ class LocalQuery:
         plan, allowance = decision.plan, decision.allowance
         spent.lap("ready")
         newest, held = self._state.newest, _held(found.state) if self._learns else []
-        before = max(newest.values(), default=None)
+        before, watermark = max(newest.values(), default=None), self._state.watermark
         spent.lap("observe")
         built = build(program, decision, found.state, rows, self._batch, work)
         produced: list[tuple[float, int]] = []
@@ -166,8 +166,9 @@ class LocalQuery:
         self._standing = found.standing
         spent.lap("join")
         per_hop = work.per_hop()
+        lost = missing(self._gone, held, before)
         self._recall = self._recall.after(
-            plan, per_hop, allowance, missing(self._gone, held, before), (before, clock), self.query.reach
+            plan, per_hop, allowance, lost, (watermark, clock), self.query.reach
         )
         let_go = self._let_go(clock)
         sizes = self._state.sizes()

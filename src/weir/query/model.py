@@ -166,11 +166,11 @@ class Query:
 
     @property
     def reach(self) -> int | None:
-        """How long after it came (µs) a row can have part in a result; None if a window counts rows."""
+        """By how much (µs) rows to come can be later than one they join; None if a window counts rows."""
         kept = [self.bounds.retention(i) for i in range(len(self.names))]
         if any(isinstance(window, RowWindow) for window in self.windows) or None in kept:
             return None
-        return max(one for one in kept if one is not None) + max(stream.late for stream in self.streams)
+        return max(one for one in kept if one is not None)
 
     def stream(self, name: str) -> Stream:
         """The stream of that name, in any case."""

@@ -93,7 +93,7 @@ class Account:
         counts = summed(told)
         lost = missing(before.gone, self._held(before), decision.clock) if before.gone else {}
         per_hop, reach = counts.per_hop(decision.plan), self._job.program.query.reach
-        clock = max(before.newest.values(), default=None), now
+        clock = before.watermark, now
         return before.recall.after(decision.plan, per_hop, decision.allowance, lost, clock, reach)
 
     def _held(self, manifest: Manifest) -> list[Held]:
