@@ -43,6 +43,18 @@ def test_streams_go_by_their_lags_where_we_may_choose(
     assert driver_order(wanted, MJOIN, allowance, lags) == found
 
 
+@pytest.mark.parametrize(
+    ("idle", "found"),
+    [("(a b)", ("a", "b", "c")), ("a", ("c", "a", "b")), ("b", ("c", "b", "a")), ("c", ("c", "a", "b"))],
+)
+def test_in_a_tree_the_inputs_of_a_join_wait_for_those_that_do_not_look(
+    idle: str, found: tuple[str, ...]
+) -> None:
+    plan = join("c", join("a", "b"))
+    hop = next(hop for hop in hops(plan) if hop.driver == idle)
+    assert driver_order("auto", plan, Allowance({hop: 0.0}), None) == found
+
+
 def test_without_counted_results_all_lags_are_alike() -> None:
     assert driver_order("auto", MJOIN, NARROW, lags_at(QUERY, 0.0, results=0)) == ("a", "b", "c")
 
