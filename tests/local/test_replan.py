@@ -74,6 +74,24 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
     assert held(query, "(a b c)") == held(reference, "(a b c)") != Counter()
 
 
+def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LEAST", 4_000)
+    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    # By the first d does not look, and by the second a.
+    first, second = (
+        Allowance({hop: 0.0 for hop in hops(plan) if hop.driver == idle})
+        for plan, idle in ((MJOIN, "d"), (DEEP, "a"))
+    )
+    query, began = started(MJOIN, allowance=first), Counter[tuple[str, str]]()
+    for number in range(18):
+        if number == 5:
+            query.replan(DEEP, allowance=second)
+        query.process(batch(number))
+        assert query.stats is not None and query.stats.order is not None
+        began[decided(query)["plan"], query.stats.order[0]] += 1
+    assert began.keys() == {(str(MJOIN), "d"), (str(DEEP), "a")} and began[str(MJOIN), "d"] > 5
+
+
 def test_what_was_given_up_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "LEAST", 4_000)
     monkeypatch.setattr(migrate, "SHARE", 0.0)

@@ -138,7 +138,7 @@ class LocalQuery:
         work = Work()
         wanted = Decision(
             plan=self._plan,
-            driver_order=driver_order(self._driver_order, self._plan, self._allowance, self.statistics.lags),
+            driver_order=self._driver_order,
             clock=clock,
             allowance=self._allowance,
             selectivities=self.statistics.selectivities(self._plan),
@@ -149,8 +149,10 @@ class LocalQuery:
         )
         spent.lap("read")
         found = ready(self._programs, self._standing, self._state, wanted, self._batch, work)
-        program, decision = found.program, found.decision
-        plan, allowance = decision.plan, decision.allowance
+        program, plan, allowance = found.program, found.decision.plan, found.decision.allowance
+        # By the plan that answers, and what is skipped in it.
+        order = driver_order(self._driver_order, plan, allowance, self.statistics.lags)
+        decision = replace(found.decision, driver_order=order)
         spent.lap("ready")
         newest, held = self._state.newest, _held(found.state) if self._learns else []
         before, watermark = max(newest.values(), default=None), self._state.watermark
