@@ -163,9 +163,11 @@ class Decider:
 
     def _driver_order(self, before: Manifest, placement: Placement, course: Course) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
-        plan, seen = course.plan, before.statistics
-        # While another plan answers, in some partitions at least, the order is for what is skipped in it.
-        allowance = course.allowance if course.meanwhile is None else course.meanwhile
+        plan, allowance, seen = course.plan, course.allowance, before.statistics
+        if course.meanwhile is not None:
+            # Another plan answers, in some partitions at least, so the order is for what is skipped in it.
+            plan = min(_answering(before) - {plan}, key=str)
+            allowance = course.meanwhile.within(plan)
         wanted = driver_order(self._job.driver_order, plan, allowance, seen.lags)
         if not self._job.crosses(placement) or not isinstance(wanted, str):
             return wanted
