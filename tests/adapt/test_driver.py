@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +22,7 @@ BEHIND = Correlations(
     "a", {"b": Lags(-10, 10, (1.0, 0.0, 0.0, 0.0)), "c": Lags(-10, 10, (0.0, 0.0, 0.0, 1.0))}
 )
 IDLE = Allowance({Hop("c", str(MJOIN), "a"): 0.0})
+SOME = Allowance({Hop("c", str(MJOIN), "a"): 0.5})
 NARROW = Allowance(ages={hops(MJOIN)[0]: Ages(1_000_000, frozenset({0}))})
 
 
@@ -30,7 +33,10 @@ NARROW = Allowance(ages={hops(MJOIN)[0]: Ages(1_000_000, frozenset({0}))})
         ("auto", IDLE, BEHIND, ("c", "b", "a")),
         ("auto", NARROW, None, "auto"),
         ("auto", IDLE, None, ("c", "a", "b")),
-        ("auto", Allowance({Hop("c", str(MJOIN), "a"): 0.5}), BEHIND, "auto"),
+        ("auto", SOME, None, ("c", "a", "b")),
+        ("auto", Allowance({Hop("b", str(MJOIN), "c"): 0.4, **SOME.probes}), None, ("b", "c", "a")),
+        ("auto", replace(NARROW, probes=SOME.probes), BEHIND, ("b", "a", "c")),
+        ("auto", Allowance(dict.fromkeys(hops(MJOIN), 1.0)), BEHIND, "auto"),
         ("auto", None, BEHIND, "auto"),
         ("auto", Allowance(sample=0.1), BEHIND, "auto"),
         ("least-work", NARROW, BEHIND, "least-work"),
