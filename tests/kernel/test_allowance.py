@@ -296,7 +296,7 @@ def test_a_sample_is_a_share(sample: float) -> None:
 def test_what_is_skipped_is_told() -> None:
     plan = join(join("a", "b"), "c", "d")
     hop = hops(plan)[1]
-    query = asked(plan, allowance=Allowance({hop: 0.25})).start()
+    query = asked(plan, allowance=Allowance({hop: 0.25}), driver_order=plan.streams).start()
     query.process(batches(3, 1)[0])
     assert query.stats is not None and query.lastProgress is not None
     assert query.stats.shed == query.stats.per_hop[hop].skipped == 9
