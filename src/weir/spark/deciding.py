@@ -164,10 +164,10 @@ class Decider:
     def _driver_order(self, before: Manifest, placement: Placement, course: Course) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
         plan, allowance, seen = course.plan, course.allowance, before.statistics
-        if course.meanwhile is not None:
-            # Another plan answers, in some partitions at least, so the order is for what is skipped in it.
-            plan = min(_answering(before) - {plan}, key=str)
-            allowance = course.meanwhile.within(plan)
+        standings = (part.standing for part in before.parts.values() if part.standing is not None)
+        if waiting := [standing.plan for standing in standings if standing.missing(plan)]:
+            # Another plan answers yet, in some partitions at least: the order is for what is skipped in it.
+            plan, allowance = waiting[0], course.meanwhile and course.meanwhile.within(waiting[0])
         wanted = driver_order(self._job.driver_order, plan, allowance, seen.lags)
         if not self._job.crosses(placement) or not isinstance(wanted, str):
             return wanted
