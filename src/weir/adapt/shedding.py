@@ -34,8 +34,8 @@ _LEAST, _BESIDE = 0.01, 0.1
 # Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
 SAMPLE = 0.01
 # Where work is skipped, the sample alone tells when lags become others, so it takes this share of the budget;
-# but so many rows are sampled at least, and at most.
-_SAMPLE_WORK, _SAMPLES = 0.05, (0.002, 0.1)
+# but so many rows are sampled at least.
+_SAMPLE_WORK, _LEAST_SAMPLE = 0.05, 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Weighing:
             )
             budget = least
         # The sample comes on top of the shares, so these have to leave room for it.
-        sample = min(max(_SAMPLE_WORK * budget / skippable, _SAMPLES[0]), _SAMPLES[1])
+        sample = max(_SAMPLE_WORK * budget / skippable, _LEAST_SAMPLE)
         budget = max(budget - sample * skippable, _LEAST * skippable)
         if shed == "jaqpot" or (shed == "auto" and not is_harvestable(self._graph, plan)):
             found, kept, way = *self._by_probes(plan, budget / self._pace.probing, warnings), "jaqpot"
