@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from weir import QueryError
 from weir.plan import join
-from weir.plan.choice import by_policy, choose, two_layer
+from weir.plan.choice import Policy, by_policy, choose, two_layer
 from weir.plan.climb import floor
 from weir.plan.cost import cost
 from weir.plan.finder import all_qualified, frontier
@@ -69,6 +69,28 @@ def test_policies_choose_what_they_are_called(graph: JoinGraph, cpu: float, memo
     assert not any(p.cpu < taken.cpu and p.memory < taken.memory for p in plans)
     room = by_policy(plans, limits, "most headroom")
     assert limits.excess(room.cpu, room.memory) == min(limits.excess(p.cpu, p.memory) for p in plans)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    graphs(3, 5),
+    st.one_of(st.just(math.inf), st.floats(-0.2, 1.2)),
+    st.one_of(st.just(math.inf), st.floats(-0.2, 1.2)),
+    st.sampled_from(("least cpu", "most headroom")),
+)
+def test_the_cheapest_plan_is_taken_only_where_all_plans_would_say_so(
+    graph: JoinGraph, cpu: float, memory: float, policy: Policy
+) -> None:
+    finite = limits_of(graph, *(0.5 if math.isinf(share) else share for share in (cpu, memory)))
+    limits = Limits(
+        math.inf if math.isinf(cpu) else finite.cpu, math.inf if math.isinf(memory) else finite.memory
+    )
+    taken, fitting = choose(graph, limits, policy).taken, frontier(Space(graph), limits)
+    if fitting and (policy == "least cpu" or math.isinf(cpu)):
+        assert taken.cpu == pytest.approx(min(plan.cpu for plan in fitting))
+    else:
+        least = min(limits.excess(plan.cpu, plan.memory) for plan in fitting or frontier(Space(graph)))
+        assert limits.excess(taken.cpu, taken.memory) == pytest.approx(least)
 
 
 def test_the_least_cpu_is_not_always_that_of_a_binary_tree() -> None:

@@ -162,24 +162,22 @@ class _Layers:
             return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
         small = _is_small(self._space, SEARCHED_STREAMS, _SEARCHED_SETS)
         if not self._quick:
-            both = (self._fitting() if small else None) or both
-            return local_search(self._space, self._limits, both)
+            fitting = self._fitting() if small else None
+            return local_search(self._space, self._limits, both if fitting is None else [fitting])
         plan = local_search(self._space, self._limits, both)
         over = self._limits.excess(plan.cpu, plan.memory)
         # Steps from plan to plan get stuck where both limits are tight, hardly ever where one is.
         if small and not math.isinf(self._limits.memory) and 1 < over <= _NEAR:
-            return next(iter(self._fitting()), plan)
+            return self._fitting() or plan
         return plan
 
-    def _fitting(self) -> list[Sketch]:
+    def _fitting(self) -> Sketch | None:
         """The one of all plans that fits best, if any does."""
         limits = self._limits
         if math.isinf(limits.memory):
-            first = cheapest(self._space, limits.cpu)
-            return [] if first is None else [first]
-        return sorted(frontier(self._space, limits), key=lambda plan: limits.excess(plan.cpu, plan.memory))[
-            :1
-        ]
+            return cheapest(self._space, limits.cpu)
+        plans = frontier(self._space, limits)
+        return min(plans, key=lambda plan: limits.excess(plan.cpu, plan.memory), default=None)
 
     def _found(self, plan: Sketch, how: str) -> Choice:
         return _choice(self._space, self._limits, plan, how, self._mjoin, self._bjtree)
