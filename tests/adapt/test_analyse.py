@@ -65,6 +65,17 @@ def test_what_does_not_fit_is_skipped_on_any_machine(scale: float) -> None:
     assert "so about" in found.reason and "% of the results are looked for" in found.reason
 
 
+def test_costly_conditions_do_not_make_storing_rows_seem_costly() -> None:
+    """Probes take 50 times what the model says, and a third of the CPU is allowed, and that is much."""
+    machine = Machine(QUERY, RATES, scale=50.0, lags=lags_at(QUERY, 3.0))
+    statistics = known(machine)
+    assert statistics.load.value is not None
+    allowed = statistics.load.value / 3
+    found = verdict(statistics, allowed)
+    assert found.recall > 0.95 and not found.warnings
+    assert machine.work(MJOIN, found.allowance) < allowed
+
+
 def test_lags_tell_what_to_look_at() -> None:
     """Where all results lie three seconds apart, a tenth of the windows holds them."""
     blind, aware = (known(Machine(QUERY, RATES, lags=lags)) for lags in (None, lags_at(QUERY, 3.0)))

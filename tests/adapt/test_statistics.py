@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
-from weir.adapt import Adapt, Movable, Observed, Running, Statistics, analyse, is_due, learned
+from weir.adapt import Adapt, Average, Movable, Observed, Running, Statistics, analyse, is_due, learned
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.statistics import differ, steps
 from weir.plan import Join, Limits, hops, join, mjoin
@@ -144,6 +144,36 @@ def test_no_match_says_that_it_takes_more_pairs() -> None:
     assert graph is not None
     (share,) = graph.classes.values()
     assert 1e-6 < share < 1e-4, "95 000 pairs without a match, where one in a hundred was guessed"
+
+
+def test_windows_that_are_fuller_than_the_rates_of_now_are_not_work_to_come() -> None:
+    """Ten seconds of 10 rows a second are 100; where 500 are there yet, a batch takes five times as long."""
+    calm = Statistics().after(TWO, two(held={"a": 100.0, "b": 100.0}))
+    after = Statistics().after(TWO, two(held={"a": 500.0, "b": 500.0}, work=1.0))
+    few = Statistics().after(TWO, two(held={"a": 5.0, "b": 5.0}))
+    assert calm.load.value == pytest.approx(0.2)
+    assert after.load.value == pytest.approx(0.2, rel=0.1)
+    assert few.load.value == pytest.approx(0.2), "rows may be missing for want of memory"
+
+
+def test_what_was_hardly_known_moves_when_it_is() -> None:
+    step = (("a",), ("b",))
+    faded, told = Statistics(matches={step: Average(1, 10)}), Statistics(matches={step: Average(100, 10_000)})
+    assert is_due(faded, told, Adapt(), Limits()) and not is_due(told, told, Adapt(), Limits())
+    few = Statistics(matches={step: Average(2, 40)})
+    assert not is_due(faded, few, Adapt(), Limits()), "that may be chance"
+
+
+def test_what_skips_too_much_is_due() -> None:
+    known = Statistics(load=Average(0.3, 3.0), span=1.0)
+    young = Statistics(load=Average(0.1, 1.0), span=1.0)
+    for now, sheds, cpu, found in (
+        (known, True, 0.5, True),
+        (known, False, 0.5, False),
+        (known, True, 0.11, False),
+        (young, True, 0.5, False),
+    ):
+        assert is_due(now, now, Adapt(), Limits(cpu), sheds) == found
 
 
 def test_what_an_earlier_plan_told_gives_way_to_what_this_one_tells() -> None:

@@ -18,6 +18,8 @@ _LOW = 0.7
 _SOME = 2.4
 # A difference is no chance beyond so many times the square root of what was counted.
 _CHANCE = 3.0
+# As long as not so many times more was counted since.
+_MORE = 10.0
 # Seconds on a machine that others use too vary by this share.
 _SECONDS = 0.15
 
@@ -69,7 +71,9 @@ def _changes(basis: Mapping[K, Average], now: Mapping[K, Average], change: float
         before, after = old.value or 0.0, new.value or 0.0
         if not before and not after:
             continue
-        chance = _CHANCE / math.sqrt(max(min(old.total, new.total), 1.0))
+        # What was next to nothing beside what is counted now was not known.
+        counted = new.total if new.total > _MORE * old.total else min(old.total, new.total)
+        chance = _CHANCE / math.sqrt(max(counted, 1.0))
         by = after / before if before else math.inf
         if abs(by - 1) > change + chance:
             found[what] = by

@@ -77,13 +77,6 @@ def shedding(
     return Weighing(query, graph, lags).shedding(plan, limits, shed)
 
 
-def taken(
-    query: Query, graph: JoinGraph, plan: Join, allowance: Allowance | None, lags: Correlations | None = None
-) -> tuple[float, float]:
-    """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
-    return Weighing(query, graph, lags).taken(plan, allowance)
-
-
 class Weighing:
     """What plans of a query take, all of them or with something skipped, by one graph and lags.
 

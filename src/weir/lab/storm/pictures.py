@@ -73,7 +73,7 @@ def _rows(panel: Axes, lanes: dict[str, list[Batch]], results: dict[str, list[in
         )
     panel.set_yscale("symlog", linthresh=10)
     label(panel, "rows a second", "")
-    panel.legend(frameon=False, fontsize=8, loc="lower right")
+    panel.legend(framealpha=0.9, edgecolor="none", fontsize=8, loc="lower right")
 
 
 def _times(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
@@ -91,7 +91,7 @@ def _times(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
         panel.axhline(lanes[ADAPTIVE][0].interval, color="#222222", linewidth=1, label="trigger interval")
     panel.set_yscale("log")
     label(panel, "seconds of a batch", "")
-    panel.legend(frameon=False, fontsize=8)
+    panel.legend(framealpha=0.9, edgecolor="none", fontsize=8)
 
 
 def _state(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
@@ -110,7 +110,7 @@ def _state(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
     )
     panel.set_ylim(bottom=0)
     label(panel, "state [MB]", "")
-    panel.legend(frameon=False, fontsize=8)
+    panel.legend(framealpha=0.9, edgecolor="none", fontsize=8)
 
 
 def _ages(panel: Axes, lanes: dict[str, list[Batch]], fresh: float) -> None:
@@ -121,7 +121,7 @@ def _ages(panel: Axes, lanes: dict[str, list[Batch]], fresh: float) -> None:
     panel.axhline(fresh, color="#222222", linewidth=1, label="freshness")
     panel.set_ylim(bottom=0)
     label(panel, "oldest row emitted [s]", "")
-    panel.legend(frameon=False, fontsize=8)
+    panel.legend(framealpha=0.9, edgecolor="none", fontsize=8)
 
 
 def _decisions(panel: Axes, ours: Sequence[Batch]) -> None:
@@ -137,4 +137,4 @@ def _decisions(panel: Axes, ours: Sequence[Batch]) -> None:
         panel.plot([], [], color=colour, label=name)
     panel.set_ylim(0, 1.05)
     label(panel, "decisions and recall", "ticks")
-    panel.legend(frameon=False, fontsize=8, loc="lower right")
+    panel.legend(framealpha=0.9, edgecolor="none", fontsize=8, loc="lower right")
