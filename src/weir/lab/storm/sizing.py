@@ -14,6 +14,8 @@ _FIXED = 0.35
 # A storm asks for so many intervals of work.
 _OVERLOAD = 2.5
 _SHORTEST = 1.0
+# How many times the rows that were measured may be taken for calm: beyond, nothing is known.
+_FURTHER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def sized(measured: Sequence[Measured]) -> Sizes:
     fixed, by_row, by_pair = _fitted(measured)
     interval = max(_SHORTEST, math.ceil(2 * fixed / _FIXED) / 2)
     work = _OVERLOAD * interval
-    rows = max(100, round(_root(by_row, by_pair, work) / FACTOR))
+    most = _FURTHER * max(one.rows for one in measured)
+    rows = min(most, max(100, round(_root(by_row, by_pair, work) / FACTOR)))
     left = max(CPU * interval - fixed, 0.05 * interval)
     keep = min(1.0, _root(by_row, by_pair, left) / (FACTOR * rows))
 
@@ -62,14 +65,16 @@ def sized(measured: Sequence[Measured]) -> Sizes:
 
 def _fitted(measured: Sequence[Measured]) -> tuple[float, float, float]:
     """Seconds for a batch, a row and a pair of rows, none of them negative; few rows tell the first."""
-    first, few, many = sorted(measured, key=lambda one: one.rows)
-    each = [max(one.seconds - first.seconds, 1e-3) / one.rows for one in (few, many)]
+    _, few, many = sorted(measured, key=lambda one: one.rows)
+    # A machine that was busy meanwhile makes any of them too long.
+    fixed = min(one.seconds for one in measured)
+    each = [max(one.seconds - fixed, 1e-3) / one.rows for one in (few, many)]
     by_pair = (each[1] - each[0]) / (many.rows - few.rows)
     by_row = each[0] - by_pair * few.rows
     if by_pair <= 0 or by_row < 0:
         # A machine that was busy in between: what most rows took counts.
         by_row, by_pair = 0.0, each[1] / many.rows
-    return first.seconds, by_row, by_pair
+    return fixed, by_row, by_pair
 
 
 def _root(by_row: float, by_pair: float, work: float) -> float:
