@@ -67,3 +67,13 @@ def test_what_could_still_join() -> None:
     gone = [held("b", 5, rows=12)]
     assert missing(gone, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
     assert missing(gone, slices, 99 * SECOND) == {}
+
+
+def test_what_was_let_go_is_not_missed_where_lags_say_that_it_is_done_with() -> None:
+    """Results are three seconds apart: only younger rows of `a` are still worth something."""
+    old = Held("a", 10, 100, 0, SECOND, 10 * SECOND)
+    young = Held("a", 10, 100, 7 * SECOND, 8 * SECOND, 17 * SECOND)
+    now, lags = 9 * SECOND, lags_at(QUERY, 3.0)
+    assert missing([old], [young], now)["a"] == pytest.approx(0.5)
+    assert missing([old], [young], now, lags)["a"] < 0.05
+    assert missing([young], [old], now, lags)["a"] > 0.95

@@ -22,6 +22,7 @@ def test_a_jump_shows_within_two_batches() -> None:
     assert fed(*steady, (500, 1)).value == pytest.approx(180, rel=0.01), "one may be an accident"
     assert fed(*steady, (500, 1), (520, 1)).value == 520
     assert fed(*steady, (20, 1), (20, 1)).value == 20
+    assert fed(*steady).after(500, 1, sure=True).value == 500
     assert fed(*steady, (500, 1), (20, 1)).value != 20, "one up and one down are no new level"
 
 

@@ -146,6 +146,16 @@ def test_no_match_says_that_it_takes_more_pairs() -> None:
     assert 1e-6 < share < 1e-4, "95 000 pairs without a match, where one in a hundred was guessed"
 
 
+def test_more_rows_that_take_longer_are_believed_at_once() -> None:
+    known = Statistics()
+    for _ in range(10):
+        known = known.after(TWO, two(rows=1000))
+    assert known.after(TWO, two(rows=5000, work=1.0)).rates == {"a": 5000.0, "b": 5000.0}
+    for accident in (two(rows=5000), two(rows=1000, work=1.0)):
+        after = known.after(TWO, accident)
+        assert after.rates["a"] < 2000 and (after.load.value or 0.0) < 0.5
+
+
 def test_windows_that_are_fuller_than_the_rates_of_now_are_not_work_to_come() -> None:
     """Ten seconds of 10 rows a second are 100; where 500 are there yet, a batch takes five times as long."""
     calm = Statistics().after(TWO, two(held={"a": 100.0, "b": 100.0}))

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from weir.adapt.held import Held
+from weir.adapt.held import Held, to_come
 from weir.stats import Correlations
-
-# What a row is worth of its life where no result of such a lag was seen yet.
-_UNSEEN = 0.01
 
 
 def admitted(
@@ -24,7 +19,7 @@ def admitted(
     """
     if sum(one.bytes for one in slices) <= allowed:
         return [True] * len(slices)
-    worth = [one.rows * _left(one, now, lags) / max(one.bytes, 1) for one in slices]
+    worth = [one.rows * to_come(one, now, lags) / max(one.bytes, 1) for one in slices]
     kept = [one.deadline is None for one in slices]
     left = allowed - sum(one.bytes for one in slices if one.deadline is None)
     # Of slices worth the same, the younger.
@@ -33,23 +28,3 @@ def admitted(
             kept[i] = True
             left -= slices[i].bytes
     return kept
-
-
-def _left(one: Held, now: int | None, lags: Correlations | None) -> float:
-    """The share of the results of a row of the slice that are still to come, or the share of its life."""
-    if now is None or one.deadline is None:
-        return 1.0
-    middle = (one.first + one.last) / 2
-    life = one.deadline - middle
-    share = min(1.0, max(0.0, (one.deadline - now) / life)) if life > 0 else 0.0
-    if lags is None or not any(any(found.counts) for found in lags.lags.values()):
-        return share
-    drivers = [name for name in (lags.first, *lags.lags) if name != one.node]
-    if len(drivers) > len(lags.lags):
-        # A joined state has no lag of its own.
-        return share
-    ages = np.array([-life, (now - middle), life]) / 1e6
-    ages[1] = min(max(ages[1], ages[0]), ages[2])
-    found = [lags.ages(driver, one.node, ages) for driver in drivers]
-    to_come, whole = sum(float(part[1]) for part in found), sum(float(part.sum()) for part in found)
-    return max(to_come / whole, _UNSEEN * share) if whole > 0 else share

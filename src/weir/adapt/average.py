@@ -30,12 +30,15 @@ class Average:
         """The average; None as long as there is nothing to divide by."""
         return self.total / self.over if self.over > 0 else None
 
-    def after(self, total: float, over: float, counted: bool = True) -> Average:
-        """With one batch more; `counted` things vary by chance, seconds and bytes do not."""
+    def after(self, total: float, over: float, counted: bool = True, sure: bool = False) -> Average:
+        """With one batch more; `counted` things vary by chance, seconds and bytes do not.
+
+        A jump is believed with the second batch; at once, if other things make it `sure`.
+        """
         if over <= 0:
             return self
-        off = self._off(total, over, counted)
-        if off and off == self.off:
+        off = self.jumps(total, over, counted)
+        if off and (sure or off == self.off):
             return Average(total, over, off)
         return Average(KEPT * self.total + total, KEPT * self.over + over, off)
 
@@ -44,8 +47,9 @@ class Average:
         kept = max(KEPT, 1 / self.total) if self.total > 1 else 1.0
         return Average(kept * self.total, kept * self.over, self.off)
 
-    def _off(self, total: float, over: float, counted: bool) -> int:
-        if self.value is None:
+    def jumps(self, total: float, over: float, counted: bool = True) -> int:
+        """1 if a batch lies far above the average, -1 if far below, else 0."""
+        if self.value is None or over <= 0:
             return 0
         expected = self.value * over
         if expected / _JUMP <= total <= expected * _JUMP:

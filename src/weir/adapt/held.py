@@ -6,7 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from weir.kernel import Slice
+from weir.stats import Correlations
+
+# What a row is worth of its life where no result of such a lag was seen yet.
+_UNSEEN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,36 @@ def alive(slices: Iterable[Held], now: int | None) -> dict[str, float]:
     return dict(found)
 
 
-def missing(gone: Iterable[Held], slices: Iterable[Held], now: int | None) -> dict[str, float]:
-    """The share of each state's rows that could still join but were let go."""
-    lost, there = alive(gone, now), alive(slices, now)
-    return {node: rows / (rows + there.get(node, 0.0)) for node, rows in lost.items() if rows > 0}
+def to_come(one: Held, now: int | None, lags: Correlations | None) -> float:
+    """The share of the results of a row of the slice that are still to come, or the share of its life."""
+    if now is None or one.deadline is None:
+        return 1.0
+    middle = (one.first + one.last) / 2
+    life = one.deadline - middle
+    share = min(1.0, max(0.0, (one.deadline - now) / life)) if life > 0 else 0.0
+    if lags is None or not any(any(found.counts) for found in lags.lags.values()):
+        return share
+    drivers = [name for name in (lags.first, *lags.lags) if name != one.node]
+    if len(drivers) > len(lags.lags):
+        # A joined state has no lag of its own.
+        return share
+    ages = np.array([-life, (now - middle), life]) / 1e6
+    ages[1] = min(max(ages[1], ages[0]), ages[2])
+    found = [lags.ages(driver, one.node, ages) for driver in drivers]
+    later, whole = sum(float(part[1]) for part in found), sum(float(part.sum()) for part in found)
+    return max(later / whole, _UNSEEN * share) if whole > 0 else share
+
+
+def missing(
+    gone: Iterable[Held], slices: Iterable[Held], now: int | None, lags: Correlations | None = None
+) -> dict[str, float]:
+    """The share of what each state's rows could still give that was let go, by the lags as far as known."""
+    lost, there = (_worth(some, now, lags) for some in (gone, slices))
+    return {node: worth / (worth + there.get(node, 0.0)) for node, worth in lost.items() if worth > 0}
+
+
+def _worth(slices: Iterable[Held], now: int | None, lags: Correlations | None) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for one in slices:
+        found[one.node] += one.alive(now) if lags is None else one.rows * to_come(one, now, lags)
+    return dict(found)

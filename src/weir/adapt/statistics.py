@@ -67,8 +67,14 @@ class Statistics:
         is_silent = self._is_silent(seen)
         span, plan = 0.0 if is_silent else seen.span, named(seen.plan)
         load = self.load if plan == self.loaded else Average()
+        came = {name: _came(seen, name) for name in query.names}
+        known = {name: self.rows.get(name, Average()) for name in query.names}
+        # More rows that took longer, too, are no accident of either.
+        leaps = load.jumps(seen.work, span, counted=False) > 0 and any(
+            known[name].jumps(came[name], span) > 0 for name in query.names
+        )
         # The clock does not tell over what time the rows of the first batch came.
-        rows = {name: self.rows.get(name, Average()).after(_came(seen, name), span) for name in query.names}
+        rows = {name: known[name].after(came[name], span, sure=leaps) for name in query.names}
         # What comes in a batch has piled up since the one before it began.
         period = 0.0 if seen.interval is None or is_silent else max(seen.interval, self.seconds)
         return Statistics(
@@ -78,7 +84,7 @@ class Statistics:
             results=self.results.after(seen.results, span),
             lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
-            load=load.after(seen.work / _crowded(query, seen, rows), span, counted=False),
+            load=load.after(seen.work / _crowded(query, seen, rows), span, counted=False, sure=leaps),
             loaded=plan,
             fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, counted=False),
             pace=self.pace.after(span, period, counted=False),

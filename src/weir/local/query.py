@@ -168,7 +168,7 @@ class LocalQuery:
         self._standing = found.standing
         spent.lap("join")
         per_hop = work.per_hop()
-        lost = missing(self._gone, held, before)
+        lost = missing(self._gone, held, before, self.statistics.lags)
         self._recall = self._recall.after(
             plan, per_hop, allowance, lost, (watermark, clock), self.query.reach
         )

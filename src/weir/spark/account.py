@@ -91,7 +91,8 @@ class Account:
         if told is None or decision is None:
             return before.recall
         counts = summed(told)
-        lost = missing(before.gone, self._held(before), decision.clock) if before.gone else {}
+        lags = before.statistics.lags
+        lost = missing(before.gone, self._held(before), decision.clock, lags) if before.gone else {}
         per_hop, reach = counts.per_hop(decision.plan), self._job.program.query.reach
         clock = before.watermark, now
         return before.recall.after(decision.plan, per_hop, decision.allowance, lost, clock, reach)
