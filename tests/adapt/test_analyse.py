@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
-from weir.adapt import Adapt, Movable, Running, Statistics, Verdict, analyse, is_due
+from weir.adapt import Adapt, Average, Movable, Running, Statistics, Verdict, analyse, is_due
 from weir.adapt.calibrate import TYPICAL
 from weir.plan import Join, Limits, join, mjoin
 from weir.shed import Allowance
@@ -74,6 +74,15 @@ def test_costly_conditions_do_not_make_storing_rows_seem_costly() -> None:
     found = verdict(statistics, allowed)
     assert found.recall > 0.95 and not found.warnings
     assert machine.work(MJOIN, found.allowance) < allowed
+
+
+def test_windows_that_fill_up_yet_do_not_make_the_work_seem_less() -> None:
+    statistics = known(Machine(QUERY, RATES, scale=5.0))
+    assert statistics.load.value is not None
+    filling = replace(statistics, load=Average(0.2 * statistics.load.value, 1.0), full=0.2, scale=5.0)
+    believed = verdict(filling, cpu=0.5 * statistics.load.value)
+    assert believed.scale == 5.0 and believed.allowance is not None and believed.allowance.sheds
+    assert verdict(replace(filling, full=1.0), cpu=0.5 * statistics.load.value).scale < 2
 
 
 def test_lags_tell_what_to_look_at() -> None:

@@ -32,6 +32,8 @@ _BOOST = 1.2
 _SCALES = (1e-6, 1e6)
 # What cannot be skipped takes this share of the work at most.
 _MOST_BESIDE = 0.9
+# Windows are full from this share on of the rows that they will hold.
+_FULL = 0.9
 # What is expected to take more than this share of what runs would not help it.
 _LESS = 0.98
 # A reason names so many changes at most.
@@ -177,6 +179,9 @@ def _pace(statistics: Statistics, running: Running, modelled: Weighing, limits: 
     beside = min(1.0, _MOST_BESIDE * load / rest) if load and rest > 0 else 1.0
     rest, spent = beside * rest, spent - rest
     found = (load - rest) / spent if load and spent > 0 else before or 1.0
+    if before and statistics.full < _FULL:
+        # Windows that fill up yet make the work seem less than it will be.
+        found = max(found, before)
     if before and not running.is_exact:
         # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
         # and then a little only (the throttle of 002, section III).

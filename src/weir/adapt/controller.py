@@ -107,6 +107,9 @@ class Controller:
             self._running = replace(self._running, basis=None)
             return None
         self._running = replace(self._running, basis=basis)
+        if verdict is not None and self._running.is_exact:
+            # When rates leap, that is what work has taken so far.
+            self.statistics = replace(self.statistics, scale=verdict.scale)
         if verdict is None or not self._is_worth(verdict):
             return None
         for warning in verdict.warnings:

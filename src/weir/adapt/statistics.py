@@ -35,10 +35,11 @@ class Statistics:
     `rows` are per event second, `matches` per pair of a partial and a row it could reach, `results` per event
     second, `row_bytes` per stored row. `load` is the join's work per event second since its last decision,
     with the plan that `loaded` names; `fixed` are a batch's other seconds; `pace` is event seconds per
-    second. `scale` is how many times the model's seconds the work took at that decision. Of the last batch
-    there are its `span` (event seconds), `seconds`, `work` and `recall`, the `bytes` of all states, the
-    watermark's `lag` (s) and the `oldest` age put out (s). `silent` is how many batches there were before
-    the last one that was put aside, because no rows came for most of its span.
+    second. `scale` is how many times the model's seconds it took to probe when that was last weighed. Of the
+    last batch there are its `span` (event seconds), `seconds`, `work` and `recall`, the `bytes` of all
+    states, the watermark's `lag` (s), the `oldest` age put out (s), and how `full` the windows were of what
+    they hold at the rates of now. `silent` is how many batches there were before the last one that was put
+    aside, because no rows came for most of its span.
     """
 
     batches: int = 0
@@ -60,6 +61,7 @@ class Statistics:
     lag: float | None = None
     oldest: float | None = None
     silent: int = 0
+    full: float = 1.0
 
     def after(self, query: Query, seen: Observed) -> Statistics:
         """With one batch more."""
@@ -75,6 +77,7 @@ class Statistics:
         )
         # The clock does not tell over what time the rows of the first batch came.
         rows = {name: known[name].after(came[name], span, sure=leaps) for name in query.names}
+        full = _full(query, seen, rows)
         # What comes in a batch has piled up since the one before it began.
         period = 0.0 if seen.interval is None or is_silent else max(seen.interval, self.seconds)
         return Statistics(
@@ -84,7 +87,7 @@ class Statistics:
             results=self.results.after(seen.results, span),
             lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
-            load=load.after(seen.work / _crowded(query, seen, rows), span, counted=False, sure=leaps),
+            load=load.after(seen.work / max(1.0, full), span, counted=False, sure=leaps),
             loaded=plan,
             fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, counted=False),
             pace=self.pace.after(span, period, counted=False),
@@ -97,6 +100,7 @@ class Statistics:
             lag=_lag(seen),
             oldest=None if seen.oldest is None else seen.oldest / 1e6,
             silent=self.batches if is_silent else self.silent,
+            full=full,
         )
 
     def anew(self, scale: float) -> Statistics:
@@ -153,6 +157,7 @@ class Statistics:
             "lag": self.lag,
             "oldest": self.oldest,
             "silent": self.silent,
+            "full": self.full,
         }
 
     @staticmethod
@@ -179,6 +184,7 @@ class Statistics:
             lag=found["lag"],
             oldest=found["oldest"],
             silent=found.get("silent", 0),  # written since silences are known
+            full=found.get("full", 1.0),
         )
 
 
@@ -230,8 +236,8 @@ def _told(did: HopStats, allowance: Allowance | None) -> tuple[int, int]:
     return (did.sampled, did.sampled_matches) if is_sampled else (0, 0)
 
 
-def _crowded(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float:
-    """How many times as many rows a batch could reach as there will be at the rates of now; one at least.
+def _full(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float:
+    """How many times as many rows a batch could reach as there will be at the rates of now.
 
     When rates have fallen, windows are full of what came before, which tells nothing of what the work takes.
     """
@@ -241,7 +247,7 @@ def _crowded(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float
         if window is not None and rate is not None:
             there += _within_reach(query, seen, name, 0.5)
             usual += rate * window
-    return max(1.0, there / usual) if usual > 0 else 1.0
+    return there / usual if usual > 0 else 1.0
 
 
 def _reached(query: Query, seen: Observed, hop: Hop) -> float:
