@@ -156,6 +156,19 @@ def test_more_rows_that_take_longer_are_believed_at_once() -> None:
         assert after.rates["a"] < 2000 and (after.load.value or 0.0) < 0.5
 
 
+def test_a_batch_of_next_to_no_time_tells_nothing() -> None:
+    """A file of one stream that came alone: what it took is not work per event second, nor its pace."""
+    known = Statistics()
+    for _ in range(12):
+        known = known.after(TWO, two(rows=1000, interval=1.0))
+    alone = two(rows=300, interval=1.0, newest={"a": SECOND}, reached={"a": SECOND + 100}, work=0.01)
+    after = known.after(TWO, alone)
+    assert (after.rates, after.load, after.pace, after.span) == (
+        known.rates, known.load, known.pace, known.span,
+    )  # fmt: skip
+    assert after.after(TWO, alone).span == pytest.approx(1e-4), "two of them are no accident"
+
+
 def test_windows_that_are_fuller_than_the_rates_of_now_are_not_work_to_come() -> None:
     """Ten seconds of 10 rows a second are 100; where 500 are there yet, a batch takes five times as long."""
     calm = Statistics().after(TWO, two(held={"a": 100.0, "b": 100.0}))

@@ -21,6 +21,8 @@ Step = tuple[tuple[str, ...], tuple[str, ...]]
 # A batch may have waited for its rows if it goes on by so many times the last one, with so many times fewer
 # rows a second than usual; it is put aside for that if as many before it were not as averages remember.
 _SILENCE, _REMEMBERED = 4.0, 10
+# So is one that spans less than that share of the last, as when a file of one stream came alone.
+_SLIVER = 0.04
 # Lags that lie so far from the earlier ones (as a share of results) make these worthless.
 _DRIFTED = 0.25
 # Two samples of one distribution lie further apart than this, by the root of 1/n + 1/m, once in a thousand
@@ -39,7 +41,7 @@ class Statistics:
     last batch there are its `span` (event seconds), `seconds`, `work` and `recall`, the `bytes` of all
     states, the watermark's `lag` (s), the `oldest` age put out (s), and how `full` the windows were of what
     they hold at the rates of now. `silent` is how many batches there were before the last one that was put
-    aside, because no rows came for most of its span.
+    aside, because no rows came for most of its span or it had next to none.
     """
 
     batches: int = 0
@@ -66,8 +68,8 @@ class Statistics:
     def after(self, query: Query, seen: Observed) -> Statistics:
         """With one batch more."""
         # A silence tells no rates. Streams that become slow stay so, and then the next batch counts.
-        is_silent = self._is_silent(seen)
-        span, plan = 0.0 if is_silent else seen.span, named(seen.plan)
+        is_aside = self._is_aside(seen)
+        span, plan = 0.0 if is_aside else seen.span, named(seen.plan)
         load = self.load if plan == self.loaded else Average()
         came = {name: _came(seen, name) for name in query.names}
         known = {name: self.rows.get(name, Average()) for name in query.names}
@@ -79,11 +81,11 @@ class Statistics:
         rows = {name: known[name].after(came[name], span, sure=leaps) for name in query.names}
         full = _full(query, seen, rows)
         # What comes in a batch has piled up since the one before it began.
-        period = 0.0 if seen.interval is None or is_silent else max(seen.interval, self.seconds)
+        period = 0.0 if seen.interval is None or is_aside else max(seen.interval, self.seconds)
         return Statistics(
             batches=self.batches + 1,
             rows=rows,
-            matches=self.matches if is_silent else _matched(self.matches, query, seen),
+            matches=self.matches if is_aside else _matched(self.matches, query, seen),
             results=self.results.after(seen.results, span),
             lags=_drifted(self.lags, seen.lags, self.results_each),
             row_bytes=_sized(self.row_bytes, seen),
@@ -99,7 +101,7 @@ class Statistics:
             bytes=sum(size.bytes for size in seen.state.values()),
             lag=_lag(seen),
             oldest=None if seen.oldest is None else seen.oldest / 1e6,
-            silent=self.batches if is_silent else self.silent,
+            silent=self.batches if is_aside else self.silent,
             full=full,
         )
 
@@ -128,10 +130,12 @@ class Statistics:
         known = {hop: self.matches[step].value for hop, step in steps(plan) if step in self.matches}
         return {hop: share for hop, share in known.items() if share}
 
-    def _is_silent(self, seen: Observed) -> bool:
-        """True if a batch seems to have waited for its rows, which then came as usual."""
-        if self.batches < self.silent + _REMEMBERED or seen.span <= _SILENCE * self.span:
+    def _is_aside(self, seen: Observed) -> bool:
+        """True if a batch seems to have waited for its rows, which then came as usual, or had hardly any."""
+        if self.batches < self.silent + _REMEMBERED:
             return False
+        if seen.span <= _SILENCE * self.span:
+            return seen.span < _SLIVER * self.span
         came = sum(_came(seen, name) for name in self.rates)
         return _SILENCE * came < seen.span * sum(self.rates.values())
 

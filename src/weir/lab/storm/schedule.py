@@ -95,5 +95,8 @@ def storm(warm: int, ticks: int, last: int) -> Schedule:
 
 
 def gust(warm: int, ticks: int, last: int) -> Schedule:
-    """Calm, a storm of rates alone, and calm: for a driver that is killed in its middle."""
-    return Schedule.of(warm, [("calm", ticks), (RATES, 2 * ticks), ("calm again", last)])
+    """Calm, a storm of rates alone, and calm: for a driver that is killed in its middle.
+
+    The storm is long enough to go on when the driver is back.
+    """
+    return Schedule.of(warm, [("calm", ticks), (RATES, 4 * ticks), ("calm again", last)])
