@@ -200,6 +200,8 @@ def test_too_few_results_cold_starts_and_missing_rows_are_told() -> None:
 
 def test_a_lane_s_setup_goes_to_its_process(tmp_path: Path) -> None:
     setup = Setup(ADAPTIVE, 1.5, memory=1000, halved=7, warm=4)
+    assert [setup.allowed(tick) for tick in (0, 6, 7, 9)] == [1000, 1000, 500, 500]
+    assert Setup(ADAPTIVE, 1.5, halved=7).allowed(9) is None
     setup.write(tmp_path)
     assert Setup.read(tmp_path) == setup
 

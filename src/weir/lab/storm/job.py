@@ -14,6 +14,7 @@ import weir
 from weir.lab.storm.asked import how
 from weir.lab.storm.feeder import file_of
 from weir.lab.storm.own import chained
+from weir.lab.storm.record import ticks_until
 from weir.lab.storm.setup import CORES, CPU, OWN, PROGRESS, STOP, Setup
 from weir.lab.storm.streams import SCHEMA, STREAMS
 from weir.spark.local import local_session
@@ -27,17 +28,16 @@ def main(folder: Path) -> None:
     setup, parent = Setup.read(folder), os.getppid()
     spark = local_session("weir lab storm", CORES, _SETTINGS)
     query = _start(spark, setup, folder)
-    seen, budget = -1, setup.memory
+    seen, is_halved = -1, False
     with (folder / PROGRESS).open("a") as lines:
         while not (folder / STOP).exists() and os.getppid() == parent and query.isActive:
-            if setup.halved is not None and budget == setup.memory and _has_come(folder, setup.halved):
-                assert setup.memory is not None
-                budget = setup.memory // 2
-                query.budget = weir.Budget(cpu=CPU, memory=budget)
+            if setup.halved is not None and not is_halved and _has_come(folder, setup.halved):
+                is_halved = True
+                query.budget = weir.Budget(cpu=CPU, memory=setup.allowed(setup.halved))
             last = query.lastProgress
             if last is not None and last["batchId"] > seen and last["numInputRows"]:
                 seen = last["batchId"]
-                print(json.dumps(_told(last, budget)), file=lines, flush=True)
+                print(json.dumps(_told(last, setup)), file=lines, flush=True)
             time.sleep(_LOOK)
     failed = query.exception()
     query.stop()
@@ -50,8 +50,12 @@ def _has_come(folder: Path, tick: int) -> bool:
     return (folder / "in" / STREAMS[0] / file_of(tick)).exists()
 
 
-def _told(progress: Mapping[str, Any], budget: int | None) -> dict[str, Any]:
-    return {**json.loads(json.dumps(progress, default=str)), "budget": budget, "load": os.getloadavg()[0]}
+def _told(progress: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
+    newest = (progress.get("weir") or {}).get("newest")
+    # The rows of a batch tell under which budget it was decided, whenever that is read.
+    tick = ticks_until(min(newest.values()), setup.interval) - 1 if newest else 0
+    told = json.loads(json.dumps(progress, default=str))
+    return {**told, "budget": setup.allowed(tick), "load": os.getloadavg()[0]}
 
 
 def _start(spark: Any, setup: Setup, folder: Path) -> Any:

@@ -59,11 +59,12 @@ def ticks_taken(lines: Sequence[Mapping[str, Any]], counts: Sequence[int], inter
         rows += line["numInputRows"]
         newest = (line.get("weir") or {}).get("newest")
         # Event times tell it even where a driver was killed before a batch had been told.
-        found.append(ticks_in(rows, counts) if not newest else _ticks_until(min(newest.values()), interval))
+        found.append(ticks_in(rows, counts) if not newest else ticks_until(min(newest.values()), interval))
     return found
 
 
-def _ticks_until(time: int, interval: float) -> int:
+def ticks_until(time: int, interval: float) -> int:
+    """How many ticks have begun at an event time."""
     return 1 + int((time - START) // round(interval * 1e6))
 
 

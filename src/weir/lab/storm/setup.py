@@ -34,6 +34,12 @@ class Setup:
     drop: float = 0.0
     warm: int = 3
 
+    def allowed(self, tick: int) -> int | None:
+        """The bytes of state that it may keep from a tick on; None if there is no limit."""
+        if self.memory is None or self.halved is None or tick < self.halved:
+            return self.memory
+        return self.memory // 2
+
     def write(self, folder: Path) -> None:
         """Where the process finds it."""
         (folder / "setup.json").write_text(json.dumps(asdict(self)))
