@@ -237,7 +237,9 @@ def test_the_oldest_age_put_out_is_told() -> None:
 
 def test_by_hand_the_plan_stays() -> None:
     plan = tree(tree("a", "c"), "b")
-    source, query = Source(RATES), start(budget=weir.Budget(cpu=1e-5), plan=plan)
+    # Few keys, so that probing is nearly all of the work.
+    source = Source({"a": 800.0, "b": 400.0, "c": 200.0}, keys=40)
+    query = start(budget=weir.Budget(cpu=1e-5), plan=plan)
     watch(query, source, 8)
-    assert query.plan == plan and query.lastProgress is not None
-    assert query.lastProgress["weir"]["numRowsShed"] > 0
+    assert query.plan == plan
+    assert any(one["weir"]["numRowsShed"] > 0 for one in query.recentProgress)
