@@ -64,10 +64,9 @@ class Verdict:
     """What would be best, what it is expected to give and take, and why.
 
     `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model it
-    takes to probe.
-    The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`, it is due
-    whatever it gains: a budget is missed, or nothing need be skipped any more. Whoever asked says how many
-    CPU `seconds` it took to find.
+    takes to probe. The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`,
+    it is due whatever it gains: a budget is missed, or nothing need be skipped any more. Whoever asked says
+    how many CPU `seconds` it took to find.
     """
 
     plan: Join
@@ -174,20 +173,24 @@ def _pace(statistics: Statistics, running: Running, modelled: Weighing, limits: 
     Conditions take what they take, while storing rows is the same for all queries: so what is too much is
     held to be probing.
     """
-    rest, spent = modelled.rest(running.plan), modelled.taken(running.plan, running.allowance)[1]
-    load, before = statistics.load.value, statistics.scale
+    rest = modelled.rest(running.plan)
+    probing = modelled.taken(running.plan, running.allowance)[1] - rest
+    load, before = statistics.load.value or 0.0, statistics.scale
     beside = min(1.0, _MOST_BESIDE * load / rest) if load and rest > 0 else 1.0
-    rest, spent = beside * rest, spent - rest
-    found = (load - rest) / spent if load and spent > 0 else before or 1.0
-    if before and statistics.full < _FULL:
-        # Windows that fill up yet make the work seem less than it will be.
-        found = max(found, before)
+    rest *= beside
+    found = (load - rest) / probing if load and probing > 0 else before or 1.0
     if before and not running.is_exact:
         # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
         # and then a little only (the throttle of 002, section III).
-        is_over = (load or 0.0) > limits.cpu
-        found = before * max(1.0, (load or 0.0) / (rest + before * spent)) if is_over else before
-        found = before / _BOOST if is_slack(statistics, limits) else found
+        if is_slack(statistics, limits):
+            found = before / _BOOST
+        elif load > limits.cpu:
+            found = before * max(1.0, load / (rest + before * probing))
+        else:
+            found = before
+    elif before and statistics.full < _FULL:
+        # Windows that fill up yet make the work seem less than it will be.
+        found = max(found, before)
     return Pace(min(max(found, _SCALES[0]), _SCALES[1]), beside)
 
 

@@ -310,7 +310,7 @@ def _drifted(known: Correlations | None, seen: Correlations | None, each: float)
     return seen if differ(known, seen, _DRIFTED, each) else known.aged(seen, KEPT)
 
 
-def count(lags: Correlations) -> float:
+def _count(lags: Correlations) -> float:
     """How many results the lags were counted in."""
     return max((sum(one.counts) for one in lags.lags.values()), default=0.0)
 
@@ -320,7 +320,7 @@ def differ(one: Correlations, other: Correlations, change: float, each: float) -
 
     How far they lie apart is the largest difference of shares below a lag. Of `each` results, one counts.
     """
-    counts = count(one) / each, count(other) / each
+    counts = _count(one) / each, _count(other) / each
     if min(counts) < _FEWEST:
         return False
     apart = max(
