@@ -360,3 +360,10 @@ def test_moves_change_what_the_settings_they_lead_to_are_worth() -> None:
                 for move in moves:
                     worth = one.worth(after(taken, move.hop))
                     assert (results + move.output, spent + move.cost) == pytest.approx(worth)
+
+
+def test_what_an_allowance_does_not_know_is_refused_with_what_it_knows() -> None:
+    with pytest.raises(QueryError, match=r"key 'probe' is not known .* did you mean 'probes'"):
+        Allowance(probe={})  # type: ignore[call-arg]
+    with pytest.raises(QueryError, match=r"key 'keep' is not known .* did you mean 'kept'"):
+        Ages(1, keep={0})  # type: ignore[call-arg]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weir.errors import QueryError
+from weir.errors import QueryError, strict
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class Ages:
     """Ranges of ages, each `every` microseconds long: number k holds ages from k to k + 1 times that.

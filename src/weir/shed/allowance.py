@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, get_args
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, strict, unknown
 from weir.plan import Join, hops
 from weir.shed.ages import Ages
 from weir.stats import Hop
@@ -15,6 +15,7 @@ from weir.stats import Hop
 Choose = Literal["newest", "hash"]
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """What may be done at each hop, and what reaches the join; what is not named is not bounded.
