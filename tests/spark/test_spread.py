@@ -159,6 +159,8 @@ def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) 
     assert join.toDF().count() == sum(wanted.values()) > 100
     with pytest.raises(QueryError, match="spread='psp' is for streams; static DataFrames take"):
         weir.join(**frames, **given, spread="psp")
+    with pytest.raises(QueryError, match=r"one key that all streams share.*use spread='atr', or leave it"):
+        weir.join(**frames, **given, spread="hash")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,11 @@ def test_where_rows_lie_decides_who_may_go_on(
     ("given", "message"),
     [
         ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'psp', 'atr'; got 'ring'"),
-        ({"spread": "hash"}, "an equality between stream 'a' and another; use spread='share'"),
+        (
+            {"spread": "hash"},
+            "one key that all streams share.*use spread='share' or 'psp', or leave it 'auto'",
+        ),
+        ({"spread": "hash", "partitions": 1}, "spread='hash' needs one key that all streams share"),
         ({"spread": "share", "plan": tree(tree("a", "b"), "c")}, "needs an mjoin, not the tree"),
         ({"spread": "psp", "plan": tree(tree("a", "b"), "c")}, "spread='psp' needs an mjoin"),
         ({"spread": "share", "driver_order": "timestamp"}, "choose another order"),

@@ -2,7 +2,6 @@
 
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.homes import Homes, homes
 from weir.kernel.ingest import Ingested, ingest
 from weir.kernel.layout import stored_schema
 from weir.kernel.migrate import Programs, Ready, answering, as_it_stands, effort, effort_allowed, ready
@@ -18,7 +17,6 @@ from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_af
 __all__ = [
     "Building",
     "Decision",
-    "Homes",
     "Ingested",
     "Parcel",
     "Partial",
@@ -38,7 +36,6 @@ __all__ = [
     "effort",
     "effort_allowed",
     "expire",
-    "homes",
     "ingest",
     "is_dead",
     "partial_at",

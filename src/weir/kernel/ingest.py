@@ -153,11 +153,11 @@ def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
     for found in program.query.predicate.filters:
         if found.stream == stream.name:
-            keep &= holds(found.expr, fetch_from(rows), rows.num_rows)
+            keep &= holds(found.expr, _fetch_from(rows), rows.num_rows)
     return keep
 
 
-def fetch_from(rows: pa.Table) -> Callable[[Column], pa.Array]:
+def _fetch_from(rows: pa.Table) -> Callable[[Column], pa.Array]:
     """The columns of one stream's rows as expressions ask for them."""
     return lambda column: _column(rows, column.name)
 
@@ -179,7 +179,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
 def _columns(layout: Layout, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
     """The stored columns of a leaf, except for the places of row windows."""
     count = delta.rows.num_rows
-    fetch = fetch_from(delta.rows)
+    fetch = _fetch_from(delta.rows)
     columns = {time_name(layout.node): pa.array(delta.times)}
     for name, c in layout.keys.items():
         columns[name] = pa.array(key_codes(c, layout.streams, fetch, count))

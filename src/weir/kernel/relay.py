@@ -7,7 +7,7 @@ at each partition that it visits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -44,12 +44,10 @@ class Relay:
         self._program, self._decision, self._batch = program, decision, batch
         self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
 
-    def start(self, state: State, work: Work, drivers: Collection[str] | None = None) -> Iterator[Parcel]:
-        """What the batch's rows in a state send out, or those of some drivers: those that may probe."""
+    def start(self, state: State, work: Work) -> Iterator[Parcel]:
+        """What the batch's rows in a state send out: those that may probe."""
         self._begin(work)
         for driver, path in self._paths.items():
-            if drivers is not None and driver not in drivers:
-                continue
             slices = [one for one in state.of(driver) if one.batch == self._batch]
             gate = self._gate(path, 0)
             entered = (
@@ -78,7 +76,7 @@ class Relay:
         probes, sampled = count.probes, count.sampled
         for found in run.run(parcel.partial, count):
             onward = replace(parcel, place=parcel.place + 1, partial=found)
-            if self.is_done(onward):
+            if onward.place == len(path):
                 yield onward
                 continue
             passed = self._gate(path, onward.place).go_on(found, work.hops[path[onward.place].hop])
@@ -87,17 +85,9 @@ class Relay:
         # They were counted where they were sent from, not at each partition that they visit.
         count.probes, count.sampled = probes, sampled
 
-    def is_done(self, parcel: Parcel) -> bool:
-        """True if no hop is left."""
-        return parcel.place == len(self._paths[parcel.driver])
-
-    def next_hop(self, parcel: Parcel) -> HopPlan:
-        """The hop that a parcel is on its way to."""
-        return self._paths[parcel.driver][parcel.place]
-
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
         """The state that a parcel probes next, and the range of lead times that it may reach there."""
-        plan = self.next_hop(parcel)
+        plan = self._paths[parcel.driver][parcel.place]
         lead = Reached(plan.lead, parcel.partial)
         return plan.partner.node, lead.least_low, lead.most_high
 

@@ -98,14 +98,9 @@ class Account:
         return before.recall.after(decision.plan, per_hop, decision.allowance, lost, clock, reach)
 
     def _held(self, manifest: Manifest) -> list[Held]:
-        """What is known of the slices of a manifest; one that is stored by several keys counts once."""
-        plan, homes = manifest.plan or self._job.program.plan, self._job.routing.homes
-        return [
-            one
-            for number, part in manifest.parts.items()
-            for one in held(part, self._programs, plan)
-            if homes is None or homes.is_start(one.node, number)
-        ]
+        """What is known of the slices of a manifest."""
+        plan = manifest.plan or self._job.program.plan
+        return [one for part in manifest.parts.values() for one in held(part, self._programs, plan)]
 
     def learned(
         self,
@@ -124,7 +119,7 @@ class Account:
         seconds = self._triggers.whole(after.batch, seconds)
         if told is None or answered is None:
             return after
-        run = Run(self._held(before), job.routing.homes, self._cores, job.scope.interval)
+        run = Run(self._held(before), self._cores, job.scope.interval)
         seen = observed(run, answered, before, after, reports, told, seconds)
         usual = before.statistics.fixed.value
         if first and usual is not None:

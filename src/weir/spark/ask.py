@@ -19,7 +19,8 @@ from weir.shed import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
-from weir.spark.spread import Routing, check_count, needs_mjoin, routing, shared_on
+from weir.spark.spread import Routing, check_count, routing, shared_on
+from weir.spread import SHARED
 from weir.units import interval
 
 _LOG = logging.getLogger("weir")
@@ -79,7 +80,7 @@ def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoi
     cores = spark.sparkContext.defaultParallelism
     streaming = any(frame.isStreaming for frame in frames.values())
     wish = way.wish
-    if wish.plan == "auto" and streaming and needs_mjoin(asked, way.spread):
+    if wish.plan == "auto" and streaming and way.spread in SHARED:
         wish = replace(wish, plan="mjoin")
     planned = wish.planned(asked, cores=min(way.partitions or cores, cores))
     shared = shared_on(spark.sparkContext.master or "")

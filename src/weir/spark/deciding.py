@@ -72,7 +72,7 @@ class Decider:
         self._programs.check_change(course.plan, plan)
         if allowance is not None:
             allowance.check(plan)
-        check_plan(self._programs.of(plan), self._job.routing, self.spread)
+        check_plan(plan, self.spread)
         self._course = Course(plan, allowance, reason, _either(course.allowance, course.meanwhile))
 
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
@@ -94,7 +94,7 @@ class Decider:
         routing = job.routing if is_mjoin(course.plan) else replace(job.routing, instead=None)
         placement, why = placement_after(before, job.program.query, routing, self._wanted())
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
-        seen, parts = before.statistics, 1 if self._job.crosses(placement) else placement.partitions
+        seen, parts = before.statistics, 1 if placement.is_shared else placement.partitions
         decision = Decision(
             plan=course.plan,
             driver_order=self._driver_order(before, placement, course),
@@ -169,9 +169,9 @@ class Decider:
             # Another plan answers yet, in some partitions at least: the order is for what is skipped in it.
             plan, allowance = waiting[0], course.meanwhile and course.meanwhile.within(waiting[0])
         wanted = driver_order(self._job.driver_order, plan, allowance, seen.lags)
-        if not self._job.crosses(placement) or not isinstance(wanted, str):
+        if not placement.is_shared or not isinstance(wanted, str):
             return wanted
-        states = before.rows(self._job.routing.homes)
+        states = {node: size.rows for node, size in before.sizes().items()}
         # What will come is taken to be like what is there.
         return order(wanted, Waiting(plan, states, states, seen.selectivities(plan), seen.gains))
 

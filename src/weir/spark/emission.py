@@ -42,7 +42,7 @@ class Emission:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
         folded = self._sink.results
-        if folded is not None and not self._job.crosses(placement):
+        if folded is not None and not placement.is_shared:
             files = [name for report in reports for name in report.files]
             self._sink.publish(assignment.batch, files, repeated)
             return {report.partition: report.counts for report in reports}
@@ -72,27 +72,22 @@ class Emission:
             return None
         self._folder.write("stats/.keep", b"")
         numbers, built = self._touched(spark, reports, placement), _built(assignment, reports)
-        stats, homes = f"{self._folder.uri}/stats", self._job.routing.homes
-        if homes is not None:
-            return ring(numbers, built, placement.partitions, stats, results, schema, homes)
+        stats = f"{self._folder.uri}/stats"
         if placement.spread == "psp":
             # Partitions that are given up keep their slices until these are dead, and are visited.
             width = max(placement.partitions, 1 + max(built.parts))
-            return ring(numbers, built, width, stats, results, schema, None)
+            return ring(numbers, built, width, stats, results, schema)
         return numbers.mapInArrow(ProbeTask(built, stats, placement.is_shared, results), schema)
 
     def _touched(self, spark: SparkSession, reports: list[Report], placement: Placement) -> DataFrame:
         """The numbers of the partitions that got rows, divided over as many tasks as a placement has."""
-        homes = self._job.routing.homes
-        last = placement.partitions if homes is None else homes.partitions
-        numbers = spark.range(0, last, 1, placement.partitions)
+        numbers = spark.range(0, placement.partitions, 1, placement.partitions)
         return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
     def _probe_counts(self, batch: int, reports: list[Report], placement: Placement) -> Told | None:
         built = {report.partition: report.counts for report in reports}
-        homes = self._job.routing.homes
-        if placement.spread == "psp" or homes is not None:
-            found = ring_counts(self._folder, batch, moves(self._job.program, homes), list(built))
+        if placement.spread == "psp":
+            found = ring_counts(self._folder, batch, moves(self._job.program), list(built))
         else:
             found = self._told(batch, list(built))
         if found is None:

@@ -30,10 +30,6 @@ class Job:
     meanwhile: Allowance | None = None
     scope: Scope = field(default_factory=Scope)
 
-    def crosses(self, placement: Placement) -> bool:
-        """True if rows find partners in other partitions than their own."""
-        return placement.is_shared or self.routing.homes is not None
-
     def placement(self, decision: Decision) -> Placement:
         """Where a batch's rows go; decisions written before there were placements have none."""
         return decision.placement or self.routing.start()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from weir.adapt import Balance, Held, Recall, Statistics
-from weir.kernel import Decision, Homes
+from weir.kernel import Decision
 from weir.order import DriverOrder
 from weir.plan import Join, is_composed
 from weir.query import Query, describe
@@ -60,15 +59,6 @@ class Manifest:
             found[entry.node] = StateSize(
                 so_far.rows + entry.rows, so_far.bytes + entry.bytes, so_far.slices + 1
             )
-        return found
-
-    def rows(self, homes: Homes | None) -> Counter[str]:
-        """How many rows each state holds; one that is stored by several keys counts once."""
-        found = Counter[str]()
-        for number, part in self.parts.items():
-            for entry in part.slices:
-                if homes is None or homes.is_start(entry.node, number):
-                    found[entry.node] += entry.rows
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -217,9 +207,7 @@ class Ledger:
         self._folder.write(name, json.dumps(sealed).encode())
 
 
-def job_of(
-    query: Query, plan: Join, partitions: int, spread: str, homes: Homes | None = None
-) -> dict[str, Any]:
+def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, Any]:
     """What shapes a query's state."""
     return {
         "version": VERSION,
@@ -231,15 +219,9 @@ def job_of(
         "plan": str(plan),
         "tree": tree_to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
-        "spread": spread if homes is None else f"{spread} per hop",
-        **({} if homes is None else {"storage": _storage(homes)}),
+        "spread": spread,
         **({} if spread in SHARED else {"partitions": partitions}),
     }
-
-
-def _storage(homes: Homes) -> dict[str, list[str]]:
-    """By which keys each stream is stored; another probing order may need some that old rows do not have."""
-    return {name: [homes.name(number) for number in copies] for name, copies in homes.copies.items()}
 
 
 def _brief(mine: object, other: object) -> str:

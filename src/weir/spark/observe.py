@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.adapt import Held, Observed, alive
-from weir.kernel import Decision, Homes
+from weir.kernel import Decision
 from weir.spark.emission import summed
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
@@ -18,10 +18,9 @@ _JOINING = ("build", "probe")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a batch began with, the keys rows are stored by, cores, and the seconds between triggers."""
+    """What a batch began with, cores, and the seconds between triggers."""
 
     held: Sequence[Held]
-    homes: Homes | None
     cores: int
     interval: float | None
 
@@ -42,7 +41,7 @@ def observed(
     return Observed(
         plan=decision.plan,
         allowance=decision.allowance,
-        rows=_entered(after.batch, reports, run.homes),
+        rows=_entered(after.batch, reports),
         newest=before.newest,
         reached=after.newest,
         per_hop=counts.per_hop(decision.plan),
@@ -80,12 +79,12 @@ def _hop_seconds(counts: Counts) -> float:
     return sum(hop["seconds"] for hop in counts.hops.values())
 
 
-def _entered(batch: int, reports: Sequence[Report], homes: Homes | None) -> dict[str, int]:
+def _entered(batch: int, reports: Sequence[Report]) -> dict[str, int]:
     """The rows of each stream that went into the join, once each."""
     stored, read = Counter[str](), Counter[str]()
     for report in reports:
         for entry in report.part.slices:
-            if entry.batch == batch and (homes is None or homes.is_start(entry.node, report.partition)):
+            if entry.batch == batch:
                 stored[entry.node] += entry.rows
         read.update(report.entered)
     # Filters make the first less than the second, and copies for segments of time more.

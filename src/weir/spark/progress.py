@@ -28,13 +28,12 @@ class Progress:
         decision: Decision,
         answered: Decision | None,
         after: Manifest,
-        once: Mapping[str, int],
         reports: Sequence[Report],
         counts: Counts | None,
         let_go: Mapping[str, int],
         seconds: Mapping[str, float],
     ) -> Progress:
-        """The progress of a committed batch; `once` has the rows of each state without copies.
+        """The progress of a committed batch.
 
         Where partitions went by different plans, an earlier one is shown until the last has gone over.
         `let_go` are the rows of each state that went for lack of memory.
@@ -57,7 +56,6 @@ class Progress:
             "state": {
                 node: {
                     "numRowsTotal": size.rows,
-                    "numRowsCopied": size.rows - once[node],
                     "memoryUsedBytes": size.bytes,
                     "numSlices": size.slices,
                     "numRowsShed": let_go.get(node, 0),

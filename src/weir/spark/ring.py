@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from weir.kernel import (
-    Homes,
     Parcel,
     Partial,
     Program,
@@ -46,23 +44,19 @@ def ring(
     stats: str,
     results: ResultFiles | None,
     schema: StructType | str,
-    homes: Homes | None,
 ) -> DataFrame:
-    """All stages of a batch: its results, or where the workers write them the names of their files.
-
-    With `homes` partials move by keys, without to wherever there are slices that they may match.
-    """
-    last = moves(job.program, homes)
+    """All stages of a batch: its results, or where the workers write them the names of their files."""
+    last = moves(job.program)
     moving = numbers
     for place in range(last):
-        moving = moving.mapInArrow(_Stage(job, stats, place, last, None, homes), _PARCELS)
+        moving = moving.mapInArrow(_Stage(job, stats, place, last, None), _PARCELS)
         moving = routed(moving, partitions)
-    return moving.mapInArrow(_Stage(job, stats, last, last, results, homes), schema)
+    return moving.mapInArrow(_Stage(job, stats, last, last, results), schema)
 
 
-def moves(program: Program, homes: Homes | None) -> int:
-    """How often partials move, at most."""
-    return len(program.query.names) - 1 if homes is None else homes.moves
+def moves(program: Program) -> int:
+    """How often partials move."""
+    return len(program.query.names) - 1
 
 
 def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, Counts] | None:
@@ -101,12 +95,11 @@ class _Stage:
     place: int
     last: int
     results: ResultFiles | None
-    homes: Homes | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Parcels, results, or the names of the files that hold them."""
         for partition, parcels in _by_partition(batches, is_start=not self.place).items():
-            post = self._post(partition)
+            post = _Post(self.job, partition)
             found = post.visited(parcels) if self.place else post.started()
             if self.place < self.last:
                 yield from post.sent(found)
@@ -115,11 +108,6 @@ class _Stage:
             told = {"counts": Counts.of(post.work).to_json(), "sent": sorted(post.reached)}
             with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
                 stream.write(json.dumps(told).encode())
-
-    def _post(self, partition: int) -> _Post:
-        if self.homes is None:
-            return _Post(self.job, partition)
-        return _KeyedPost(self.job, partition, self.homes)
 
 
 def _by_partition(batches: Iterator[pa.RecordBatch], is_start: bool) -> dict[int, list[bytes]]:
@@ -164,7 +152,8 @@ class _Post:
     def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Each parcel once for every partition with slices that it may match."""
         schema = pa.schema([(PARTITION, pa.int32()), ("parcel", pa.binary())])
-        for targets, parcel in chain.from_iterable(map(self._addressed, parcels)):
+        for parcel in parcels:
+            targets = self._targets(parcel)
             self.reached.update(targets)
             if targets:
                 data = self._packed(parcel)
@@ -181,10 +170,7 @@ class _Post:
         for (driver, rank, place), partials in found.items():
             yield Parcel(driver, rank, place, together(partials))
 
-    def _addressed(self, parcel: Parcel) -> Iterator[tuple[list[int], Parcel]]:
-        yield self._targets(parcel, self._job.parts), parcel
-
-    def _targets(self, parcel: Parcel, among: Iterable[int]) -> list[int]:
+    def _targets(self, parcel: Parcel) -> list[int]:
         node, first, last = self._relay.wanted(parcel)
         lead = self._job.program.layouts[node].lead
 
@@ -194,8 +180,7 @@ class _Post:
             begin, end = entry.spans[lead]
             return begin <= last and end >= first
 
-        parts = self._job.parts
-        return [number for number in among if number in parts and any(map(may_match, parts[number].slices))]
+        return [number for number, part in self._job.parts.items() if any(map(may_match, part.slices))]
 
     def _state(self) -> State:
         state, entries = self._job.load(self._partition)
@@ -221,44 +206,3 @@ class _Post:
             for named, numbers, rows in groups
         ]
         return Parcel(driver, rank, place, partial_at(found))
-
-
-class _KeyedPost(_Post):
-    """The same where rows are stored by keys: partials stay while their next partners are here too."""
-
-    def __init__(self, job: Assignment, partition: int, homes: Homes) -> None:
-        super().__init__(job, partition)
-        self._homes = homes
-
-    def started(self) -> Iterator[Parcel]:
-        """The batch's own rows that set out from here, and what they find here."""
-        drivers = [name for name in self._homes.copies if self._homes.is_start(name, self._partition)]
-        state = self._state()
-        return self._onward(self._relay.start(state, self.work, drivers), state)
-
-    def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
-        """What comes of parcels that visit the partition's slices; finished ones pass through."""
-        state = self._state()
-        for parcel in self._arrived(parcels):
-            if self._relay.is_done(parcel):
-                yield parcel
-            else:
-                yield from self._onward(self._relay.visit(parcel, state, self.work), state)
-
-    def _onward(self, parcels: Iterator[Parcel], state: State) -> Iterator[Parcel]:
-        for parcel in parcels:
-            if self._relay.is_done(parcel) or not self._is_here(parcel):
-                yield parcel
-            else:
-                yield from self._onward(self._relay.visit(parcel, state, self.work), state)
-
-    def _is_here(self, parcel: Parcel) -> bool:
-        return self._homes.is_here(self._relay.next_hop(parcel).hop, self._partition)
-
-    def _addressed(self, parcel: Parcel) -> Iterator[tuple[list[int], Parcel]]:
-        if self._relay.is_done(parcel):  # others are not: results are put out by the last stage
-            yield [self._partition], parcel
-            return
-        for number, rows in self._homes.of_partial(self._relay.next_hop(parcel), parcel.partial):
-            mine = replace(parcel, partial=rows)
-            yield self._targets(mine, [number]), mine

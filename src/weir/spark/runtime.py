@@ -26,7 +26,6 @@ from weir.query import Budget, not_a_budget
 from weir.shed import Allowance
 from weir.spark.account import Account
 from weir.spark.adaptation import Adaptation
-from weir.spark.copies import CopyTask
 from weir.spark.deciding import Decider
 from weir.spark.emission import Emission, summed
 from weir.spark.errors import DamagedStateError
@@ -156,8 +155,7 @@ class MicroBatches:
             "observe": learned - joined,
             "commit": perf_counter() - emitted,
         }
-        once = after.rows(self._job.routing.homes)
-        self._remember(Progress.of(batch, decision, answered, after, once, reports, counts, let_go, seconds))
+        self._remember(Progress.of(batch, decision, answered, after, reports, counts, let_go, seconds))
         if self._adaptation is not None:
             self._adaptation.weigh()
 
@@ -180,19 +178,12 @@ class MicroBatches:
             session.conf.set(name, value)
         self._session = session
         placement = self._job.placement(assignment.decision)
-        results = None if self._job.crosses(placement) else self._sink.results
+        results = None if placement.is_shared else self._sink.results
         task = BuildTask(assignment, self._job.slots, results)
-        rows = routed(self._copied(placed(frame, placement)), placement.partitions)
+        rows = routed(placed(frame, placement), placement.partitions)
         found = rows.mapInArrow(task, REPORT).collect()
         reports = [Report.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
-
-    def _copied(self, frame: DataFrame) -> DataFrame:
-        """The rows of a batch, as often as they are stored where they are stored by several keys."""
-        job = self._job
-        if job.routing.homes is None:
-            return frame
-        return frame.mapInArrow(CopyTask(job.program, job.routing.homes, job.slots), frame.schema)
 
     def _check_times(self, batch: int, reports: list[Report]) -> None:
         if self._job.settings.on_null_time == "drop":

@@ -1,11 +1,11 @@
 """How rows and work are divided over partitions (DESIGN, section 9).
 
 What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
-all hops happen inside it; without a key of all streams, a stream is stored by every key that its hops need,
-and partials move by the next hop's key. With `share`, each row is stored in one partition, and tasks divide
-the rows of a batch among them, each probing the slices of all partitions. With `psp`, rows are stored by
-time, and partials visit the partitions whose slices they may match. With `atr`, each row of the master stream
-is in one partition, and the rows of the others are copied to wherever a master row may need them.
+all hops happen inside it, which needs a key of all streams. With `share`, each row is stored in one
+partition, and tasks divide the rows of a batch among them, each probing the slices of all partitions. With
+`psp`, rows are stored by time, and partials visit the partitions whose slices they may match. With `atr`,
+each row of the master stream is in one partition, and the rows of the others are copied to wherever a master
+row may need them.
 
 Here it is chosen how a query starts; how it goes on is chosen before each batch (`weir.spark.placing`).
 """
@@ -19,7 +19,6 @@ from typing import Literal, get_args
 from weir.adapt import Movable
 from weir.errors import QueryError
 from weir.expr import Column
-from weir.kernel import Homes, Program, compile_plan, homes
 from weir.plan import Join, Leaf
 from weir.query import AttributeClass, Query, RowWindow
 from weir.spread import SHARED, Placement, Shared, by_time
@@ -46,16 +45,15 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` or per hop `homes` for hash, `segments` for atr, `shared`, or one partition.
+    """What was chosen: `key` for hash, `segments` for atr, `shared`, or one partition.
 
-    With `homes` there are as many partitions for every key. `instead` is the spread that a query by key may
-    go over to while it runs, `shortest` for either of the two the shortest window in µs.
+    `instead` is the spread that a query by key may go over to while it runs, `shortest` for either of the two
+    the shortest window in µs.
     """
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
-    homes: Homes | None = None
     shared: Shared | None = None
     instead: Shared | None = None
     shortest: int | None = None
@@ -63,7 +61,7 @@ class Routing:
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in other partitions than their own."""
-        return self.homes is not None or self.shared is not None
+        return self.shared is not None
 
     @property
     def needs_time(self) -> bool:
@@ -88,8 +86,6 @@ class Routing:
             return "one partition"
         if self.key is not None:
             return f"{self.partitions} partitions by {self.key.name}"
-        if self.homes is not None:
-            return f"{self.partitions} partitions per key, {_stored(self.homes)}"
         if self.shared is not None:
             how = "by slices of time" if self.shared == "psp" else "that share all slices"
             return f"{self.partitions} partitions {how}"
@@ -120,11 +116,11 @@ def routing(
     if rows:
         return _alone(f"the row window of stream '{rows[0]}' counts all its rows", partitions, count)
     key = covering_class(query)
-    if wanted == "hash" or (wanted == "auto" and key is not None):
+    if wanted == "hash" and key is None:
+        raise _no_key(query, streaming)
+    if key is not None and wanted in ("hash", "auto"):
         if count == 1:
             return Routing(1)
-        if key is None:
-            return Routing(count, homes=_homes(query, plan, count, streaming))
         if wanted == "hash" or not streaming or not is_mjoin(plan):
             return Routing(count, key=key)
         return Routing(count, key=key, instead=shared, shortest=_shortest(query))
@@ -155,28 +151,18 @@ def shared_on(master: str) -> Shared:
     return "share" if is_one_host(master) else "psp"
 
 
-def needs_mjoin(query: Query, wanted: str) -> bool:
-    """True if a streaming query can have the spread asked for with an mjoin only."""
-    return wanted in SHARED or (wanted == "hash" and covering_class(query) is None)
-
-
-def check_plan(program: Program, routing: Routing, spread: str) -> None:
+def check_plan(plan: Join, spread: str) -> None:
     """Refuse a plan that a running query cannot go over to for where its rows lie."""
-    if (spread in SHARED or routing.homes is not None) and not is_mjoin(program.plan):
+    if spread in SHARED and not is_mjoin(plan):
         raise QueryError(
             f"a running query with spread='{spread}' whose rows find partners in other partitions cannot go "
-            f"over to the tree {program.plan}; choose other probing orders of the mjoin"
-        )
-    if routing.homes is not None and homes(program, routing.homes.bins) != routing.homes:
-        raise QueryError(
-            "these probing orders go by other keys than the rows are stored by; "
-            "start a new query with them and a new checkpointLocation"
+            f"over to the tree {plan}; choose other probing orders of the mjoin"
         )
 
 
 def movable(wanted: Movable, routing: Routing) -> Movable:
     """What of a plan may change while it runs, for where the rows lie."""
-    if routing.homes is not None or routing.segments is not None:
+    if routing.segments is not None:
         return "nothing"
     return "orders" if routing.is_shared and wanted == "tree" else wanted
 
@@ -204,34 +190,14 @@ def _alone(why: str, wanted: int | None, count: int) -> Routing:
     return Routing(1)
 
 
-def _homes(query: Query, plan: Join, partitions: int, streaming: bool) -> Homes:
-    """By which keys each stream is stored, for a query whose hops go by different ones."""
-    if not streaming:
-        raise QueryError(
-            "spread='hash' of static DataFrames needs one key that all streams share; use spread='atr'"
-        )
-    if not is_mjoin(plan):
-        raise QueryError(
-            f"spread='hash' without a key that all streams share needs an mjoin, not the tree {plan}; "
-            "use plan='mjoin'"
-        )
-    program = compile_plan(query, plan)
-    for name, layout in program.layouts.items():
-        if not layout.keys:
-            raise QueryError(
-                f"spread='hash' needs an equality between stream '{name}' and another; use spread='share', "
-                "which needs none"
-            )
-    return homes(program, partitions)
-
-
-def _stored(found: Homes) -> str:
-    """Which streams are stored by which key."""
-    held = {
-        number: ", ".join(f"'{name}'" for name, copies in found.copies.items() if number in copies)
-        for number in range(len(found.keys))
-    }
-    return "; ".join(f"{held[number]} by {found.name(number)}" for number in held)
+def _no_key(query: Query, streaming: bool) -> QueryError:
+    """Why a query cannot be divided by hash, and what to ask for instead."""
+    others = "'share' or 'psp'" if streaming else "'atr'"
+    streams = ", ".join(f"'{name}'" for name in query.names)
+    return QueryError(
+        f"spread='hash' needs one key that all streams share, an equality chain over columns of {streams}; "
+        f"use spread={others}, or leave it 'auto'"
+    )
 
 
 def is_mjoin(plan: Join) -> bool:

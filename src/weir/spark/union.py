@@ -52,11 +52,11 @@ class Slots:
             for i, name in enumerate(self.streams)
             if pc.any(pc.equal(rows[STREAM], i)).as_py()
         }
-        tables = {name: self.restored(name, table) for name, table in found.items()}
+        tables = {name: self._restored(name, table) for name, table in found.items()}
         copies = {name: _only(tables[name], pc.greater(table[COPY], 0)) for name, table in found.items()}
         return tables, {name: table for name, table in copies.items() if table.num_rows}
 
-    def restored(self, name: str, rows: pa.Table) -> pa.Table:
+    def _restored(self, name: str, rows: pa.Table) -> pa.Table:
         """A stream's rows under the names and in the types of their own columns."""
         places = self.places[name]
         return rows.select(list(places.values())).rename_columns(list(places)).cast(self.schemas[name])
@@ -197,7 +197,7 @@ def _by_time(placement: Placement) -> SparkColumn:
 def _partition(name: str, routing: Routing) -> SparkColumn:
     """Equal keys go to equal partitions: all members of a class are hashed as the type they compare in."""
     key_class, partitions = routing.key, routing.partitions
-    if key_class is None:  # told before each batch, or by workers, who know the codes of keys
+    if key_class is None:  # the batch's placement says it
         return F.lit(0)
     column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
     key = F.col(f"`{column.name}`").cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
