@@ -181,8 +181,6 @@ def test_the_last_batches_count_most_and_the_sums_can_be_kept() -> None:
     both = one.after(plan, {hop: HopStats(matches=100)}, None)
     assert both.estimate(plan) == pytest.approx((0.9 * 50 + 100) / (0.9 * 100 + 100))
     assert Recall.from_json(json.loads(json.dumps(both.to_json()))) == both
-    # As it was written before a clock told when all has left the windows.
-    assert Recall.from_json({"quiet": 3, "paths": []}) == Recall({}, 3)
     # More found than the sample made expect is no more than all.
     assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, SAMPLED).estimate(plan) == 1.0
 

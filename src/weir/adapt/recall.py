@@ -131,7 +131,7 @@ class Recall:
     def from_json(found: Mapping[str, Any]) -> Recall:
         """The recall of `to_json`."""
         paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
-        return Recall(paths, found["quiet"], found.get("last"))  # written since a clock tells
+        return Recall(paths, found["quiet"], found["last"])
 
 
 def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:

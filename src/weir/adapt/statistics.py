@@ -187,8 +187,8 @@ class Statistics:
             bytes=found["bytes"],
             lag=found["lag"],
             oldest=found["oldest"],
-            silent=found.get("silent", 0),  # written since silences are known
-            full=found.get("full", 1.0),
+            silent=found["silent"],
+            full=found["full"],
         )
 
 

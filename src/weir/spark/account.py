@@ -15,6 +15,7 @@ from weir.spark.emission import Told, summed
 from weir.spark.job import Job
 from weir.spark.manifest import Manifest
 from weir.spark.observe import Run, observed
+from weir.spark.placing import placement_of
 from weir.spark.report import Part, Report
 from weir.spark.spread import is_mjoin
 from weir.spark.trigger import Triggers
@@ -45,7 +46,7 @@ class Account:
         told: Told | None,
     ) -> tuple[Manifest, Mapping[str, int]]:
         """The manifest after a batch, and how many rows of each state had to go for memory."""
-        placement = self._job.placement(decision)
+        placement = placement_of(decision)
         newest = dict(before.newest)
         for report in reports:
             for name, time in report.newest.items():
@@ -131,7 +132,7 @@ class Account:
 
     def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
-        if told is None or self._job.routing.instead is None or self._job.placement(decision).is_shared:
+        if told is None or self._job.routing.instead is None or placement_of(decision).is_shared:
             return False
         if not is_mjoin(decision.plan):
             return False

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weir.adapt import Scope
-from weir.kernel import Decision, Program
+from weir.kernel import Program
 from weir.order import DriverOrder
 from weir.shed import Allowance
 from weir.spark.settings import Settings
 from weir.spark.spread import Routing
 from weir.spark.union import Slots
-from weir.spread import Placement
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,3 @@ class Job:
     settings: Settings
     meanwhile: Allowance | None = None
     scope: Scope = field(default_factory=Scope)
-
-    def placement(self, decision: Decision) -> Placement:
-        """Where a batch's rows go; decisions written before there were placements have none."""
-        return decision.placement or self.routing.start()

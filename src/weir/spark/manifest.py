@@ -80,21 +80,17 @@ class Manifest:
     def from_json(found: Mapping[str, Any]) -> Manifest:
         """The manifest of `to_json`."""
         parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
-        # Manifests written before there were estimates, or placements, have none.
-        recall = Recall.from_json(found["recall"]) if "recall" in found else Recall()
-        statistics = Statistics.from_json(found["statistics"]) if "statistics" in found else Statistics()
-        balance = Balance.from_json(found["balance"]) if "balance" in found else Balance()
         return Manifest(
             batch=found["batch"],
             watermark=found["watermark"],
             newest=found["newest"],
             parts=parts,
-            recall=recall,
-            statistics=statistics,
-            balance=balance,
-            placement=_placement(found.get("placement")),
-            plan=None if found.get("plan") is None else plan_from_json(found["plan"]),
-            gone=tuple(Held(*one) for one in found.get("gone", ())),
+            recall=Recall.from_json(found["recall"]),
+            statistics=Statistics.from_json(found["statistics"]),
+            balance=Balance.from_json(found["balance"]),
+            placement=_placement(found["placement"]),
+            plan=None if found["plan"] is None else plan_from_json(found["plan"]),
+            gone=tuple(Held(*one) for one in found["gone"]),
         )
 
 
@@ -149,7 +145,6 @@ class Ledger:
         if known is None:
             self._write("job.json", dict(job))
             return
-        known = {"spread": "hash", **known}  # jobs written before all had one were by key
         # Rows that are shared find partners wherever these lie, but none of them twice.
         is_open = known["spread"] in SHARED or known.get("partitions") == 1
         for what, value in job.items():
@@ -166,14 +161,12 @@ class Ledger:
     def plan(self) -> Join | None:
         """The plan that the query here was first started with; None before that."""
         known = self._read("job.json")
-        if known is None or "tree" not in known:
-            return None
-        return plan_from_json(known["tree"])
+        return None if known is None else plan_from_json(known["tree"])
 
     def spread(self) -> str | None:
         """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
         known = self._read("job.json")
-        found = None if known is None else known.get("spread")
+        found = None if known is None else known["spread"]
         return found if found in SHARED else None
 
     def write_spread(self, spread: str) -> None:
@@ -258,13 +251,13 @@ def _decision_from_json(found: Mapping[str, Any]) -> Decision:
         clock=found["clock"],
         idle=tuple(found["idle"]),
         candidates=found["candidates"],
-        allowance=_allowance_from_json(found.get("allowance")),
-        selectivities={Hop(*hop): share for *hop, share in found.get("selectivities", ())},
-        gains=found.get("gains", {}),
-        placement=_placement(found.get("placement")),
+        allowance=_allowance_from_json(found["allowance"]),
+        selectivities={Hop(*hop): share for *hop, share in found["selectivities"]},
+        gains=found["gains"],
+        placement=_placement(found["placement"]),
         reason=found["reason"],
-        meanwhile=_allowance_from_json(found.get("meanwhile")),
-        effort=found.get("effort"),
+        meanwhile=_allowance_from_json(found["meanwhile"]),
+        effort=found["effort"],
     )
 
 
@@ -301,14 +294,6 @@ def _allowance_from_json(found: Mapping[str, Any] | None) -> Allowance | None:
     probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
     ages = {
         Hop(driver, node, partner): Ages(every, frozenset(kept))
-        for driver, node, partner, every, kept in found.get("ages", ())
+        for driver, node, partner, every, kept in found["ages"]
     }
-    # Decisions that were written before there were samples, ages and drops have none.
-    return Allowance(
-        probes,
-        found["choose"],
-        found.get("sample", 0.0),
-        ages,
-        found.get("drop", {}),
-        found.get("forget", False),
-    )
+    return Allowance(probes, found["choose"], found["sample"], ages, found["drop"], found["forget"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from weir.kernel import Decision
 from weir.query import Query
 from weir.spark.manifest import Manifest
 from weir.spark.report import Part
@@ -34,6 +35,12 @@ def placement_after(
         return Placement("share", partitions, relocate=relocate), why
     placement = replace(_cut(old, before, routing, partitions), relocate=relocate)
     return _laid_out(placement, before, query), why
+
+
+def placement_of(decision: Decision) -> Placement:
+    """Where a batch's rows go."""
+    assert decision.placement is not None, "on Spark every decision places its rows"
+    return decision.placement
 
 
 def relocated(before: Manifest, placement: Placement) -> Manifest:

@@ -18,7 +18,7 @@ from weir.stats import Correlations, Hop, HopStats
 class Part:
     """The state of one partition: its live slices, where its row windows go on, and which plan answers.
 
-    No standing: the plan that the query was started with, or the mjoin of those that share all slices.
+    Without a standing, the plan that is decided answers: no batch has built here yet.
     """
 
     slices: tuple[SliceEntry, ...] = ()
@@ -46,7 +46,7 @@ class Part:
     def from_json(part: Mapping[str, Any]) -> Part:
         """The part of `to_json`."""
         slices = tuple(SliceEntry.from_json(entry) for entry in part["slices"])
-        standing = part.get("standing")  # written since plans can change
+        standing = part["standing"]
         return Part(
             slices,
             part["next_place"],

@@ -18,7 +18,6 @@ from weir.errors import QueryError
 from weir.kernel import (
     Decision,
     Programs,
-    Standing,
     answering,
 )
 from weir.plan import Join
@@ -35,7 +34,7 @@ from weir.spark.job import Job
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.memory import check_memory
 from weir.spark.phases import reached
-from weir.spark.placing import relocated
+from weir.spark.placing import placement_of, relocated
 from weir.spark.progress import Progress
 from weir.spark.report import Report
 from weir.spark.sinks import Sink
@@ -110,8 +109,6 @@ class MicroBatches:
                 f"{self._folder.uri}/manifests/{batch - 1}.json is missing, on which batch {batch} builds; "
                 "restore it, or start anew with another checkpoint"
             )
-        if before.plan is None:  # written before plans could change
-            before = _standing_on(self._job.program.plan, before)
         first = self._garbage.is_new
         self._garbage.collect(before, batch)
         reached("decide", batch)
@@ -134,7 +131,7 @@ class MicroBatches:
         built = perf_counter()
         # Tasks that lost a race leave hidden files; now and then is soon enough for those.
         sweep = attempt > 1 or first or batch % SWEEP_EVERY == 0
-        placement = self._job.placement(decision)
+        placement = placement_of(decision)
         told = self._emission.put_out(frame.sparkSession, assignment, placement, reports, sweep)
         reached("emitted", batch)
         emitted = perf_counter()
@@ -166,7 +163,7 @@ class MicroBatches:
 
     def _move(self, before: Manifest, decision: Decision) -> Manifest:
         """What the batch starts from: the slices where its decision wants them."""
-        old, new = before.placement or self._job.routing.start(), self._job.placement(decision)
+        old, new = before.placement or self._job.routing.start(), placement_of(decision)
         if (new.spread, new.partitions) != (old.spread, old.partitions):
             _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
         self._decider.spread = new.spread
@@ -177,7 +174,7 @@ class MicroBatches:
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
         self._session = session
-        placement = self._job.placement(assignment.decision)
+        placement = placement_of(assignment.decision)
         results = None if placement.is_shared else self._sink.results
         task = BuildTask(assignment, self._job.slots, results)
         rows = routed(placed(frame, placement), placement.partitions)
@@ -216,8 +213,3 @@ def _answered(decision: Decision, reports: list[Report]) -> Decision | None:
     standings = [report.part.standing for report in reports]
     plans = {standing.plan for standing in standings if standing is not None} or {decision.plan}
     return answering(decision, plans.pop()) if len(plans) == 1 else None
-
-
-def _standing_on(plan: Join, before: Manifest) -> Manifest:
-    parts = {number: replace(part, standing=Standing(plan)) for number, part in before.parts.items()}
-    return replace(before, parts=parts)
