@@ -17,7 +17,7 @@ from weir.spark.job import Job
 from weir.spark.phases import reached
 from weir.spark.report import Counts, Report
 from weir.spark.ring import moves, ring, ring_counts
-from weir.spark.sinks import Sink
+from weir.spark.sinks import FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, ProbeTask, ResultFiles
 from weir.spread import Placement
 
@@ -41,21 +41,21 @@ class Emission:
     ) -> Told | None:
         """Hand the results to the sink; None if the counts are not all known."""
         reached("emit", assignment.batch)
-        folded = self._sink.results
-        if folded is not None and not placement.is_shared:
-            files = [name for report in reports for name in report.files]
-            self._sink.publish(assignment.batch, files, repeated)
-            return {report.partition: report.counts for report in reports}
-        if folded is None:
+        sink = self._sink
+        if isinstance(sink, FrameSink):
             schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
             results = self._probed(spark, assignment, placement, reports, None, schema)
             found = spark.createDataFrame([], schema) if results is None else results
-            self._sink.emit(found, assignment.batch, repeated)
-        else:
-            written = self._probed(spark, assignment, placement, reports, folded, REPORT)
+            sink.emit(found, assignment.batch, repeated)
+        elif placement.is_shared:
+            written = self._probed(spark, assignment, placement, reports, sink.results, REPORT)
             told = [] if written is None else written.collect()
             files = [name for row in told for name in json.loads(bytes(row.report))]
-            self._sink.publish(assignment.batch, files, repeated)
+            sink.publish(assignment.batch, files, repeated)
+        else:
+            files = [name for report in reports for name in report.files]
+            sink.publish(assignment.batch, files, repeated)
+            return {report.partition: report.counts for report in reports}
         return self._probe_counts(assignment.batch, reports, placement)
 
     def _probed(

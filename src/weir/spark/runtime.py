@@ -37,7 +37,7 @@ from weir.spark.phases import reached
 from weir.spark.placing import placement_of, relocated
 from weir.spark.progress import Progress
 from weir.spark.report import Report
-from weir.spark.sinks import Sink
+from weir.spark.sinks import FoldedSink, FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, BuildTask
 from weir.spark.trigger import Triggers
 from weir.spark.union import placed, routed
@@ -61,7 +61,7 @@ class MicroBatches:
         self._adaptation = None if adapt is None else Adaptation(query, adapt, job.scope, self._folder)
         self._decider = Decider(job, self._ledger, self._programs, self._adaptation)
         self.triggers = Triggers()
-        cores, wants_frame = spark.sparkContext.defaultParallelism, sink.results is None
+        cores, wants_frame = spark.sparkContext.defaultParallelism, isinstance(sink, FrameSink)
         self._account = Account(job, self._programs, self._adaptation, self.triggers, cores, wants_frame)
         self.progress: dict[int, Progress] = {}
 
@@ -174,8 +174,8 @@ class MicroBatches:
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
         self._session = session
-        placement = placement_of(assignment.decision)
-        results = None if placement.is_shared else self._sink.results
+        placement, sink = placement_of(assignment.decision), self._sink
+        results = sink.results if isinstance(sink, FoldedSink) and not placement.is_shared else None
         task = BuildTask(assignment, self._job.slots, results)
         rows = routed(placed(frame, placement), placement.partitions)
         found = rows.mapInArrow(task, REPORT).collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
@@ -15,18 +15,27 @@ from weir.spark.task import ResultFiles
 Step = Callable[[DataFrame], DataFrame]
 
 
-class Sink(Protocol):
-    """A sink is folded if it has `results`, which the workers write and `publish` makes visible."""
+@runtime_checkable
+class FoldedSink(Protocol):
+    """A sink whose results the workers write, in the task that finds them."""
 
     @property
-    def results(self) -> ResultFiles | None:
-        """Where the workers write results themselves; None if the sink wants a DataFrame."""
+    def results(self) -> ResultFiles:
+        """Where the workers write results."""
 
     def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Make the files that the workers wrote the batch's results, in place of an earlier attempt's."""
 
+
+@runtime_checkable
+class FrameSink(Protocol):
+    """A sink that takes each batch's results as a DataFrame."""
+
     def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Take the batch's results."""
+
+
+Sink = FoldedSink | FrameSink
 
 
 @dataclass(frozen=True)
@@ -37,9 +46,6 @@ class NoSink:
 
     def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
         """Nothing to show."""
-
-    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
-        """Never called: the sink is folded."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,6 @@ class ParquetSink:
         """Give the files their real names."""
         renamed = {name: _real_name(name) for name in files}
         replace_batch(self.folder, batch, renamed, repeated)
-
-    def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
-        """Never called: the sink is folded."""
 
 
 def _real_name(hidden: str) -> str:
@@ -101,10 +104,6 @@ class FileSink:
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
     steps: tuple[Step, ...]
-    results: None = None
-
-    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
-        """Never called: the sink wants a DataFrame."""
 
     def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Write into a hidden folder, then move the files."""
@@ -141,10 +140,6 @@ class CallSink:
 
     call: Callable[[DataFrame, int], None]
     steps: tuple[Step, ...] = ()
-    results: None = None
-
-    def publish(self, batch: int, files: Sequence[str], repeated: bool) -> None:
-        """Never called: the sink wants a DataFrame."""
 
     def emit(self, results: DataFrame, batch: int, repeated: bool) -> None:
         """Hand the results on."""
