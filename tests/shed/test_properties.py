@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from weir import QueryError
 from weir.plan import Join, JTree, Leaf, join
+from weir.plan.space import Space
 from weir.query import TimeWindow
 from weir.shed import (
     POLICIES,
@@ -25,10 +26,10 @@ from weir.shed import (
     network,
     optimal,
     refresh_rates,
-    resized,
     steady,
     tightest,
 )
+from weir.shed.network import Wiring
 from weir.stats import Costs, JoinGraph
 
 
@@ -128,8 +129,10 @@ def test_slack_is_split_no_worse_than_evenly_on_one_path(found: tuple[JoinGraph,
     net = network(graph, tree)
     stream = graph.streams[0]
     fresh = {stream: times * graph.window_seconds(stream)}
-    rates, even = (_alone(net, refresh_rates(graph, net, fresh, split)) for split in ("least cost", "even"))
-    assert rates <= even * (1 + 1e-6)
+    states = [state for path in net.paths if path.stream == stream for state in path.feeds if state]
+    each = (fresh[stream] - graph.window_seconds(stream)) / max(1, len(states))
+    even = {state: net.sizes[state] / each for state in states}
+    assert _alone(net, refresh_rates(graph, net, fresh)) <= _alone(net, even) * (1 + 1e-6)
 
 
 def _alone(net: Network, rates: dict[str, float]) -> float:
@@ -167,9 +170,10 @@ def test_steady_states_agree_with_what_feeds_them(found: tuple[JoinGraph, Join],
 
 def _settled(graph: JoinGraph, tree: Join, grants: tuple[float, ...]) -> float:
     """The results of a division once the sizes of the states have come to what feeds them."""
-    net = network(graph, tree)
+    wiring = Wiring(Space(graph), tree)
+    net = wiring.network()
     for _ in range(30):
-        net = resized(graph, tree, net, flow(net, grants).inserts)
+        net = wiring.resized(net, flow(net, grants).inserts)
     return flow(net, grants).results
 
 

@@ -61,20 +61,13 @@ class Pace:
 
 
 def shedding(
-    query: Query,
-    graph: JoinGraph,
-    plan: Join,
-    limits: Limits,
-    shed: Shed = "auto",
-    lags: Correlations | None = None,
+    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
 ) -> Shedding | None:
     """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.
 
     None, too, where what can be skipped is next to nothing beside what cannot.
-
-    What was learned of the lags between the streams tells which ages pay.
     """
-    return Weighing(query, graph, lags).shedding(plan, limits, shed)
+    return Weighing(query, graph).shedding(plan, limits, shed)
 
 
 class Weighing:

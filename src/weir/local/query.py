@@ -65,7 +65,6 @@ class LocalQuery:
         plan: Join,
         driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
-        allowance: Allowance | None = None,
         controller: Controller | None = None,
     ) -> None:
         self.query = query
@@ -84,7 +83,7 @@ class LocalQuery:
         self._statistics = Statistics()
         self._gone: tuple[Held, ...] = ()
         self._deciding = 0.0
-        self.allow(allowance)
+        self.allow(None)
 
     def __repr__(self) -> str:
         kept = sum(size.rows for size in self._state.sizes().values())

@@ -8,7 +8,7 @@ from weir.shed.expected import Outlook, expected
 from weir.shed.flow import Flow, allowance, flow
 from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
 from weir.shed.harvest import Harvest, harvest, looking
-from weir.shed.network import Link, Network, Path, network, resized
+from weir.shed.network import Link, Network, Path, network
 from weir.shed.optimal import optimal, settled, steady
 from weir.shed.policies import (
     POLICIES,
@@ -73,7 +73,6 @@ __all__ = [
     "productivity_table",
     "random_drop",
     "refresh_rates",
-    "resized",
     "sbest_hjp",
     "settled",
     "steady",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from weir.shed.network import Network, Path
 from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh, grepp
 from weir.stats import JoinGraph
 
-Split = Literal["least cost", "even"]
 # What exceeds a budget by less is rounding.
 _HAIR = 1 + 1e-6
 
@@ -45,13 +43,11 @@ class Cover:
         return grants
 
 
-def refresh_rates(
-    graph: JoinGraph, net: Network, fresh: Mapping[str, float], split: Split = "least cost"
-) -> dict[str, float]:
+def refresh_rates(graph: JoinGraph, net: Network, fresh: Mapping[str, float]) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
 
-    What a stream's freshness leaves beside its window is divided over the states on its path: evenly, or so
-    that refreshing them costs the least.
+    What a stream's freshness leaves beside its window is divided over the states on its path so that
+    refreshing them costs the least.
     """
     rates = dict.fromkeys(net.states, 0.0)
     cheapest = _cheapest(net)
@@ -73,8 +69,7 @@ def refresh_rates(
                 f"the states {', '.join(states)} at once; allow a little more"
             )
         costs = [cheapest[state] * net.sizes[state] for state in states]
-        weights = [1 / len(states)] * len(states) if split == "even" else _weights(costs)
-        for state, weight in zip(states, weights, strict=True):
+        for state, weight in zip(states, _weights(costs), strict=True):
             rates[state] = max(rates[state], net.sizes[state] / (slack * weight))
     return rates
 
@@ -127,27 +122,18 @@ def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
     return Cover(probes)
 
 
-def least_cover(net: Network, refresh: Mapping[str, float], whole: float | None = None) -> Cover:
-    """The cheapest cover (000, equations 11 and 12), as a linear program.
-
-    With `whole`, rows of a stream are let in only in multiples of that many a second (an integer program).
-    """
+def least_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
+    """The cheapest cover (000, equations 11 and 12), as a linear program."""
     from scipy.optimize import LinearConstraint, milp
 
     states = [state for state, rate in check_refresh(net, refresh).items() if rate > 0]
-    # One unit of a path: so many rows a second of its stream.
-    unit = whole or 1.0
-    costs = np.array([path.cost * unit for path in net.paths])
+    costs = np.array([path.cost for path in net.paths])
     # The solver's tolerances are absolute: what enters is told as a share of what is wanted.
-    entered = np.array(
-        [[_entered(path, state) * unit / refresh[state] for path in net.paths] for state in states]
-    )
-    most = np.array([path.rate / unit for path in net.paths])
+    entered = np.array([[_entered(path, state) / refresh[state] for path in net.paths] for state in states])
     found = milp(
         costs / (costs.max() or 1.0),
         constraints=LinearConstraint(entered, lb=np.ones(len(states))) if states else (),
-        bounds=(0, np.floor(most) if whole else most),
-        integrality=np.full(len(costs), 1 if whole else 0),
+        bounds=(0, np.array([path.rate for path in net.paths])),
     )
     if not found.success:
         raise _infeasible(net, refresh)
@@ -176,9 +162,7 @@ def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
     return tuple(one + other for one, other in zip(grants, more, strict=True))
 
 
-def tightest(
-    graph: JoinGraph, net: Network, fresh: Mapping[str, float], budget: float, split: Split = "least cost"
-) -> float:
+def tightest(graph: JoinGraph, net: Network, fresh: Mapping[str, float], budget: float) -> float:
     """The least factor by which all freshness must be loosened so that the budget can hold it; 1 if it does.
 
     Infinite if no freshness can be held, because some state gets no rows at all.
@@ -188,7 +172,7 @@ def tightest(
     def holds(factor: float) -> bool:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            return least_cover(net, refresh_rates(graph, net, looser, split)).cost <= budget * _HAIR
+            return least_cover(net, refresh_rates(graph, net, looser)).cost <= budget * _HAIR
         except FreshnessError:
             return False
 

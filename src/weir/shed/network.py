@@ -124,13 +124,6 @@ def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds
     return Wiring(Space(graph), tree, in_seconds).network(sizes)
 
 
-def resized(
-    graph: JoinGraph, tree: Join, net: Network, inserts: Mapping[str, float], in_seconds: bool = False
-) -> Network:
-    """The network with the state sizes that belong to some inserts a second."""
-    return Wiring(Space(graph), tree, in_seconds).resized(net, inserts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Wire:
     """What of a link does not hang on the size of the state `partner` that it probes.

@@ -92,20 +92,14 @@ def _program(net: Network, budget: float, wanted: Mapping[str, float]) -> Grants
     return tuple(np.maximum(found.x * scale, 0.0).tolist())
 
 
-def steady(
-    graph: JoinGraph,
-    tree: Join,
-    budget: float,
-    refresh: Mapping[str, float] | None = None,
-    in_seconds: bool = False,
-) -> tuple[Network, Grants]:
+def steady(graph: JoinGraph, tree: Join, budget: float) -> tuple[Network, Grants]:
     """The same where a state's size follows from the allowances that feed it: a fixed point over programs.
 
     With windows of time, a state that is starved is small, and probing it gives little; the sizes that
     belong to a division are put into the next program until both agree. The best division met that keeps the
     states fresh once they have settled is kept.
     """
-    return settled(Wiring(Space(graph), tree, in_seconds), budget, refresh)
+    return settled(Wiring(Space(graph), tree), budget)
 
 
 def settled(

@@ -70,57 +70,42 @@ def _filled_up(directions: Sequence[Direction], setting: list[Taken], spent: flo
     return tuple(setting)
 
 
-def greedy_reverse(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
+def greedy_reverse(directions: Sequence[Direction], budget: float) -> Setting:
     """The same from the other end: give up range by range what is missed least, until all fits.
 
     What the last one given up leaves of the budget is then filled as `greedy` does.
     """
-    return greedy(directions, budget, metric, _shrunk(directions, budget, everything(directions), metric))
+    return greedy(directions, budget, start=_shrunk(directions, budget, everything(directions)))
 
 
 def _shrunk(
-    directions: Sequence[Direction],
-    budget: float,
-    start: Setting,
-    metric: Metric = "delta",
-    held: tuple[int, int] | None = None,
+    directions: Sequence[Direction], budget: float, start: Setting, held: tuple[int, int] | None = None
 ) -> Setting:
     """What is left of a setting when it fits; a direction's hop that is held gives nothing up."""
-    _check(metric)
     setting = list(start)
-    worth = [one.worth(taken) for one, taken in zip(directions, setting, strict=True)]
-    spent, found = sum(c for _, c in worth), sum(o for o, _ in worth)
-    offered = [_offered(metric, one.moves.backward(setting[i])) for i, one in enumerate(directions)]
+    spent = sum(one.worth(taken)[1] for one, taken in zip(directions, setting, strict=True))
+    offered = [one.moves.backward(setting[i]) for i, one in enumerate(directions)]
     while spent > budget * _HAIR:
-        chosen, best, best_score = -1, None, -math.inf
+        chosen, best = -1, None
         for i, moves in enumerate(offered):
-            for move in moves:
-                if (i, move.hop) == held:
-                    continue
-                score = move.ratio if metric == "delta" else _score_back(metric, move, found, spent)
-                if best is None or score > best_score:
-                    chosen, best, best_score = i, move, score
-                if metric == "delta":
-                    break
+            # The first of a direction's moves is its best.
+            move = next((move for move in moves if (i, move.hop) != held), None)
+            if move is not None and (best is None or move.ratio > best.ratio):
+                chosen, best = i, move
         if best is None:
             break
-        spent, found = spent + best.cost, found + best.output
+        spent += best.cost
         setting[chosen] = shorter(setting[chosen], best.hop)
-        offered[chosen] = _offered(metric, directions[chosen].moves.backward(setting[chosen]))
+        offered[chosen] = directions[chosen].moves.backward(setting[chosen])
     return tuple(setting)
 
 
-def _offered(metric: Metric, moves: list[Move]) -> list[Move]:
-    """By `delta` the first that fits is the best of a direction; the others weigh all, hop by hop."""
-    return moves if metric == "delta" else sorted(moves)
-
-
-def double_sided(directions: Sequence[Direction], budget: float, metric: Metric = "delta") -> Setting:
+def double_sided(directions: Sequence[Direction], budget: float) -> Setting:
     """Whichever of the two begins nearer to its end (002, section VI-A)."""
     whole = cost(directions, everything(directions))
     share = budget / whole if whole else 1.0
     near_nothing = share <= 0.5 ** ((len(directions) - 1) / 2)
-    return (greedy if near_nothing else greedy_reverse)(directions, budget, metric)
+    return greedy(directions, budget) if near_nothing else greedy_reverse(directions, budget)
 
 
 def exchanged(directions: Sequence[Direction], budget: float, setting: Setting) -> Setting:
@@ -188,15 +173,6 @@ def _score(metric: Metric, move: Move, found: float, spent: float) -> float:
     """002, section V-A.2."""
     if metric == "output":
         return found + move.output if move.output > 0 else 0.0
-    if metric == "output per cost":
-        return ratio(found + move.output, spent + move.cost)
-    return move.ratio
-
-
-def _score_back(metric: Metric, move: Move, found: float, spent: float) -> float:
-    """The same for what is given up: the least loss, or the least loss for what is saved."""
-    if metric == "output":
-        return move.output
     if metric == "output per cost":
         return ratio(found + move.output, spent + move.cost)
     return move.ratio

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,6 @@ from weir.spark.spread import Routing, check_count, routing, shared_on
 from weir.spread import SHARED
 from weir.units import interval
 
-_LOG = logging.getLogger("weir")
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 Orderer = Callable[[Query], DriverOrder]

@@ -45,8 +45,7 @@ Seen = Callable[[Node, Probe | Partials], None]
 class Ring:
     """Nodes at work: let rows `arrive` and the clock run, `emit` gets the results.
 
-    `ends` are the ages at which rows leave each node, for each stream; evenly spaced if not given. `seen`
-    hears of every message that a node begins to do.
+    `seen` hears of every message that a node begins to do.
     """
 
     def __init__(
@@ -57,7 +56,6 @@ class Ring:
         clock: Clock,
         emit: Emit,
         interleave: int = 1,
-        ends: Sequence[Sequence[float]] | None = None,
         seen: Seen | None = None,
     ) -> None:
         if interleave < 1:
@@ -75,7 +73,8 @@ class Ring:
         self.moved = 0
         self._unlimited: list[int | None] = [None] * task.streams
         self._limits: Sequence[int | None] = self._unlimited
-        self.ends: Sequence[Sequence[float]] = ends or even_ends(task.windows, nodes)
+        # The ages at which rows leave each node, for each stream.
+        self.ends: Sequence[Sequence[float]] = even_ends(task.windows, nodes)
         self._connect()
 
     def _new(self, number: int) -> Node:
