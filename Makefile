@@ -1,6 +1,7 @@
 # make demo   three streams joined before your eyes
 # make test   lint, types, layers and every test
-# Both set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
+# make figures  size, coupling and repetition of the code, in two minutes
+# All set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
 
 BIN := .venv/bin
 READY := .venv/ready
@@ -11,7 +12,7 @@ export TMPDIR := $(CURDIR)/.venv/tmp
 export SPARK_LOCAL_DIRS := $(TMPDIR)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: demo test quick lint fmt setup java clean
+.PHONY: demo test quick lint fmt figures setup java clean
 
 demo: setup
 	$(BIN)/weir demo
@@ -31,6 +32,9 @@ lint: setup
 fmt: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+figures: setup
+	@$(BIN)/python scripts/figures.py
 
 setup: java $(READY)
 	@mkdir -p "$(TMPDIR)"
