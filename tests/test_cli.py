@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 import weir
 from weir.bench import kernel
 from weir.bench.figure import Figure
-from weir.cli import app, demo, main
+from weir.cli import demo
+from weir.cli.app import app, main
 from weir.cli.bench import report
 from weir.cli.watch import Figures
 from weir.demo import EXCHANGES, TRADES, Market

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir
-from weir.script import parse_script
+from weir.script.parse import parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

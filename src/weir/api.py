@@ -8,9 +8,9 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weir.adapt import Adapt, Wish, adapting
+from weir.adapt.planner import Wish
+from weir.adapt.settings import Adapt, adapting
 from weir.errors import QueryError
-from weir.local import LocalJoin, read_all, read_schema
 from weir.local.arguments import (
     Functions,
     OnNullTime,
@@ -25,13 +25,20 @@ from weir.local.arguments import (
     named_functions,
     named_streams,
 )
-from weir.order import DriverOrder, Policy, check_policy
-from weir.plan import JTree
-from weir.query import Budget, PerStream, Query, RowWindow, TimeWindow, query, sql_query
-from weir.shed import Allowance, Shed
+from weir.local.join import LocalJoin
+from weir.local.tables import read_all, read_schema
+from weir.order.policies import DriverOrder, Policy, check_policy
+from weir.plan.tree import JTree
+from weir.query.build import query
+from weir.query.model import Budget, Query
+from weir.query.settings import PerStream
+from weir.query.sql import sql_query
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.shed.ways import Shed
 
 if TYPE_CHECKING:
-    from weir.spark import SparkJoin
+    from weir.spark.join import SparkJoin
 
 Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
 
@@ -139,7 +146,7 @@ def join(
     }
     wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark import Way, ask  # only who has Spark needs it
+        from weir.spark.ask import Way, ask  # only who has Spark needs it
 
         way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
         return ask(given, way, **settings)
@@ -205,7 +212,7 @@ def sql(
     }
     wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark import Way, ask_sql  # only who has Spark needs it
+        from weir.spark.ask import Way, ask_sql  # only who has Spark needs it
 
         way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
         return ask_sql(text, given, way, **settings)

@@ -9,14 +9,19 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from weir.adapt import Observed, graph_of
 from weir.adapt.calibrate import TYPICAL
+from weir.adapt.estimate import graph_of
+from weir.adapt.observed import Observed
 from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
-from weir.plan import Join, mjoin
-from weir.query import Query, query
-from weir.shed import Allowance
-from weir.stats import Correlations, HopStats, JoinGraph, Lags, StateSize
+from weir.plan.default import mjoin
+from weir.plan.tree import Join
+from weir.query.build import query
+from weir.query.model import Query
+from weir.shed.allowance import Allowance
+from weir.stats.batch import HopStats, StateSize
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations, Lags
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, asked, lags_at
 
-from weir.adapt import Held, admitted, alive, missing
+from weir.adapt.admit import admitted
+from weir.adapt.held import Held, alive, missing
 
 QUERY = asked()
 

@@ -6,10 +6,16 @@ from dataclasses import replace
 import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
-from weir.adapt import Adapt, Average, Movable, Running, Statistics, Verdict, analyse, is_due
+from weir.adapt.analyse import Movable, Running, Verdict, analyse
+from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
-from weir.plan import Join, Limits, join, mjoin
-from weir.shed import Allowance
+from weir.adapt.due import is_due
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics
+from weir.plan.default import mjoin
+from weir.plan.limits import Limits
+from weir.plan.tree import Join, join
+from weir.shed.allowance import Allowance
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weir.adapt import Average
+from weir.adapt.average import Average
 
 
 def fed(*batches: tuple[float, float], counted: bool = True) -> Average:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.adapt import Balance, is_uneven, work
-from weir.stats import Hop, HopStats
+from weir.adapt.balance import Balance, is_uneven, work
+from weir.stats.batch import Hop, HopStats
 
 
 def test_it_takes_several_uneven_batches_in_a_row() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from weir.adapt.calibrate import TYPICAL, calibrated
 from weir.bench.model import Trial, outcome
-from weir.plan import Join, join
+from weir.plan.tree import Join, join
 
 BOTH = {"a": 600, "b": 400, "c": 500, "d": 300}
 WINDOWS = {"a": 3.3, "b": 2.7, "c": 3.9, "d": 2.9}

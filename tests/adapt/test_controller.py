@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
-from weir.adapt import Adapt, Average, Controller, Running, Scope, Statistics, Verdict, limits
 from weir.adapt import controller as module
+from weir.adapt.analyse import Running, Verdict
+from weir.adapt.average import Average
+from weir.adapt.controller import Controller, Scope
+from weir.adapt.limit import limits
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan import Join, Limits, join, mjoin
-from weir.query import Budget
-from weir.shed import Allowance
+from weir.plan.default import mjoin
+from weir.plan.limits import Limits
+from weir.plan.tree import Join, join
+from weir.query.model import Budget
+from weir.shed.allowance import Allowance
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)

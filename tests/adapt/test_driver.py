@@ -10,11 +10,13 @@ import pytest
 from tests.adapt.running import asked, lags_at
 
 import weir
-from weir.adapt import driver_order
-from weir.order import DriverOrder
-from weir.plan import hops, join
-from weir.shed import Ages, Allowance
-from weir.stats import Correlations, Hop, Lags
+from weir.adapt.driver import driver_order
+from weir.order.policies import DriverOrder
+from weir.plan.tree import hops, join
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop
+from weir.stats.lags import Correlations, Lags
 
 QUERY = asked()
 MJOIN = join("a", "b", "c")

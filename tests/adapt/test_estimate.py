@@ -7,9 +7,12 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.adapt import graph_of, seen_in
-from weir.plan import choose, cost, join
-from weir.query import query
+from weir.adapt.estimate import graph_of
+from weir.adapt.measure import seen_in
+from weir.plan.choice import choose
+from weir.plan.cost import cost
+from weir.plan.tree import join
+from weir.query.build import query
 
 SECOND = 1_000_000
 

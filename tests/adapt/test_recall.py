@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.adapt import Recall
-from weir.local import LocalQuery
-from weir.plan import Join, hops, join
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Ages, Allowance
-from weir.stats import Hop, HopStats
+from weir.adapt.recall import Recall
+from weir.local.query import LocalQuery
+from weir.plan.tree import Join, hops, join
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop, HopStats
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
 MJOIN = join("a", "b", "c")

@@ -8,12 +8,15 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.adapt import graph_of
 from weir.adapt.calibrate import TYPICAL
+from weir.adapt.estimate import graph_of
 from weir.adapt.shedding import shedding
-from weir.local import LocalJoin
-from weir.plan import Limits, cost, hops, join
-from weir.query import RowWindow, query
+from weir.local.join import LocalJoin
+from weir.plan.cost import cost
+from weir.plan.limits import Limits
+from weir.plan.tree import hops, join
+from weir.query.build import query
+from weir.query.windows import RowWindow
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})

@@ -11,12 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
-from weir.adapt import Adapt, Average, Movable, Observed, Running, Statistics, analyse, is_due, learned
+from weir.adapt.analyse import Movable, Running, analyse
+from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.statistics import differ, steps
-from weir.plan import Join, Limits, hops, join, mjoin
-from weir.shed import Allowance
-from weir.stats import Correlations, Hop, HopStats, Lags, StateSize
+from weir.adapt.due import is_due
+from weir.adapt.learned import learned
+from weir.adapt.observed import Observed
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics, differ, steps
+from weir.plan.default import mjoin
+from weir.plan.limits import Limits
+from weir.plan.tree import Join, hops, join
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop, HopStats, StateSize
+from weir.stats.lags import Correlations, Lags
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)

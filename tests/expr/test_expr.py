@@ -11,23 +11,14 @@ import pytest
 import sqlglot
 
 from weir.errors import QueryError
-from weir.expr import (
-    Call,
-    Column,
-    Literal,
-    Scope,
-    bind,
-    columns_of,
-    conjuncts,
-    evaluate,
-    holds,
-    normalise,
-    parse,
-    show,
-    streams_of,
-    udf,
-)
+from weir.expr.bind import bind
+from weir.expr.evaluate import evaluate, holds
 from weir.expr.functions import callable_names
+from weir.expr.nodes import Call, Column, Literal, columns_of, conjuncts, streams_of
+from weir.expr.parse import parse
+from weir.expr.scope import Scope, udf
+from weir.expr.text import show
+from weir.expr.types import normalise
 
 NAN = float("nan")
 UTC = pa.timestamp("us", "UTC")

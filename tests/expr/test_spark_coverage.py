@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weir.expr import Scope, evaluate, parse
+from weir.expr.evaluate import evaluate
+from weir.expr.parse import parse
+from weir.expr.scope import Scope
 
 ROWS = 600
 SCHEMA = pa.schema({

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import weir
-from weir.local import LocalQuery
+from weir.local.query import LocalQuery
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "name": pa.string()})
 

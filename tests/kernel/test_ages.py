@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.local import LocalQuery
-from weir.plan import Join, hops, join
-from weir.query import TimeWindow
-from weir.shed import Ages, Allowance
-from weir.stats import Hop
+from weir.local.query import LocalQuery
+from weir.plan.tree import Join, hops, join
+from weir.query.windows import TimeWindow
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64(), "id": pa.int64()})
 NAMES = ("a", "b", "c")

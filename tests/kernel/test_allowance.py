@@ -15,12 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.kernel import Decision, Program, State, Work, build, commit, compile_plan, probe
-from weir.local import LocalJoin
-from weir.plan import Join, hops, join
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance
-from weir.stats import Hop
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.program import Program, compile_plan
+from weir.kernel.state import State, commit
+from weir.local.join import LocalJoin
+from weir.plan.tree import Join, hops, join
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop
 
 NAMES = ("a", "b", "c", "d")
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.plan import join
-from weir.stats import Hop
+from weir.plan.tree import join
+from weir.stats.batch import Hop
 
 from .story import SCHEMA, Batch, Row, play, process, started, table
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.local import LocalQuery
+from weir.local.query import LocalQuery
 
 PER_WINDOW, WINDOW = 50, 1_000_000  # rows per stream and window; microseconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import weir
-from weir.plan import join
+from weir.plan.tree import join
 
 from .story import Batch, Row, play, rows_kept, started
 

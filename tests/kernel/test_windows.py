@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import weir
-from weir.plan import Join, Leaf, join
-from weir.query import RowWindow
+from weir.plan.tree import Join, Leaf, join
+from weir.query.windows import RowWindow
 
 from .story import Batch, Row, play, rows_kept, started
 

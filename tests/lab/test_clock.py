@@ -13,8 +13,11 @@ from weir.lab.clock import Machine, Tick
 from weir.lab.qualified.overload import started
 from weir.lab.qualified.table2 import TABLE_3
 from weir.lab.workload import Arrivals, Workload
-from weir.plan import Join, Limits, cost, join
-from weir.stats import Costs, JoinGraph
+from weir.plan.cost import cost
+from weir.plan.limits import Limits
+from weir.plan.tree import Join, join
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 # Few AB, many BC: an mjoin makes BC again and again, the bjtree keeps AB.
 GRAPH = JoinGraph.of({"A": 20, "B": 20, "C": 50}, 2, {("A", "B"): 0.005, ("B", "C"): 0.5}, TABLE_3)

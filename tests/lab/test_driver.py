@@ -33,7 +33,7 @@ from weir.lab.driver.settings import (
 from weir.lab.driver.streams import generate, joined, known, selectivity
 from weir.lab.driver.table2 import numbers, table2
 from weir.lab.driver.work import count_work
-from weir.plan import Leaf
+from weir.plan.tree import Leaf
 
 SMALL = [one.scaled(0.002) for one in SETS]
 

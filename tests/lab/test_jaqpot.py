@@ -31,8 +31,8 @@ from weir.lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, edges, tree
 from weir.lab.jaqpot.shift import Minute
 from weir.lab.jaqpot.spread import spreads
 from weir.lab.jaqpot.throughput import POLICIES_TIMED, Point, foretold
-from weir.query import RowWindow
-from weir.stats import JoinGraph
+from weir.query.windows import RowWindow
+from weir.stats.graph import JoinGraph
 
 
 def lowest(shape: Shape) -> Setting:

@@ -18,7 +18,7 @@ from weir.lab.psp.experiment import Report, Size
 from weir.lab.psp.lengths import HEAVY, costing, long_rings, many
 from weir.lab.psp.play import play_alone, play_atr, play_ctr, play_ring
 from weir.lab.psp.settings import MACHINE, RATE, WINDOW, Setting, arrivals
-from weir.spread import bandwidth_needed, best_length, central_work, equal_steps, latency
+from weir.spread.model import bandwidth_needed, best_length, central_work, equal_steps, latency
 
 TINY = Size(
     nodes=(4, 14, 19),

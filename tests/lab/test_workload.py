@@ -5,7 +5,7 @@ import pytest
 
 from weir import QueryError
 from weir.lab.workload import Arrivals, Workload
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 GRAPH = JoinGraph.of({"a": 400, "b": 300.5, "c": 7}, 2, {("a", "b"): 0.15, ("b", "c"): 1.0})
 

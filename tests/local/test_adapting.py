@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.local import LocalJoin, LocalQuery
-from weir.plan import join as tree
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.plan.tree import join as tree
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "n": pa.int64()})

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.plan import Leaf
+from weir.plan.tree import Leaf
 
 from .tables import GOOD, STATEMENT, A, B, joined, refused
 

@@ -11,12 +11,15 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.kernel import Decision, Standing, Work, migrate
-from weir.local import LocalQuery
-from weir.plan import Join, hops
-from weir.plan import join as tree
-from weir.query import TimeWindow
-from weir.shed import Allowance
+from weir.kernel import migrate
+from weir.kernel.batch import Work
+from weir.kernel.decision import Decision
+from weir.kernel.standing import Standing
+from weir.local.query import LocalQuery
+from weir.plan.tree import Join, hops
+from weir.plan.tree import join as tree
+from weir.query.windows import TimeWindow
+from weir.shed.allowance import Allowance
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})
 MJOIN, BUSHY = tree("a", "b", "c", "d"), tree(tree("a", "b"), tree("c", "d"))

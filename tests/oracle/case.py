@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.plan import Join
-from weir.query import RowWindow
+from weir.plan.tree import Join
+from weir.query.windows import RowWindow
 
 from .conditions import Condition
 

@@ -18,8 +18,8 @@ from random import Random
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from weir.plan import Join, JTree, Leaf
-from weir.query import RowWindow, TimeWindow
+from weir.plan.tree import Join, JTree, Leaf
+from weir.query.windows import RowWindow, TimeWindow
 
 from . import conditions
 from .case import Case

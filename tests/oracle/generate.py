@@ -10,8 +10,8 @@ from random import Random
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from weir.plan import Join, Leaf
-from weir.query import RowWindow
+from weir.plan.tree import Join, Leaf
+from weir.query.windows import RowWindow
 
 from . import columns, conditions
 from .case import Case, Input

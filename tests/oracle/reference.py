@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from weir.query import RowWindow
+from weir.query.windows import RowWindow
 
 from .case import Case, comparable
 

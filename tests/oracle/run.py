@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 import weir
-from weir.local import LocalJoin
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance
+from weir.local.join import LocalJoin
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
 
 from .case import Case, comparable
 from .conditions import FUNCTIONS

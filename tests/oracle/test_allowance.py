@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from weir.plan import Join, hops
-from weir.query import RowWindow
-from weir.shed import Ages, Allowance
+from weir.plan.tree import Join, hops
+from weir.query.windows import RowWindow
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
 
 from .case import Case
 from .composed import composed

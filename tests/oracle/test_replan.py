@@ -13,8 +13,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from weir.kernel import layout, migrate
-from weir.plan import Join, Leaf, hops
-from weir.shed import Allowance
+from weir.plan.tree import Join, Leaf, hops
+from weir.shed.allowance import Allowance
 
 from .case import Case, Input
 from .conditions import Condition

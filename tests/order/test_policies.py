@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.local import LocalQuery
-from weir.order import POLICIES, Policy, Waiting, order, ranks
-from weir.plan import Join, hops, join
-from weir.query import TimeWindow
+from weir.local.query import LocalQuery
+from weir.order.interleaved import ranks
+from weir.order.policies import POLICIES, Policy, order
+from weir.order.waiting import Waiting
+from weir.plan.tree import Join, hops, join
+from weir.query.windows import TimeWindow
 
 NAMES = ("a", "b", "c", "d")
 PLANS = {

@@ -7,9 +7,10 @@ from itertools import permutations, product
 
 from hypothesis import strategies as st
 
-from weir.plan import Join, JTree, Leaf
 from weir.plan.cost import cost
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import Join, JTree, Leaf
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 # Table 3 of 001, in seconds.
 PAPER = Costs.per_match(2.2e-6, 2.0e-7, 2.0e-7)

@@ -7,14 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.plan import join
 from weir.plan.choice import Policy, by_policy, choose, two_layer
 from weir.plan.climb import floor
 from weir.plan.cost import cost
 from weir.plan.finder import all_qualified, frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.space import Space
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import join
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 from .graphs import PAPER, graphs
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.graphs import graphs
 
-from weir.plan import join
 from weir.plan.cost import cost
 from weir.plan.space import Space
-from weir.query import rows
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import join
+from weir.query.windows import rows
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 amount = st.floats(0.1, 50)
 share = st.floats(0.001, 1)

@@ -10,7 +10,7 @@ from weir.plan.finder import all_qualified, cheapest, frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.sketch import Sketch, tree
 from weir.plan.space import Space
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 from .graphs import graphs, trees, with_best_orders
 

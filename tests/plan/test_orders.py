@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from weir.plan.orders import best_orders, greedy_orders, path_seconds
 from weir.plan.space import Space
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 from .graphs import graphs
 

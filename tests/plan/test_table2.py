@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, Plans, Region
-from weir.plan import Limits
+from weir.plan.limits import Limits
 
 PLANS = {one.number: Plans.of(one.graph) for one in SETS}
 

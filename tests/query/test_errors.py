@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import QueryError
-from weir.query import Budget, RowWindow, Stream, TimeWindow, query, rows, sql_query
+from weir.query.build import query
+from weir.query.model import Budget, Stream
+from weir.query.sql import sql_query
+from weir.query.windows import RowWindow, TimeWindow, rows
 
 from .schemas import STOCKS, WIDE
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from weir.expr import Call, Column, Literal, Scope, parse, show
+from weir.expr.nodes import Call, Column, Literal
+from weir.expr.parse import parse
+from weir.expr.scope import Scope
+from weir.expr.text import show
 from weir.query.classes import attribute_classes
 from weir.query.classify import classify
 from weir.query.model import Stream

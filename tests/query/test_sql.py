@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import QueryError
-from weir.expr import show
-from weir.query import RowWindow, SqlQuery, TimeWindow, describe, parse_sql, query, sql_query
+from weir.expr.text import show
+from weir.query.build import query
+from weir.query.describe import describe
+from weir.query.sql import SqlQuery, parse_sql, sql_query
 from weir.query.tail import cut_tail
+from weir.query.windows import RowWindow, TimeWindow
 
 from .schemas import STOCKS, WIDE
 

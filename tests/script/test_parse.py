@@ -10,7 +10,8 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.script import Into, Script, StreamSource, parse_script
+from weir.script.model import Into, Script, StreamSource
+from weir.script.parse import parse_script
 
 ORDERS = (
     "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"

@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from weir.cli import app
 from weir.cli import run as jobs
+from weir.cli.app import app
 from weir.errors import QueryError
 
 if TYPE_CHECKING:

@@ -12,26 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.plan import Join, Leaf, join
-from weir.query import RowWindow
-from weir.shed import (
-    Ages,
-    Allowance,
-    best_way,
-    brute_force,
-    directions,
-    double_sided,
-    greedy,
-    greedy_reverse,
-    harvest,
-    looking,
-    random_drop,
-    throttled,
-)
-from weir.shed.directions import Direction, Look, Setting, cost, everything, output
+from weir.plan.tree import Join, Leaf, join
+from weir.query.windows import RowWindow
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
+from weir.shed.directions import Direction, Look, Setting, cost, directions, everything, output
+from weir.shed.drop import random_drop
+from weir.shed.harvest import harvest, looking
 from weir.shed.moves import longer, shorter
-from weir.shed.setting import exchanged
-from weir.stats import Correlations, Costs, Hop, JoinGraph, Lags
+from weir.shed.setting import brute_force, double_sided, exchanged, greedy, greedy_reverse
+from weir.shed.throttle import throttled
+from weir.shed.ways import best_way
+from weir.stats.batch import Hop
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations, Lags
 
 NODE = "(s1 s2 s3)"
 METRICS = ("output", "output per cost", "delta")

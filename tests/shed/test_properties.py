@@ -11,26 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.plan import Join, JTree, Leaf, join
 from weir.plan.space import Space
-from weir.query import TimeWindow
-from weir.shed import (
-    POLICIES,
-    Network,
-    allowance,
-    flow,
-    greedy_cover,
-    grepp,
-    jaqpot,
-    least_cover,
-    network,
-    optimal,
-    refresh_rates,
-    steady,
-    tightest,
-)
-from weir.shed.network import Wiring
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import Join, JTree, Leaf, join
+from weir.query.windows import TimeWindow
+from weir.shed.flow import allowance, flow
+from weir.shed.fresh import greedy_cover, jaqpot, least_cover, refresh_rates, tightest
+from weir.shed.network import Network, Wiring, network
+from weir.shed.optimal import optimal, steady
+from weir.shed.policies import POLICIES, grepp
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 
 @st.composite

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from weir.shed import (
-    Link,
-    Network,
-    Path,
+from weir.shed.flow import flow
+from weir.shed.network import Link, Network, Path
+from weir.shed.policies import (
     Unit,
     best_hjp,
     ebest_hjp,
     equal_hj,
-    flow,
     global_hjpr,
     grepp,
     knapsack,
@@ -20,7 +18,7 @@ from weir.shed import (
     sbest_hjp,
     whole_units,
 )
-from weir.stats import Hop
+from weir.stats.batch import Hop
 
 PLENTY = 10_000.0
 

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark import SparkQuery, listen
 from weir.spark.folder import LocalFolder
+from weir.spark.phases import listen
+from weir.spark.query import SparkQuery
 
 TRIPLE: dict[str, Any] = {
     "on": "a.k = b.k AND b.k = c.k AND a.v <= c.v",

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark import SparkJoin, SparkQuery
+from weir.spark.join import SparkJoin
+from weir.spark.query import SparkQuery
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark import SparkQuery
 from weir.spark.folder import open_folder
 from weir.spark.manifest import Ledger, Manifest
+from weir.spark.query import SparkQuery
 
 from .streams import (
     SCHEMA,

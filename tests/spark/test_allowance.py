@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
-from weir.plan import hops, join
+from weir.plan.tree import hops, join
 from weir.spark.folder import open_folder
 from weir.spark.manifest import Ledger
 

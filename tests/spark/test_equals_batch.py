@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
-from weir.plan import join as tree
+from weir.plan.tree import join as tree
 
 from .streams import LATE, PAIR, SECOND, bag, expected, generate, read_bag, rows, run, write_feed
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from weir.kernel import Building, Programs, Standing
-from weir.plan import join as tree
-from weir.query import query
+from weir.kernel.migrate import Programs
+from weir.kernel.standing import Building, Standing
+from weir.plan.tree import join as tree
+from weir.query.build import query
 from weir.spark.admission import within
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry

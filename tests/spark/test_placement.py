@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
-from weir.plan import Leaf
-from weir.spark import SparkQuery
+from weir.plan.tree import Leaf
 from weir.spark.errors import ChangedQueryError
 from weir.spark.folder import open_folder
 from weir.spark.manifest import Ledger, Manifest
+from weir.spark.query import SparkQuery
 from weir.spark.spread import shared_on
 
 from .streams import (

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.plan import join as tree
-from weir.spark import listen
+from weir.plan.tree import join as tree
 from weir.spark.errors import ChangedQueryError
+from weir.spark.phases import listen
 
 from .streams import (
     PAIR,

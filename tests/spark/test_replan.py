@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 import weir
 from weir.errors import QueryError
 from weir.kernel import migrate
-from weir.plan import join as tree
-from weir.spark import SparkJoin, SparkQuery, listen
+from weir.plan.tree import join as tree
+from weir.spark.join import SparkJoin
+from weir.spark.phases import listen
+from weir.spark.query import SparkQuery
 
 from .spreads import asked, batches_of, by_duckdb, case
 from .streams import finish, read_bag, write_feed

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 import weir
 from weir.errors import QueryError
-from weir.spark import SparkJoin
+from weir.spark.join import SparkJoin
 
 from .streams import (
     PAIR,

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
-from weir.plan import hops
-from weir.plan import join as tree
+from weir.plan.tree import hops
+from weir.plan.tree import join as tree
 from weir.spark.errors import ChangedQueryError
 from weir.spark.folder import LocalFolder
 from weir.spark.manifest import Ledger, job_of

@@ -8,8 +8,13 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from weir.spread import Clock, Exact, Hardware, Ring, Row, Tally, Task, feed
-from weir.spread.matching import Partial
+from weir.spread.clock import Clock, feed
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Exact, Partial
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+from weir.spread.task import Task
 
 Result = tuple[int, ...]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir.spread import Clock, Link, Node, Row, Stored, feed
+from weir.spread.clock import Clock, feed
+from weir.spread.link import Link
+from weir.spread.node import Node
+from weir.spread.stored import Row, Stored
 
 
 def test_things_happen_in_order_of_time_and_then_of_planning() -> None:

@@ -8,22 +8,15 @@ from math import inf
 import pytest
 
 from weir import QueryError
-from weir.spread import (
-    Clock,
-    Exact,
-    Expected,
-    Hardware,
-    Matching,
-    Ring,
-    Row,
+from weir.spread.clock import Clock
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Exact, Expected, Matching
+from weir.spread.model import (
     Steps,
     StreamLoad,
-    Tally,
-    Task,
     bandwidth_needed,
     best_length,
     central_work,
-    cyclic_orders,
     equal_steps,
     initial_lengths,
     latency,
@@ -32,6 +25,10 @@ from weir.spread import (
     service_rate,
     uneven_latency,
 )
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+from weir.spread.task import Task, cyclic_orders
 
 from .joined import run_ring
 

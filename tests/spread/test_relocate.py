@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.spread import Clock, Expected, Hardware, Ring, Row, Tally, Task, cyclic_orders, feed
+from weir.spread.clock import Clock, feed
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Expected
 from weir.spread.relocate import hand_overs, narrowed, places_of_new, widened
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+from weir.spread.task import Task, cyclic_orders
 
 from .joined import arrivals, machines, oracle, results, tasks
 

@@ -9,22 +9,16 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.spread import (
-    Clock,
-    Exact,
-    Expected,
-    Hardware,
-    Node,
-    Partials,
-    Probe,
-    Resize,
-    Ring,
-    Row,
-    Tally,
-    Task,
-    cyclic_orders,
-    feed,
-)
+from weir.spread.clock import Clock, feed
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Exact, Expected
+from weir.spread.message import Partials, Probe
+from weir.spread.node import Node
+from weir.spread.relocate import Resize
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+from weir.spread.task import Task, cyclic_orders
 
 from .joined import arrivals, machines, oracle, results, run_ring, symmetric, tasks
 

@@ -7,19 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.spread import (
-    AlignedRouting,
-    Clock,
-    CoordinatedRouting,
-    Expected,
-    Hardware,
-    Row,
-    Tally,
-    Task,
-    cheapest_cover,
-    cyclic_orders,
-    feed,
-)
+from weir.spread.atr import AlignedRouting
+from weir.spread.clock import Clock, feed
+from weir.spread.cover import cheapest_cover
+from weir.spread.ctr import CoordinatedRouting
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Expected
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
+from weir.spread.task import Task, cyclic_orders
 
 from .joined import arrivals, machines, oracle, results, tasks
 

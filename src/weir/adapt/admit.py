@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.adapt.held import Held, to_come
-from weir.stats import Correlations
+from weir.stats.lags import Correlations
 
 
 def admitted(

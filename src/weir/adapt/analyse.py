@@ -12,12 +12,18 @@ from weir.adapt.learned import learned
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import SAMPLE, Pace, Shedding, Weighing
 from weir.adapt.statistics import Statistics
-from weir.plan import NO_LIMITS, Join, Leaf, Limits, choose, show_bytes, show_share
+from weir.plan.choice import choose
+from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.orders import probing_orders
+from weir.plan.render import show_bytes, show_share
 from weir.plan.space import Space, check_plannable
-from weir.query import Query, RowWindow
-from weir.shed import Allowance, Shed
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import Join, Leaf
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.shed.ways import Shed
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 # What of a plan may change while it runs: all of it, or the orders in which each driver probes, or nothing.
 Movable = Literal["tree", "orders", "nothing"]

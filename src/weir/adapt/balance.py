@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.adapt.calibrate import TYPICAL
-from weir.stats import Hop, HopStats
+from weir.stats.batch import Hop, HopStats
 
 # How a batch weighs beside the next one: the rate seen lately counts.
 _AGEING = 0.5

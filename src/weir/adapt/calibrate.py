@@ -19,10 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from weir.adapt.estimate import graph_of
-from weir.kernel import Decision, Program, State, Work, build, commit, compile_plan, probe
-from weir.plan import Join, cost, join
-from weir.query import Query, query
-from weir.stats import Costs, JoinGraph
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.program import Program, compile_plan
+from weir.kernel.state import State, commit
+from weir.plan.cost import cost
+from weir.plan.tree import Join, join
+from weir.query.build import query
+from weir.query.model import Query
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 # Of a machine of 2026 that others used too, rounded; good enough to weigh plans against each other. Matches
 # come out at nothing: there are no more of them than comparisons, which explain their time.

@@ -19,10 +19,12 @@ from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan import Join, show_bytes
-from weir.query import Budget, Query
-from weir.shed import Allowance, Shed
-from weir.stats import Costs
+from weir.plan.render import show_bytes
+from weir.plan.tree import Join
+from weir.query.model import Budget, Query
+from weir.shed.allowance import Allowance
+from weir.shed.ways import Shed
+from weir.stats.costs import Costs
 
 _LOG = logging.getLogger("weir")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from weir.order import DriverOrder
-from weir.plan import Join, JTree, Leaf
-from weir.shed import Allowance
-from weir.stats import Correlations
+from weir.order.policies import DriverOrder
+from weir.plan.tree import Join, JTree, Leaf
+from weir.shed.allowance import Allowance
+from weir.stats.lags import Correlations
 
 
 def driver_order(

@@ -9,7 +9,7 @@ from typing import TypeVar
 from weir.adapt.average import Average
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics, differ
-from weir.plan import Limits
+from weir.plan.limits import Limits
 
 K = TypeVar("K")
 # A join that takes less than that share of its limit is skipping too much.

@@ -10,21 +10,14 @@ from functools import cache, lru_cache
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir.expr import streams_of
-from weir.kernel import stored_schema
-from weir.kernel.layout import layouts
-from weir.plan import join
-from weir.query import (
-    AttributeClass,
-    Band,
-    Comparison,
-    Conjunct,
-    Cosine,
-    Equality,
-    Query,
-    RowWindow,
-)
-from weir.stats import Costs, JoinGraph, Streams
+from weir.expr.nodes import streams_of
+from weir.kernel.layout import layouts, stored_schema
+from weir.plan.tree import join
+from weir.query.model import Query
+from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine, Equality
+from weir.query.windows import RowWindow
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph, Streams
 
 # What a condition leaves of all pairs as long as nobody knows better.
 _GUESSES: Mapping[type, float] = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}

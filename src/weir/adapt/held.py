@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.kernel import Slice
-from weir.stats import Correlations
+from weir.kernel.slice import Slice
+from weir.stats.lags import Correlations
 
 # What a row is worth of its life where no result of such a lag was seen yet.
 _UNSEEN = 0.01

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from weir.adapt.estimate import graph_of
 from weir.adapt.statistics import Statistics
-from weir.query import Query
-from weir.stats import Costs, JoinGraph, Streams
+from weir.query.model import Query
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph, Streams
 
 Floats = NDArray[np.float64]
 # Bounds within which all that follows are numbers, whatever was measured.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 from weir.adapt.statistics import Statistics
-from weir.plan import Limits
-from weir.query import Budget
+from weir.plan.limits import Limits
+from weir.query.model import Budget
 
 # Where fixed costs take almost all, so much of the budget is left to the join all the same.
 _LEAST = 0.05

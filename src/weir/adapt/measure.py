@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.adapt.estimate import guess, is_key
-from weir.expr import Column, Expr, evaluate, holds, streams_of
-from weir.query import AttributeClass, Conjunct, Query
-from weir.stats import Streams
+from weir.expr.evaluate import evaluate, holds
+from weir.expr.nodes import Column, Expr, streams_of
+from weir.query.model import Query
+from weir.query.predicate import AttributeClass, Conjunct
+from weir.stats.graph import Streams
 
 _SAMPLE = 20_000
 _SEED = 20_250_801

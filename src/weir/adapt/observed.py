@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.plan import Join
-from weir.shed import Allowance
-from weir.stats import Correlations, Hop, HopStats, StateSize
+from weir.plan.tree import Join
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop, HopStats, StateSize
+from weir.stats.lags import Correlations
 
 
 @dataclass(frozen=True, slots=True)

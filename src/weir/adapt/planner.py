@@ -20,28 +20,19 @@ from weir.adapt.shedding import AS_ASKED, SHED, Shedding, shedding
 from weir.adapt.shown import share_lines
 from weir.adapt.stated import stated
 from weir.errors import QueryError
-from weir.plan import (
-    NO_LIMITS,
-    Choice,
-    Join,
-    JTree,
-    Leaf,
-    Limits,
-    PlanCost,
-    check,
-    choose,
-    cost,
-    is_composed,
-    linear,
-    mermaid,
-    mjoin,
-    render,
-    show_bytes,
-    show_share,
-)
-from weir.query import Budget, Query, RowWindow
-from weir.shed import Allowance, Shed, check_harvestable, check_shed, usual_basic
-from weir.stats import Costs, JoinGraph
+from weir.plan.choice import Choice, choose
+from weir.plan.cost import PlanCost, cost
+from weir.plan.default import linear, mjoin
+from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.render import mermaid, render, show_bytes, show_share
+from weir.plan.tree import Join, JTree, Leaf, check, is_composed
+from weir.query.model import Budget, Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.shed.directions import check_harvestable, usual_basic
+from weir.shed.ways import Shed, check_shed
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 _LOG = logging.getLogger("weir")
 _NAMES = ("auto", "mjoin", "bjtree")

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from weir.plan import Join, JTree
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance
-from weir.stats import Hop, HopStats
+from weir.plan.tree import Join, JTree
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop, HopStats
 
 # How a batch weighs beside the next one: few sampled rows match in one, so the last ones count together.
 _AGEING = 0.9

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 
-from weir.plan import Join, Limits, PlanCost, cost, is_composed, show_share
-from weir.query import Query, RowWindow
-from weir.shed import (
-    Allowance,
-    FreshnessError,
-    Outlook,
-    Shed,
-    allowance,
-    best_within,
-    flow,
-    is_harvestable,
-    refresh_rates,
-    settled,
-    tightest,
-)
-from weir.stats import Correlations, JoinGraph
+from weir.plan.cost import PlanCost, cost
+from weir.plan.limits import Limits
+from weir.plan.render import show_share
+from weir.plan.tree import Join, is_composed
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.shed.directions import is_harvestable
+from weir.shed.expected import Outlook
+from weir.shed.flow import allowance, flow
+from weir.shed.fresh import refresh_rates, tightest
+from weir.shed.optimal import settled
+from weir.shed.policies import FreshnessError
+from weir.shed.ways import Shed, best_within
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations
 from weir.units import show_interval
 
 # The reasons of a decision that nobody weighed, and of one that skips.

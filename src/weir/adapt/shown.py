@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir.kernel import Decision
-from weir.plan import Join, hops
-from weir.shed import Ages, Allowance
+from weir.kernel.decision import Decision
+from weir.plan.tree import Join, hops
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
 from weir.units import show_interval
 
 # More than this is shown as all.

@@ -8,8 +8,8 @@ from typing import Any
 
 from weir.adapt.measure import Seen
 from weir.errors import QueryError
-from weir.query import Query
-from weir.stats import Streams
+from weir.query.model import Query
+from weir.stats.graph import Streams
 
 # Beyond these, products of twenty windows would not be numbers any more.
 _LEAST_RATE, _MOST_RATE = 1e-9, 1e12

@@ -11,10 +11,12 @@ import numpy as np
 
 from weir.adapt.average import KEPT, Average
 from weir.adapt.observed import Observed
-from weir.plan import Join, nodes
-from weir.query import Query, RowWindow
-from weir.shed import Allowance
-from weir.stats import Correlations, Hop, HopStats
+from weir.plan.tree import Join, nodes
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop, HopStats
+from weir.stats.lags import Correlations
 
 # The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
 Step = tuple[tuple[str, ...], tuple[str, ...]]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 import weir
 from weir.bench.figure import Figure, from_json, ratio, side_by_side, to_json
-from weir.local import LocalQuery
+from weir.local.query import LocalQuery
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 _SECOND = 1_000_000

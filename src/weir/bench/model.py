@@ -15,15 +15,18 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
-from weir.adapt import graph_of
 from weir.adapt.calibrate import calibrated
+from weir.adapt.estimate import graph_of
 from weir.bench.figure import Figure, from_json, to_json
-from weir.local import LocalQuery
-from weir.plan import Join, JTree, Leaf, cost, join
+from weir.local.query import LocalQuery
+from weir.plan.cost import cost
 from weir.plan.orders import probing_orders
 from weir.plan.space import Space
-from weir.query import Query, query
-from weir.stats import Costs, JoinGraph, Streams
+from weir.plan.tree import Join, JTree, Leaf, join
+from weir.query.build import query
+from weir.query.model import Query
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph, Streams
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _SECOND = 1_000_000

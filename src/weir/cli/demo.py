@@ -19,7 +19,7 @@ import weir
 from weir.cli import watch
 from weir.cli.run import need_spark
 from weir.demo import COLUMNS, EXCHANGES, TRADES, Market
-from weir.local import LocalQuery
+from weir.local.query import LocalQuery
 
 QUESTION = """nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol
     AND tokyo.price > nyc.price * 1.01

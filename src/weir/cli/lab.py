@@ -78,7 +78,7 @@ def _plans(report: Report) -> Table:
 
 def _situations(report: Report) -> Table:
     from weir.lab.qualified.table2 import CPU_AVAILABLE
-    from weir.plan import Limits
+    from weir.plan.limits import Limits
 
     table = _table(
         "Figure 5: which situation arises (memory in tuples; M_a says how large a tuple would have to be)",

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from weir.cli import watch
 from weir.errors import QueryError
-from weir.script import Script, explanation, open_join, parse_script, start
+from weir.script.model import Script
+from weir.script.parse import parse_script
+from weir.script.run import explanation, open_join, start
 
 
 def run(

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from weir.spark import SparkQuery
+    from weir.spark.query import SparkQuery
 
 _PAUSE_SECONDS = 0.25
 _SHOWN = 10

@@ -15,13 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr import Expr, evaluate, streams_of
+from weir.expr.evaluate import evaluate
+from weir.expr.nodes import Expr, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_searchable, searchable
 from weir.kernel.keys import Bools, Int64s, encode
 from weir.kernel.layout import Layout, member
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.slice import Slice
-from weir.query import AttributeClass, Band, Comparison, Conjunct, Cosine
+from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine
 
 Ranges = tuple[Int64s, Int64s]
 Numbers = npt.NDArray[Any]

@@ -14,9 +14,10 @@ from weir.kernel.layout import time_name
 from weir.kernel.partial import Partial
 from weir.kernel.program import Program
 from weir.kernel.sample import Sample
-from weir.query import Query, RowWindow
-from weir.shed import Allowance
-from weir.stats import Correlations, Lags
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.stats.lags import Correlations, Lags
 
 # Over all lags that the windows allow: fine beside the few ranges that a window is divided into.
 _BUCKETS = 128

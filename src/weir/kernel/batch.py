@@ -45,7 +45,7 @@ from weir.kernel.sample import Sample
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import cut
 from weir.kernel.state import State
-from weir.stats import Hop, HopStats
+from weir.stats.batch import Hop, HopStats
 
 
 @dataclass

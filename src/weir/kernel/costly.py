@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from weir.expr import Expr, holds, streams_of
+from weir.expr.evaluate import holds
+from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
 from weir.kernel.places import partial_at, places

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weir.errors import QueryError
-from weir.order import DriverOrder, check_policy
-from weir.plan import Join
-from weir.shed import Allowance
-from weir.spread import Placement
-from weir.stats import Hop
+from weir.order.policies import DriverOrder, check_policy
+from weir.plan.tree import Join
+from weir.shed.allowance import Allowance
+from weir.spread.placement import Placement
+from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True, slots=True)

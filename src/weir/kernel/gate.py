@@ -22,9 +22,8 @@ from weir.kernel.keys import Bools, Int64s, mix
 from weir.kernel.lot import below, lots
 from weir.kernel.partial import Partial
 from weir.kernel.sample import Sample
-from weir.shed import Allowance
-from weir.shed.allowance import Choose
-from weir.stats import Hop
+from weir.shed.allowance import Allowance, Choose
+from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True, slots=True)

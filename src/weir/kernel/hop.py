@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from weir.expr import holds
+from weir.expr.evaluate import holds
 from weir.kernel.access import KeyAccess, VectorAccess
 from weir.kernel.costly import holds_for, in_order
 from weir.kernel.keys import Bools, Int64s, exact
@@ -28,7 +28,7 @@ from weir.kernel.sample import Sample
 from weir.kernel.search import Candidates, Search
 from weir.kernel.shelf import Shelf
 from weir.kernel.slice import Slice
-from weir.stats import HopStats
+from weir.stats.batch import HopStats
 
 # Large enough that calls into NumPy and Arrow cost little beside their work; small enough, where expressions
 # are evaluated on candidates, that their columns stay in the processor's cache.

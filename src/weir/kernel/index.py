@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.expr import Column, Expr, evaluate
+from weir.expr.evaluate import evaluate
+from weir.expr.nodes import Column, Expr
 from weir.kernel.keys import Int64s, as_int64, combine, unscaled
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.expr import Column, evaluate, holds
+from weir.expr.evaluate import evaluate, holds
+from weir.expr.nodes import Column
 from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
@@ -18,8 +19,10 @@ from weir.kernel.lot import below, lots
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
-from weir.order import Waiting, ranks
-from weir.query import AttributeClass, Stream
+from weir.order.interleaved import ranks
+from weir.order.waiting import Waiting
+from weir.query.model import Stream
+from weir.query.predicate import AttributeClass
 
 
 @dataclass(frozen=True, slots=True)

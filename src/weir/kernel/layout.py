@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir.expr import Column, Expr, columns_of, streams_of
+from weir.expr.nodes import Column, Expr, columns_of, streams_of
 from weir.kernel.keys import always_exact
-from weir.plan import Join, JTree, Leaf, is_composed, join
-from weir.query import AttributeClass, Equality, Query, RowWindow, TimeWindow
+from weir.plan.tree import Join, JTree, Leaf, is_composed, join
+from weir.query.model import Query
+from weir.query.predicate import AttributeClass, Equality
+from weir.query.windows import RowWindow, TimeWindow
 
 # A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
 # and few rows outside the range are touched, few enough that a probe visits few slices.

@@ -13,7 +13,8 @@ import numpy as np
 from weir.kernel.partial import Partial
 from weir.kernel.program import HopPlan, Program, Reach
 from weir.kernel.sample import Sample
-from weir.shed import Ages, Allowance
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
 
 
 class Look:

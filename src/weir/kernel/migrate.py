@@ -32,9 +32,10 @@ from weir.kernel.program import NodePlan, Program, compile_plan
 from weir.kernel.slice import Slice
 from weir.kernel.standing import Building, Standing
 from weir.kernel.state import State, is_dead
-from weir.plan import Join, check, is_composed
-from weir.query import Query, RowWindow
-from weir.stats import Hop, HopStats
+from weir.plan.tree import Join, check, is_composed
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.stats.batch import Hop, HopStats
 
 # What making states ready may take of a batch, beside what its own rows take, and what it always may.
 SHARE = 0.5

@@ -8,13 +8,15 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from weir.expr import Column, Expr, evaluate
+from weir.expr.evaluate import evaluate
+from weir.expr.nodes import Column, Expr
 from weir.kernel.keys import Bools
 from weir.kernel.layout import arrival_name
 from weir.kernel.partial import Partial
 from weir.kernel.places import pieces
 from weir.kernel.state import State
-from weir.query import Query, RowWindow
+from weir.query.model import Query
+from weir.query.windows import RowWindow
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 # Rows may be wide, images or documents.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr import Column
+from weir.expr.nodes import Column
 from weir.kernel.keys import Int64s, combine
 from weir.kernel.layout import Layout
 from weir.kernel.slice import Slice, restore

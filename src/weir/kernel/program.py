@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from weir.expr import Call, Expr, streams_of, walk
+from weir.expr.nodes import Call, Expr, streams_of, walk
 from weir.kernel.access import Access, KeyAccess, choose
 from weir.kernel.index import ByTime, Spec
 from weir.kernel.keys import always_exact
 from weir.kernel.layout import LINE, Layout, layouts, line_layout, member, time_name, window_of
-from weir.plan import Join, check, is_composed
-from weir.query import AttributeClass, Conjunct, Cosine, Equality, Query, TimeWindow
-from weir.stats import Hop
+from weir.plan.tree import Join, check, is_composed
+from weir.query.model import Query
+from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
+from weir.query.windows import TimeWindow
+from weir.stats.batch import Hop
 
 # The largest allowed difference (later - earlier) between two stored times.
 Reaches = Mapping[tuple[str, str], int]

@@ -12,8 +12,8 @@ import numpy as np
 from weir.kernel.keys import Bools
 from weir.kernel.lot import below, lots
 from weir.kernel.partial import Partial, Rows
-from weir.shed import Allowance
-from weir.stats import Hop
+from weir.shed.allowance import Allowance
+from weir.stats.batch import Hop
 
 
 class Sample:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.expr import evaluate
+from weir.expr.evaluate import evaluate
 from weir.kernel.access import (
     KeyAccess,
     ValueAccess,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr import Column
+from weir.expr.nodes import Column
 from weir.kernel.index import Index, Spec, index_rows, index_sorted_rows
 from weir.kernel.keys import Int64s, content_hash
 from weir.kernel.layout import Layout

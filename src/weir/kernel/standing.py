@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from weir.plan import Join
+from weir.plan.tree import Join
 
 
 @dataclass(frozen=True, slots=True)

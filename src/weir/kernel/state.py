@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from weir.kernel.line import is_over
 from weir.kernel.program import Program
 from weir.kernel.slice import Slice, merge
-from weir.shed import Allowance
-from weir.stats import StateSize
+from weir.shed.allowance import Allowance
+from weir.stats.batch import StateSize
 
 # Slices of one basic window that is still filling are merged when this many are of like size: a window of n
 # batches then holds about log n slices, and a row is rewritten about as often.

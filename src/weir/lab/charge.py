@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.kernel import State
 from weir.kernel.slice import Slice
-from weir.plan import Join
-from weir.stats import BatchStats, Costs, Hop
+from weir.kernel.state import State
+from weir.plan.tree import Join
+from weir.stats.batch import BatchStats, Hop
+from weir.stats.costs import Costs
 
 
 def charge(stats: BatchStats, inserted: int, deleted: int, costs: Costs) -> float:

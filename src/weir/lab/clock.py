@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.lab.charge import alive_rows, charge, inserted_rows
-from weir.local import LocalQuery
-from weir.plan import NO_LIMITS, Join, Limits
-from weir.stats import Costs
+from weir.local.query import LocalQuery
+from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.tree import Join
+from weir.stats.costs import Costs
 
 Delta = Mapping[str, pa.Table]
 

@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
 from weir.errors import QueryError, nearest
-from weir.expr import UserFunction, udf
-from weir.plan import show_bytes
-from weir.query import Budget, RowWindow, TimeWindow, not_a_budget
-from weir.shed import Allowance
+from weir.expr.scope import UserFunction, udf
+from weir.plan.render import show_bytes
+from weir.query.model import Budget, not_a_budget
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
 from weir.units import show_size
 
 Functions: TypeAlias = Mapping[str, UserFunction | Callable[..., Any]]

@@ -7,14 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt import AS_ASKED, Adapt, Planned, charted, explained
+from weir.adapt.planner import Planned, charted, explained
+from weir.adapt.settings import Adapt
+from weir.adapt.shedding import AS_ASKED
 from weir.errors import QueryError, unknown
-from weir.kernel import result_schema
+from weir.kernel.output import result_schema
 from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
-from weir.order import DriverOrder
-from weir.query import Query, describe
-from weir.shed import Allowance
+from weir.order.policies import DriverOrder
+from weir.query.describe import describe
+from weir.query.model import Query
+from weir.shed.allowance import Allowance
 
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 

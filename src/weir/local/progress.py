@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir.adapt import shown
-from weir.kernel import Decision
-from weir.stats import BatchStats
+from weir.adapt.shown import shown
+from weir.kernel.decision import Decision
+from weir.stats.batch import BatchStats
 
 
 def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:

@@ -11,43 +11,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt import (
-    Controller,
-    Held,
-    Observed,
-    Recall,
-    Statistics,
-    Verdict,
-    admitted,
-    alive,
-    driver_order,
-    missing,
-)
+from weir.adapt.admit import admitted
+from weir.adapt.analyse import Verdict
+from weir.adapt.controller import Controller
+from weir.adapt.driver import driver_order
+from weir.adapt.held import Held, alive, missing
+from weir.adapt.observed import Observed
+from weir.adapt.recall import Recall
+from weir.adapt.statistics import Statistics
 from weir.errors import QueryError, unknown
-from weir.kernel import (
-    Decision,
-    Programs,
-    Standing,
-    State,
-    Work,
-    build,
-    commit,
-    effort,
-    effort_allowed,
-    is_dead,
-    probe,
-    ready,
-    result_schema,
-)
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.migrate import Programs, effort, effort_allowed, ready
+from weir.kernel.output import result_schema
+from weir.kernel.standing import Standing
+from weir.kernel.state import State, commit, is_dead
 from weir.local.arguments import OnNullTime, check_allowance, check_budget
 from weir.local.progress import progress
 from weir.local.spent import Spent
 from weir.local.tables import conform, read_all
-from weir.order import LEARNING, DriverOrder
-from weir.plan import Join
-from weir.query import Budget, Query, not_a_budget
-from weir.shed import Allowance
-from weir.stats import BatchStats
+from weir.order.policies import LEARNING, DriverOrder
+from weir.plan.tree import Join
+from weir.query.model import Budget, Query, not_a_budget
+from weir.shed.allowance import Allowance
+from weir.stats.batch import BatchStats
 
 _KEPT_PROGRESS = 100
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir.expr import normalise
-from weir.query import Stream
+from weir.expr.types import normalise
+from weir.query.model import Stream
 
 S = TypeVar("S", pa.Schema, pa.Table)
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.order.waiting import Waiting
-from weir.plan import Join
-from weir.stats import Hop
+from weir.plan.tree import Join
+from weir.stats.batch import Hop
 
 Policy = Literal[
     "auto",

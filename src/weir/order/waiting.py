@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.plan import Join
-from weir.stats import Hop
+from weir.plan.tree import Join
+from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.sketch import Sketch, joined, leaves, tree
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
 _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from weir.plan.orders import path_seconds
 from weir.plan.space import Space
 from weir.plan.tree import JTree, Leaf, nodes
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weir.expr import streams_of
+from weir.expr.nodes import streams_of
 from weir.plan.tree import Join, Leaf
-from weir.query import AttributeClass, Band, Comparison, Cosine, Equality, Query
+from weir.query.model import Query
+from weir.query.predicate import AttributeClass, Band, Comparison, Cosine, Equality
 
 # How well a conjunct narrows a probe, best first.
 _RANK = {Equality: 0, Band: 1, Cosine: 2, Comparison: 3}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from weir.errors import QueryError, unknown
 from weir.plan.slicing import Slicing, slicing, slicings
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 Mask = int
 # Beyond, one array over all sets of streams would be larger than what it saves.

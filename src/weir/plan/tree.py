@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weir.errors import QueryError
-from weir.query import Query, RowWindow, TimeWindow
-from weir.stats import Hop
+from weir.query.model import Query
+from weir.query.windows import RowWindow, TimeWindow
+from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError
-from weir.expr import Call, Expr, Scope, UserFunction, normalise, show, spark_name
+from weir.expr.nodes import Call, Expr
+from weir.expr.scope import Scope, UserFunction
+from weir.expr.text import show
+from weir.expr.types import normalise, spark_name
 from weir.query.bounds import closure
 from weir.query.classify import classify
 from weir.query.components import components

@@ -7,7 +7,9 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from weir.expr import Call, Column, Expr, show, spark_name, streams_of
+from weir.expr.nodes import Call, Column, Expr, streams_of
+from weir.expr.text import show
+from weir.expr.types import spark_name
 from weir.query.components import components
 from weir.query.predicate import AttributeClass, Domain, Equality, Filter, Residual
 

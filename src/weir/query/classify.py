@@ -8,7 +8,7 @@ from typing import get_args
 
 import pyarrow as pa
 
-from weir.expr import Call, Expr, Literal, conjuncts, streams_of
+from weir.expr.nodes import Call, Expr, Literal, conjuncts, streams_of
 from weir.query.classes import attribute_classes, domain_of, implied, never_null
 from weir.query.constants import constant
 from weir.query.model import Stream

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from weir.expr import Column, Expr, Literal, columns_of, evaluate
+from weir.expr.evaluate import evaluate
+from weir.expr.nodes import Column, Expr, Literal, columns_of
 
 
 def constant(expr: Expr) -> Literal | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weir.expr import show, spark_name
+from weir.expr.text import show
+from weir.expr.types import spark_name
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, TimeBound
 from weir.query.windows import RowWindow

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import QueryError, strict, unknown
-from weir.expr import Expr, spark_name, streams_of
+from weir.expr.nodes import Expr, streams_of
+from weir.expr.types import spark_name
 from weir.query.bounds import Bounds
 from weir.query.predicate import Predicate
 from weir.query.windows import RowWindow, TimeWindow, Window, check_length

@@ -7,7 +7,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from weir.errors import QueryError
-from weir.expr import Expr, Scope, SparkText, bind
+from weir.expr.bind import bind
+from weir.expr.dialect import SparkText
+from weir.expr.nodes import Expr
+from weir.expr.scope import Scope
 from weir.query.refusals import refuse_aggregates
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from weir.errors import QueryError, unknown
-from weir.expr import Column, Scope, show
+from weir.expr.nodes import Column
+from weir.expr.scope import Scope
+from weir.expr.text import show
 from weir.query.model import Output, Stream
 from weir.query.reading import bound, read
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError, unknown
-from weir.expr import UserFunction
+from weir.expr.scope import UserFunction
 from weir.query.build import assemble, prepare
 from weir.query.model import Budget, Query, check_names
 from weir.query.reading import bound, read

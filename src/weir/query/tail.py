@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
-from weir.expr import SparkText
+from weir.expr.dialect import SparkText
 from weir.query.reading import unreadable
 
 Lengths = str | Mapping[str, str] | None

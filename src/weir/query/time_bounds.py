@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from weir.expr import Call, Column, Expr
+from weir.expr.nodes import Call, Column, Expr
 from weir.query.constants import constant
 from weir.query.predicate import TimeBound
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.adapt import Adapt
-from weir.query import Budget
+from weir.adapt.settings import Adapt
+from weir.query.model import Budget
 
 
 @dataclass(frozen=True, slots=True)

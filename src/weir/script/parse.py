@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import Token, TokenType
 
-from weir.adapt import Adapt
+from weir.adapt.settings import Adapt
 from weir.errors import QueryError, unknown
-from weir.query import Budget, parse_sql
+from weir.query.model import Budget
+from weir.query.sql import parse_sql
 from weir.script.model import Into, Script, StreamSource
 from weir.script.reader import Reader, is_word, statements
 from weir.units import interval

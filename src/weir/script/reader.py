@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
-from weir.expr import SparkText
+from weir.expr.dialect import SparkText
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.LT)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.GT)

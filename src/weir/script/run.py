@@ -6,14 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt import charted
+from weir.adapt.planner import charted
 from weir.errors import QueryError
 from weir.script.model import Into, Script, StreamSource
 from weir.script.parse import in_select
 from weir.units import show_interval
 
 if TYPE_CHECKING:
-    from weir.spark import SparkJoin, SparkQuery
+    from weir.spark.join import SparkJoin
+    from weir.spark.query import SparkQuery
     from weir.spark.script import Session
 
 

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Any, Literal, get_args
 
 from weir.errors import QueryError, strict, unknown
-from weir.plan import Join, hops
+from weir.plan.tree import Join, hops
 from weir.shed.ages import Ages
-from weir.stats import Hop
+from weir.stats.batch import Hop
 
 Choose = Literal["newest", "hash"]
 

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import QueryError
-from weir.plan import Join, Leaf
 from weir.plan.space import Space
-from weir.query import MOST_BASIC_WINDOWS, RowWindow
+from weir.plan.tree import Join, Leaf
+from weir.query.model import MOST_BASIC_WINDOWS
+from weir.query.windows import RowWindow
 from weir.shed.moves import Moves
-from weir.stats import Correlations, Hop, JoinGraph
+from weir.stats.batch import Hop
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations
 
 Floats = NDArray[np.float64]
 # How many ranges each hop looks into, direction by direction.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from weir.plan import Join
 from weir.plan.space import Space
+from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import (
@@ -19,7 +19,8 @@ from weir.shed.directions import (
 )
 from weir.shed.flow import Flow, flow
 from weir.shed.network import Network, Wiring
-from weir.stats import Correlations, JoinGraph
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations
 
 
 def expected(

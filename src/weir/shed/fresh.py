@@ -17,7 +17,7 @@ import numpy as np
 from weir.errors import QueryError, unknown
 from weir.shed.network import Network, Path
 from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh, grepp
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 # What exceeds a budget by less is rounding.
 _HAIR = 1 + 1e-6

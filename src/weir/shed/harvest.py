@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from weir.plan import Join
+from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance, check_sample
 from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
 from weir.shed.setting import exchanged, greedy, greedy_reverse
 from weir.shed.throttle import check_throttle
-from weir.stats import Correlations, Hop, JoinGraph
+from weir.stats.batch import Hop
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from itertools import accumulate
 from operator import mul
 
 from weir.errors import QueryError
-from weir.plan import Join, Leaf
 from weir.plan.space import Mask, Space
-from weir.query import RowWindow, TimeWindow
-from weir.stats import Hop, JoinGraph
+from weir.plan.tree import Join, Leaf
+from weir.query.windows import RowWindow, TimeWindow
+from weir.stats.batch import Hop
+from weir.stats.graph import JoinGraph
 
 # No probe is free, not even of an empty state.
 _LEAST = 1e-12

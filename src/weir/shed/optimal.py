@@ -15,12 +15,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from weir.plan import Join
 from weir.plan.space import Space
+from weir.plan.tree import Join
 from weir.shed.flow import flow
 from weir.shed.network import Network, Wiring
 from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 # Sizes and allocations are solved for in turns; half-way each time, so that they do not swing.
 _ROUNDS = 40

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from weir.errors import QueryError
-from weir.plan import Join
+from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, Setting, cost, everything, output
 from weir.shed.drop import random_drop
@@ -20,7 +20,8 @@ from weir.shed.network import Link, Network
 from weir.shed.optimal import optimal
 from weir.shed.policies import check_budget
 from weir.shed.setting import exchanged
-from weir.stats import Correlations, JoinGraph
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations
 
 Shed = Literal["auto", "jaqpot", "harvest", "random-drop"]
 # How many ways are tried between looking at little with every row and at everything with few.

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from weir.adapt import SECOND_JOB, Held, Recall, is_uneven, missing, work
-from weir.kernel import Decision, Programs, is_dead, watermark_after
+from weir.adapt.balance import SECOND_JOB, is_uneven, work
+from weir.adapt.held import Held, missing
+from weir.adapt.recall import Recall
+from weir.kernel.decision import Decision
 from weir.kernel.layout import LINE
-from weir.order import LEARNING
+from weir.kernel.migrate import Programs
+from weir.kernel.state import is_dead, watermark_after
+from weir.order.policies import LEARNING
 from weir.spark.adaptation import Adaptation
 from weir.spark.admission import held, within
 from weir.spark.emission import Told, summed

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from weir.adapt import Adapt, Controller, Observed, Running, Scope, Statistics, Verdict, shown
-from weir.kernel import Decision
-from weir.plan import Join
-from weir.query import Budget, Query
-from weir.shed import Allowance
+from weir.adapt.analyse import Running, Verdict
+from weir.adapt.controller import Controller, Scope
+from weir.adapt.observed import Observed
+from weir.adapt.settings import Adapt
+from weir.adapt.shown import shown
+from weir.adapt.statistics import Statistics
+from weir.kernel.decision import Decision
+from weir.plan.tree import Join
+from weir.query.model import Budget, Query
+from weir.shed.allowance import Allowance
 from weir.spark.folder import Folder
 from weir.spark.history import History
 

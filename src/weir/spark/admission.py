@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from weir.adapt import Held, admitted
-from weir.kernel import Programs, Standing
-from weir.plan import Join
+from weir.adapt.admit import admitted
+from weir.adapt.held import Held
+from weir.kernel.migrate import Programs
+from weir.kernel.standing import Standing
+from weir.plan.tree import Join
 from weir.spark.report import Part
-from weir.stats import Correlations
+from weir.stats.lags import Correlations
 
 
 def within(

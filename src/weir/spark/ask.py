@@ -9,17 +9,20 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from weir.adapt import Adapt, Wish
+from weir.adapt.planner import Wish
+from weir.adapt.settings import Adapt
 from weir.errors import QueryError
-from weir.order import DriverOrder
-from weir.plan import Join
-from weir.query import Query, SqlQuery, query, sql_query
-from weir.shed import Allowance
+from weir.order.policies import DriverOrder
+from weir.plan.tree import Join
+from weir.query.build import query
+from weir.query.model import Query
+from weir.query.sql import SqlQuery, sql_query
+from weir.shed.allowance import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
 from weir.spark.spread import Routing, check_count, routing, shared_on
-from weir.spread import SHARED
+from weir.spread.placement import SHARED
 from weir.units import interval
 
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"

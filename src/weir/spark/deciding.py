@@ -10,18 +10,22 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from weir.adapt import Verdict, driver_order
+from weir.adapt.analyse import Verdict
+from weir.adapt.driver import driver_order
 from weir.errors import QueryError
-from weir.kernel import Decision, Programs, effort_allowed
-from weir.order import DriverOrder, Waiting, order
-from weir.plan import Join
-from weir.shed import Allowance
+from weir.kernel.decision import Decision
+from weir.kernel.migrate import Programs, effort_allowed
+from weir.order.policies import DriverOrder, order
+from weir.order.waiting import Waiting
+from weir.plan.tree import Join
+from weir.shed.allowance import Allowance
 from weir.spark.adaptation import Adaptation
 from weir.spark.job import Job
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.placing import placement_after
 from weir.spark.spread import check_count, check_plan, is_mjoin
-from weir.spread import SHARED, How, Placement, Resize
+from weir.spread.placement import SHARED, Placement
+from weir.spread.relocate import How, Resize
 
 _LOG = logging.getLogger("weir")
 # A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.

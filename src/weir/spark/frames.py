@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import DataType
 
 from weir.errors import QueryError
-from weir.expr import normalise
+from weir.expr.types import normalise
 
 # Since 4.1 Spark wants to be told in which zone Arrow shows an instant; any will do, it is the same instant.
 _ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}

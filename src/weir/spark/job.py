@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weir.adapt import Scope
-from weir.kernel import Program
-from weir.order import DriverOrder
-from weir.shed import Allowance
+from weir.adapt.controller import Scope
+from weir.kernel.program import Program
+from weir.order.policies import DriverOrder
+from weir.shed.allowance import Allowance
 from weir.spark.settings import Settings
 from weir.spark.spread import Routing
 from weir.spark.union import Slots

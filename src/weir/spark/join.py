@@ -10,12 +10,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt import Planned, charted, explained
+from weir.adapt.planner import Planned, charted, explained
 from weir.errors import QueryError
-from weir.kernel import Decision, compile_plan, result_schema
-from weir.order import DriverOrder
-from weir.plan import Join
-from weir.query import Query, describe
+from weir.kernel.decision import Decision
+from weir.kernel.output import result_schema
+from weir.kernel.program import compile_plan
+from weir.order.policies import DriverOrder
+from weir.plan.tree import Join
+from weir.query.describe import describe
+from weir.query.model import Query
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
 from weir.spark.spread import Routing

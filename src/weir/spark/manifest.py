@@ -8,19 +8,24 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from weir.adapt import Balance, Held, Recall, Statistics
-from weir.kernel import Decision
-from weir.order import DriverOrder
-from weir.plan import Join, is_composed
-from weir.query import Query, describe
-from weir.shed import Ages, Allowance
+from weir.adapt.balance import Balance
+from weir.adapt.held import Held
+from weir.adapt.recall import Recall
+from weir.adapt.statistics import Statistics
+from weir.kernel.decision import Decision
+from weir.order.policies import DriverOrder
+from weir.plan.tree import Join, is_composed
+from weir.query.describe import describe
+from weir.query.model import Query
+from weir.shed.ages import Ages
+from weir.shed.allowance import Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.folder import Folder
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import plan_from_json, tree_to_json
-from weir.spread import SHARED, Placement
-from weir.stats import Hop, StateSize
+from weir.spread.placement import SHARED, Placement
+from weir.stats.batch import Hop, StateSize
 
 VERSION = 1
 

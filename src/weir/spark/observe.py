@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.adapt import Held, Observed, alive
-from weir.kernel import Decision
+from weir.adapt.held import Held, alive
+from weir.adapt.observed import Observed
+from weir.kernel.decision import Decision
 from weir.spark.emission import summed
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weir.adapt import Statistics, shown
-from weir.kernel import Decision, answering
-from weir.plan import Join
+from weir.adapt.shown import shown
+from weir.adapt.statistics import Statistics
+from weir.kernel.decision import Decision
+from weir.kernel.migrate import answering
+from weir.plan.tree import Join
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report
-from weir.stats import StateSize
+from weir.stats.batch import StateSize
 
 
 @dataclass(frozen=True)

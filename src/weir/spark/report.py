@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from weir.kernel import Ingested, Programs, Standing, Work, effort
-from weir.plan import Join, hops
+from weir.kernel.batch import Work
+from weir.kernel.ingest import Ingested
+from weir.kernel.migrate import Programs, effort
+from weir.kernel.standing import Standing
+from weir.plan.tree import Join, hops
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import standing_from_json, standing_to_json
-from weir.stats import Correlations, Hop, HopStats
+from weir.stats.batch import Hop, HopStats
+from weir.stats.lags import Correlations
 
 
 @dataclass(frozen=True, slots=True)

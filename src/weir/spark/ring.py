@@ -16,18 +16,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from weir.kernel import (
-    Parcel,
-    Partial,
-    Program,
-    Relay,
-    Slice,
-    State,
-    Work,
-    partial_at,
-    places,
-    together,
-)
+from weir.kernel.batch import Work
+from weir.kernel.partial import Partial
+from weir.kernel.places import partial_at, places, together
+from weir.kernel.program import Program
+from weir.kernel.relay import Parcel, Relay
+from weir.kernel.slice import Slice
+from weir.kernel.state import State
 from weir.spark.folder import Folder
 from weir.spark.report import Counts
 from weir.spark.slices import SliceEntry, open_output, read_slice

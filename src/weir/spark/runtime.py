@@ -15,14 +15,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
-from weir.kernel import (
-    Decision,
-    Programs,
-    answering,
-)
-from weir.plan import Join
-from weir.query import Budget, not_a_budget
-from weir.shed import Allowance
+from weir.kernel.decision import Decision
+from weir.kernel.migrate import Programs, answering
+from weir.plan.tree import Join
+from weir.query.model import Budget, not_a_budget
+from weir.shed.allowance import Allowance
 from weir.spark.account import Account
 from weir.spark.adaptation import Adaptation
 from weir.spark.deciding import Decider
@@ -41,7 +38,7 @@ from weir.spark.sinks import FoldedSink, FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, BuildTask
 from weir.spark.trigger import Triggers
 from weir.spark.union import placed, routed
-from weir.spread import Resize
+from weir.spread.relocate import Resize
 
 _LOG = logging.getLogger("weir")
 

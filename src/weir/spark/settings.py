@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from weir.adapt import Adapt
+from weir.adapt.settings import Adapt
 from weir.errors import QueryError
-from weir.shed import Allowance
+from weir.shed.allowance import Allowance
 
 
 @dataclass(frozen=True, slots=True)

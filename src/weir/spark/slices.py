@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from weir.kernel import Program, Slice
+from weir.kernel.program import Program
+from weir.kernel.slice import Slice
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import local_path
 

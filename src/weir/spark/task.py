@@ -14,23 +14,15 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from weir.errors import QueryError
-from weir.kernel import (
-    Decision,
-    Program,
-    Programs,
-    Slice,
-    Standing,
-    State,
-    Work,
-    as_it_stands,
-    build,
-    expire,
-    ingest,
-    probe,
-    ready,
-    result_schema,
-    tidy,
-)
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.ingest import ingest
+from weir.kernel.migrate import Programs, as_it_stands, ready
+from weir.kernel.output import result_schema
+from weir.kernel.program import Program
+from weir.kernel.slice import Slice
+from weir.kernel.standing import Standing
+from weir.kernel.state import State, expire, tidy
 from weir.spark.report import Counts, Part, Report
 from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
 from weir.spark.union import Slots

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from weir.kernel import Building, Standing
-from weir.plan import Join, JTree, Leaf
-from weir.query import RowWindow, TimeWindow
+from weir.kernel.standing import Building, Standing
+from weir.plan.tree import Join, JTree, Leaf
+from weir.query.windows import RowWindow, TimeWindow
 
 
 def tree_to_json(tree: JTree) -> Any:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from weir.errors import QueryError
-from weir.kernel import compile_plan
-from weir.plan import Join
+from weir.kernel.program import compile_plan
+from weir.plan.tree import Join
 from weir.spark.check import check_workers
 from weir.spark.folder import open_folder, qualify
 from weir.spark.job import Job

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from weir.errors import QueryError, unknown
-from weir.query import RowWindow
+from weir.query.windows import RowWindow
 from weir.stats.costs import Costs
 
 Streams = frozenset[str]

@@ -9,8 +9,10 @@ from time import process_time
 
 import numpy as np
 
-from weir.order import POLICIES, Waiting, order, ranks
-from weir.plan import hops, join
+from weir.order.interleaved import ranks
+from weir.order.policies import POLICIES, order
+from weir.order.waiting import Waiting
+from weir.plan.tree import hops, join
 
 STREAMS = 20
 _REPEATS = 200

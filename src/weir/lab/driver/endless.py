@@ -8,8 +8,8 @@ import numpy as np
 
 from weir.lab.driver.engine import Batches, Delta, beside_fixed, table
 from weir.lab.driver.settings import COMPARED, INTERLEAVED
-from weir.plan import join
-from weir.query import TimeWindow
+from weir.plan.tree import join
+from weir.query.windows import TimeWindow
 
 STREAMS = ("S1", "S2", "S3")
 SECOND = 1_000_000

@@ -19,10 +19,10 @@ from weir.lab.driver.course import Course, warm
 from weir.lab.driver.play import policies
 from weir.lab.driver.settings import BATCH_NAMES, INTERLEAVED, DataSet
 from weir.lab.driver.streams import Streams, generate
-from weir.local import LocalQuery
-from weir.order import DriverOrder
-from weir.plan import Join
-from weir.query import TimeWindow
+from weir.local.query import LocalQuery
+from weir.order.policies import DriverOrder
+from weir.plan.tree import Join
+from weir.query.windows import TimeWindow
 
 FIXED = "as in the plan"
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})

@@ -20,7 +20,8 @@ from weir.lab.driver.settings import (
 )
 from weir.lab.driver.streams import Known, Streams, generate, known
 from weir.lab.driver.tuples import MJoin, undisturbed
-from weir.order import DriverOrder, Policy, order, ranks
+from weir.order.interleaved import ranks
+from weir.order.policies import DriverOrder, Policy, order
 
 HALVES: Mapping[str, tuple[float, float]] = {"all": (0.2, 1.0), "first": (0.2, 0.6), "second": (0.6, 1.0)}
 # The figures: which data sets, and which part of the batches.

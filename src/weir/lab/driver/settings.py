@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from weir.lab.driver.arrivals import Arrivals
-from weir.plan import Join, join
+from weir.plan.tree import Join, join
 
 SPAN = 10_000_000
 # Batches of 0.1 M and 1 M time units.

@@ -10,9 +10,9 @@ import numpy as np
 
 from weir.lab.driver.arrivals import Int64s, times
 from weir.lab.driver.settings import DataSet
-from weir.order import Waiting
-from weir.plan import hops
-from weir.stats import Hop
+from weir.order.waiting import Waiting
+from weir.plan.tree import hops
+from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from weir.lab.driver.course import MARKS, Course, early, ratio, warm
 from weir.lab.driver.play import named, policies, sequence
 from weir.lab.driver.settings import BATCH_NAMES, TIMESTAMP, DataSet
 from weir.lab.driver.streams import Known, Streams, generate, known
-from weir.order import DriverOrder
+from weir.order.policies import DriverOrder
 
 
 @dataclass(frozen=True, slots=True)

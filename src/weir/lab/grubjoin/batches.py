@@ -27,10 +27,13 @@ from weir.adapt.estimate import graph_of
 from weir.lab.clock import Delta
 from weir.lab.grubjoin.play import BASIC
 from weir.lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
-from weir.local import LocalJoin, LocalQuery
-from weir.plan import join
-from weir.shed import Allowance, harvest
-from weir.stats import Correlations, Hop
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.plan.tree import join
+from weir.shed.allowance import Allowance
+from weir.shed.harvest import harvest
+from weir.stats.batch import Hop
+from weir.stats.lags import Correlations
 
 LAG, SPREAD = 8.0, 3.0
 NAMES = ("a", "b")

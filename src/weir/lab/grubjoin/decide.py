@@ -17,12 +17,13 @@ from typing import get_args
 
 import numpy as np
 
-from weir.plan import Join, Leaf
-from weir.shed import Direction, brute_force, directions, double_sided, greedy, greedy_reverse
-from weir.shed.directions import Setting, cost, everything, output
+from weir.plan.tree import Join, Leaf
+from weir.shed.directions import Direction, Setting, cost, directions, everything, output
 from weir.shed.harvest import best_setting
-from weir.shed.setting import Metric
-from weir.stats import Correlations, Costs, JoinGraph, Lags
+from weir.shed.setting import Metric, brute_force, double_sided, greedy, greedy_reverse
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations, Lags
 
 WINDOW = 10.0
 RATES = (100.0, 500.0)

@@ -16,10 +16,12 @@ import weir
 from weir.lab.clock import Delta
 from weir.lab.grubjoin.learn import Learned
 from weir.lab.grubjoin.play import HARVEST, PERIOD, RANDOM_DROP, SAMPLE
-from weir.local import LocalJoin
-from weir.plan import join
-from weir.shed import Allowance, directions, harvest, random_drop
-from weir.shed.directions import cost, everything
+from weir.local.join import LocalJoin
+from weir.plan.tree import join
+from weir.shed.allowance import Allowance
+from weir.shed.directions import cost, directions, everything
+from weir.shed.drop import random_drop
+from weir.shed.harvest import harvest
 
 FEEDS = ("a", "b")
 SIZE, RATE, WINDOW, SHOTS = 512, 20, 20.0, 4

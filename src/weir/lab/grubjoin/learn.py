@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from weir.local import LocalQuery
-from weir.plan import Join
-from weir.stats import BatchStats, Correlations, Costs, Hop, JoinGraph, Lags
+from weir.local.query import LocalQuery
+from weir.plan.tree import Join
+from weir.stats.batch import BatchStats, Hop
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
+from weir.stats.lags import Correlations, Lags
 
 # Of what was known, this share is left after the usual time between two adaptations.
 KEPT = 0.7

@@ -9,9 +9,12 @@ from time import process_time
 from weir.lab.grubjoin.learn import KEPT, Learned
 from weir.lab.grubjoin.machine import Machine
 from weir.lab.grubjoin.streams import WINDOW, Streams
-from weir.plan import Join
-from weir.shed import Allowance, directions, harvest, random_drop, throttled
-from weir.shed.directions import cost, everything
+from weir.plan.tree import Join
+from weir.shed.allowance import Allowance
+from weir.shed.directions import cost, directions, everything
+from weir.shed.drop import random_drop
+from weir.shed.harvest import harvest
+from weir.shed.throttle import throttled
 
 HARVEST, RANDOM_DROP, FROZEN = "GrubJoin", "RandomDrop", "GrubJoin, frozen"
 BOOST, SAMPLE, BASIC, PERIOD = 1.2, 0.1, 2.0, 5.0

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 import weir
 from weir.errors import QueryError
 from weir.lab.clock import Delta
-from weir.local import LocalJoin
-from weir.plan import Join, Leaf
+from weir.local.join import LocalJoin
+from weir.plan.tree import Join, Leaf
 
 Floats = NDArray[np.float64]
 DOMAIN, PERIOD, WINDOW = 1000.0, 50.0, 20.0

@@ -13,10 +13,11 @@ from typing import TypeVar
 import numpy as np
 
 from weir.errors import QueryError
-from weir.plan import Join, JTree, Leaf, join
-from weir.query import RowWindow
-from weir.shed import greedy_cover, jaqpot, least_cover, network, refresh_rates
-from weir.stats import JoinGraph
+from weir.plan.tree import Join, JTree, Leaf, join
+from weir.query.windows import RowWindow
+from weir.shed.fresh import greedy_cover, jaqpot, least_cover, refresh_rates
+from weir.shed.network import network
+from weir.stats.graph import JoinGraph
 
 SIZES = (5, 10, 20, 50)
 T = TypeVar("T")

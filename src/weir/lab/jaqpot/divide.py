@@ -6,23 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weir.errors import QueryError
-from weir.plan import Join
-from weir.shed import (
-    POLICIES,
-    Allowance,
-    Network,
-    allowance,
-    flow,
-    greedy_cover,
-    grepp,
-    jaqpot,
-    network,
-    optimal,
-    refresh_rates,
-    steady,
-    tightest,
-)
-from weir.stats import JoinGraph
+from weir.plan.tree import Join
+from weir.shed.allowance import Allowance
+from weir.shed.flow import allowance, flow
+from weir.shed.fresh import greedy_cover, jaqpot, refresh_rates, tightest
+from weir.shed.network import Network, network
+from weir.shed.optimal import optimal, steady
+from weir.shed.policies import POLICIES, grepp
+from weir.stats.graph import JoinGraph
 
 RIVALS = ("EqualHJ", "GlobalHJPR", "EBestHJP", "SBestHJP")
 GREPP, JAQPOT, LP, STEADY = "GrePP", "JAQPOT", "LP", "LP, steady"

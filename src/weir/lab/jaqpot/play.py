@@ -10,9 +10,11 @@ import weir
 from weir.lab.clock import Delta
 from weir.lab.jaqpot.settings import Setting
 from weir.lab.workload import Workload
-from weir.local import LocalJoin, LocalQuery
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Allowance, allowance
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.shed.flow import allowance
 
 Feed = Callable[[int], Delta]
 

@@ -28,11 +28,11 @@ from weir.lab.jaqpot.freshness import BUDGET, Staleness
 from weir.lab.jaqpot.loop import Loop
 from weir.lab.jaqpot.play import Stage
 from weir.lab.jaqpot.settings import windowed
-from weir.local import LocalJoin
-from weir.plan import Join, hops, join
-from weir.query import RowWindow
-from weir.shed import Allowance
-from weir.stats import JoinGraph
+from weir.local.join import LocalJoin
+from weir.plan.tree import Join, hops, join
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.stats.graph import JoinGraph
 
 GROUPS = "ABCDE"
 ROWS = 1_000

@@ -16,10 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from weir.plan import Join, JTree, Leaf, join
-from weir.query import RowWindow, TimeWindow
-from weir.shed import Flow, Network, flow, network
-from weir.stats import JoinGraph
+from weir.plan.tree import Join, JTree, Leaf, join
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.flow import Flow, flow
+from weir.shed.network import Network, network
+from weir.stats.graph import JoinGraph
 
 Shape = Literal["linear", "bushy"]
 SHAPES: tuple[Shape, ...] = ("linear", "bushy")

@@ -13,8 +13,8 @@ from weir.lab.jaqpot.divide import POLICIES_COMPARED, divide
 from weir.lab.jaqpot.play import Stage, filled
 from weir.lab.jaqpot.settings import STREAMS, Setting, Shape, edges, tree
 from weir.lab.workload import Workload
-from weir.query import RowWindow
-from weir.stats import JoinGraph
+from weir.query.windows import RowWindow
+from weir.stats.graph import JoinGraph
 
 MINUTES = 10
 _SHIFTS = {0: (0.01, 0.01, 0.05), 3: (0.03, 0.03, 0.05), 7: (0.03, 0.03, 0.1)}

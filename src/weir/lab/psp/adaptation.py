@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weir.lab.psp.settings import MACHINE, RATE, Setting, arrivals
-from weir.spread import Clock, How, Resize, Ring, Row, Tally, best_length, equal_steps, feed
+from weir.spread.clock import Clock, feed
+from weir.spread.model import best_length, equal_steps
+from weir.spread.relocate import How, Resize
+from weir.spread.ring import Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
 
 Way = Literal["none", "smoothed", "passive", "aggressive"]
 WAYS_TO_ADAPT: tuple[Way, ...] = ("none", "smoothed", "passive", "aggressive")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from weir.lab.psp.play import Point, play_alone
 from weir.lab.psp.settings import MACHINE, MATCHES, RATE, SELECTIVITIES, WAYS, WINDOW, Setting
-from weir.spread import Hardware, best_length, equal_steps
+from weir.spread.hardware import Hardware
+from weir.spread.model import best_length, equal_steps
 
 # How dear a comparison is beside `MACHINE`: images of 5, 10 and 20 thousand pixels, as in the paper; and one
 # of 15 µs, about what comparing 5 thousand pixels takes, which no ring of 20 nodes could carry.

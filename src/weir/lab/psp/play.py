@@ -8,19 +8,14 @@ from statistics import mean
 from typing import Protocol
 
 from weir.lab.psp.settings import CTR_SEGMENT, MACHINE, Setting, arrivals
-from weir.spread import (
-    AlignedRouting,
-    Clock,
-    CoordinatedRouting,
-    Hardware,
-    Ring,
-    Row,
-    Tally,
-    equal_steps,
-    feed,
-    latency,
-)
-from weir.spread.ring import Emit
+from weir.spread.atr import AlignedRouting
+from weir.spread.clock import Clock, feed
+from weir.spread.ctr import CoordinatedRouting
+from weir.spread.hardware import Hardware
+from weir.spread.model import equal_steps, latency
+from weir.spread.ring import Emit, Ring
+from weir.spread.stored import Row
+from weir.spread.tally import Tally
 
 _SAMPLES = 20
 

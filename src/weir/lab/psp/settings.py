@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import count, pairwise
 
-from weir.spread import Expected, Hardware, Row, Task, cyclic_orders
+from weir.spread.hardware import Hardware
+from weir.spread.matching import Expected
+from weir.spread.stored import Row
+from weir.spread.task import Task, cyclic_orders
 
 WINDOW = 10.0
 RATE = 50.0

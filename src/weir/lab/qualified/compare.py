@@ -8,9 +8,8 @@ from statistics import median
 from time import process_time
 
 from weir.lab.qualified.settings import Design, Setting
-from weir.plan import two_layer
 from weir.plan.bushy import bushy
-from weir.plan.choice import by_policy
+from weir.plan.choice import by_policy, two_layer
 from weir.plan.climb import state_removal, state_selection
 from weir.plan.finder import all_qualified, frontier
 from weir.plan.sketch import Sketch, joined, leaves

@@ -8,9 +8,11 @@ import weir
 from weir.lab.clock import Machine, Tick
 from weir.lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, ParameterSet, Plan, Plans
 from weir.lab.workload import Workload
-from weir.local import LocalJoin, LocalQuery
-from weir.plan import Join, Limits
-from weir.stats import JoinGraph
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.plan.limits import Limits
+from weir.plan.tree import Join
+from weir.stats.graph import JoinGraph
 
 _SEED = 3
 

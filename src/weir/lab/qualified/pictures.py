@@ -29,7 +29,7 @@ from weir.lab.qualified.compare import (
 )
 from weir.lab.qualified.overload import Run, Scene
 from weir.lab.qualified.settings import Design
-from weir.plan import Limits
+from weir.plan.limits import Limits
 
 _COLOURS = {"mjoin": "#c44e52", "jtree": "#55a868", "bjtree": "#4c72b0"}
 # Lines lie on one another where plans do the same; of different widths, all are seen.

@@ -14,11 +14,12 @@ from typing import Literal
 import numpy as np
 
 from weir.lab.qualified.table2 import CPU_AVAILABLE, TABLE_3
-from weir.plan import Limits, two_layer
 from weir.plan.bushy import bushy
+from weir.plan.choice import two_layer
+from weir.plan.limits import Limits
 from weir.plan.sketch import joined, leaves
 from weir.plan.space import Space
-from weir.stats import JoinGraph
+from weir.stats.graph import JoinGraph
 
 Design = Literal["printed", "tuned", "between"]
 _NAMES = "ABCDEFGHIJKLMNOPQRST"

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from weir.plan import Join, Limits
 from weir.plan.bushy import bushy
 from weir.plan.finder import frontier
+from weir.plan.limits import Limits
 from weir.plan.sketch import Sketch, joined, leaves, tree
 from weir.plan.space import Space
-from weir.stats import Costs, JoinGraph
+from weir.plan.tree import Join
+from weir.stats.costs import Costs
+from weir.stats.graph import JoinGraph
 
 Situation = Literal["a", "b", "c", "d", "e"]
 # Table 3, in seconds: joining a pair, inserting and deleting a row.
