@@ -42,11 +42,11 @@ setup: java $(READY)
 java:
 	@sh scripts/java.sh
 
-$(READY): pyproject.toml constraints.txt scripts/venv.sh
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt scripts/venv.sh
 	@sh scripts/venv.sh
 	@touch $@
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf build out spark-warehouse metastore_db derby.log src/weir.egg-info
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf build out spark-warehouse metastore_db derby.log src/*.egg-info lab/src/*.egg-info
+	find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +

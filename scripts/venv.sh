@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fills .venv with the pinned dependencies and this package; a .venv whose Python no longer runs is made again.
+# Fills .venv with the pinned dependencies and both packages; a .venv whose Python no longer runs is made again.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,4 +15,4 @@ mkdir -p "${TMPDIR:-.venv/tmp}"
 # The build tool comes first and pinned, so that building the package fetches nothing of its own choice.
 pip=".venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check --constraint constraints.txt"
 $pip setuptools
-$pip --no-build-isolation --editable '.[dev]'
+$pip --no-build-isolation --editable '.[dev]' --editable ./lab

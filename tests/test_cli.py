@@ -19,14 +19,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import weir
-from weir.bench import kernel
-from weir.bench.figure import Figure
 from weir.cli import demo
 from weir.cli.app import app, main
-from weir.cli.bench import report
 from weir.cli.watch import Figures
 from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
+from weir_lab.bench import kernel
+from weir_lab.bench.figure import Figure
+from weir_lab.cli.bench import report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -230,7 +230,7 @@ class TestBench:
             asked.append(quick)
             return list(self.FIGURES)
 
-        monkeypatch.setattr("weir.bench.kernel.run", measure)
+        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
         assert "three-way" in run("bench", "kernel", "--quick", "--json", str(tmp_path / "figures.json"))
         assert asked == [True]
         assert (tmp_path / "figures.json").exists()
@@ -241,7 +241,7 @@ class TestBench:
         def measure(quick: bool) -> list[Figure]:
             raise AssertionError("the benchmark ran")
 
-        monkeypatch.setattr("weir.bench.kernel.run", measure)
+        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
         with pytest.raises(QueryError, match=r"cannot write .*there is no folder '.*nowhere'"):
             run("bench", "kernel", "--json", str(tmp_path / "nowhere" / "figures.json"))
         with pytest.raises(QueryError, match="it is a folder"):
@@ -260,7 +260,7 @@ class TestBench:
         assert told.err.startswith("three-way / bare NumPy: 1.23\n")
 
     def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("weir.cli.bench.PEERS", ("duckdb", "no_such_peer"))
+        monkeypatch.setattr("weir_lab.cli.bench.PEERS", ("duckdb", "no_such_peer"))
         with pytest.raises(QueryError, match="needs no_such_peer: pip install"):
             run("bench", "kernel")
 

@@ -9,8 +9,8 @@ from math import isfinite
 import pytest
 
 from weir.adapt.calibrate import TYPICAL, calibrated
-from weir.bench.model import Trial, outcome
 from weir.plan.tree import Join, join
+from weir_lab.bench.model import Trial, outcome
 
 BOTH = {"a": 600, "b": 400, "c": 500, "d": 300}
 WINDOWS = {"a": 3.3, "b": 2.7, "c": 3.9, "d": 2.9}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weir.lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, Plans, Region
 from weir.plan.limits import Limits
+from weir_lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, Plans, Region
 
 PLANS = {one.number: Plans.of(one.graph) for one in SETS}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.bench.cluster import cluster
+from weir_lab.bench.cluster import cluster
 
 from . import spreads
 from .processes import driver

@@ -1,0 +1,28 @@
+"""The Spark that the benchmarks run on: local, two cores, quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from weir.errors import QueryError
+
+CORES = 2
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+
+_SETTINGS: Mapping[str, Any] = {
+    "spark.driver.memory": "6g",
+    # Queries take turns: one that waits must not spend its time looking for files.
+    "spark.sql.streaming.pollingDelay": "1s",
+}
+
+
+def session(name: str, **settings: str) -> Any:
+    """A SparkSession of two cores with the web page off."""
+    if find_spec("pyspark") is None:
+        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+    from weir_lab.spark_session import local_session
+
+    return local_session(name, CORES, {**_SETTINGS, **settings})

@@ -1,0 +1,148 @@
+"""`weir-lab bench`: runs a benchmark and shows its figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from weir.errors import QueryError
+from weir_lab.bench.csv import write_csv
+from weir_lab.bench.figure import Figure, to_json
+
+if TYPE_CHECKING:
+    from weir_lab.bench.psp import Measured
+
+PEERS = ("duckdb", "polars")
+
+
+def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure the join kernel beside its peers."""
+    missing = [name for name in PEERS if find_spec(name) is None]
+    if missing:
+        raise QueryError(f"this benchmark needs {' and '.join(missing)}: pip install 'weir[bench]'")
+    if json_file is not None:
+        check_writable(json_file)
+    # Not at the top: a benchmark may import what no other command should pay for.
+    from weir_lab.bench.kernel import run
+
+    report(run(quick), json_file, console)
+
+
+def spark(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure joins on Spark beside Spark's own."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir_lab.bench.spark import run
+
+    report(run(quick), json_file, console)
+
+
+def model(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Compare what the cost model predicts with what random queries take."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir_lab.bench.model import run
+
+    report(run(quick), json_file, console)
+
+
+def soak(
+    quick: bool,
+    hours: float | None,
+    local: bool,
+    csv_file: Path | None,
+    json_file: Path | None,
+    console: Console,
+) -> None:
+    """Run a join for long, and see that nothing grows; with `hours`, one that changes its plan on the way."""
+    for file in (csv_file, json_file):
+        if file is not None:
+            check_writable(file)
+    if hours is not None:
+        from weir_lab.bench.changing import run as run_changing
+
+        return report(run_changing(hours, local, csv_file), json_file, console)
+    if local:
+        raise QueryError("--local is for a soak of --hours; the other one looks at Spark's processes")
+    from weir_lab.bench.soak import run
+
+    return report(run(quick, csv_file), json_file, console)
+
+
+def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
+    """Kill a job on Spark again and again; False if its output is not exact."""
+    if find_spec("pyspark") is None:
+        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+    from weir_lab.bench.crash import KILLS, QUICK_KILLS, run
+
+    outcome = run(kills or (QUICK_KILLS if quick else KILLS), seed)
+    console.print(outcome.told(), highlight=False, soft_wrap=True)
+    return outcome.is_exact
+
+
+def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
+    """Images joined by a Python predicate, by every spread and by Spark itself."""
+    for file in (csv_file, json_file):
+        if file is not None:
+            check_writable(file)
+    from weir_lab.bench.psp import figures, run, told
+
+    batches = run(quick)
+    console.print(told(), highlight=False)
+    console.print(_rates(batches))
+    report(figures(batches), json_file, console)
+    if csv_file is not None:
+        write_csv(csv_file, batches)
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a file that could not be written, before minutes are spent on what should go into it."""
+    folder = file.parent
+    if not folder.is_dir():
+        raise QueryError(f"cannot write '{file}': there is no folder '{folder}'")
+    if file.is_dir():
+        raise QueryError(f"cannot write '{file}': it is a folder")
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise QueryError(f"cannot write '{file}': permission denied")
+
+
+def report(figures: Sequence[Figure], json_file: Path | None, console: Console) -> None:
+    """Print figures as a table, and write them to a file if one is named."""
+    console.print(_table(figures))
+    if json_file is not None:
+        json_file.write_text(to_json(figures) + "\n")
+
+
+def _rates(batches: Sequence[Measured]) -> Table:
+    from weir_lab.bench.psp import lines
+
+    table = Table(title="Medians of the measured batches", title_justify="left")
+    for heading in ("streams", "pixels", "images/s", "query"):
+        table.add_column(heading)
+    for heading in ("batches", "rows/s", "latency [s]", "results/s", "state rows"):
+        table.add_column(heading, justify="right")
+    for line in lines(batches):
+        table.add_row(*line)
+    return table
+
+
+def _table(figures: Sequence[Figure]) -> Table:
+    table = Table()
+    for heading in ("figure", "ratio", "quartiles", "aim", "reached", "note"):
+        table.add_column(heading, justify="right" if heading in ("ratio", "quartiles") else "left")
+    for figure in figures:
+        table.add_row(
+            figure.name,
+            f"{figure.ratio:.2f}",
+            f"{figure.low:.2f} – {figure.high:.2f}",
+            f"{figure.wanted} {figure.aim:g}",
+            "yes" if figure.is_reached else "no",
+            figure.note,
+        )
+    return table

@@ -1,0 +1,80 @@
+"""`weir-lab driver`: the experiments of 003, beside what the paper says."""
+
+from __future__ import annotations
+
+from itertools import starmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from weir_lab.cli.experiment import aims_table, check_ready, repeat
+
+if TYPE_CHECKING:
+    from weir_lab.driver.experiment import Report
+    from weir_lab.driver.settings import Figures
+
+
+def driver(quick: bool, out: Path, console: Console) -> None:
+    """Repeat the experiments of 003 into a folder."""
+    check_ready(out)
+    # Not at the top: an experiment may import what no other command should pay for.
+    from weir_lab.driver.experiment import FULL, QUICK, run
+
+    repeat(lambda tell: run(QUICK if quick else FULL, out, tell), show, out, console)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print what was found, beside what the paper says."""
+    from weir_lab.driver.endless import TOLD
+    from weir_lab.driver.settings import MORE, SLIPS, TABLE_4, TABLE_5
+
+    size = report.size
+    console.print(SLIPS, highlight=False)
+    console.print(
+        f"Tables 4 and 5: {size.part:g} of the keys, rows and time of I-IV, {size.uneven_part:g} of V-VI, in "
+        f"as many batches as at full size, {size.repeats} repeats; a tuple at a time in plain Python, in "
+        "seconds of the processor. In b-models the first halving is as named, the others are drawn.",
+        highlight=False,
+    )
+    for one in MORE:
+        console.print(
+            f"{one.name}: keys with {'/'.join(map(str, one.per_key))} rows, {one.rows[0]:,} rows each, "
+            f"{', '.join(one.arrivals)}, {size.more_part:g} of it.",
+            highlight=False,
+        )
+    console.print(f"The endless stream: {TOLD}.", highlight=False)
+    for ahead in (False, True):
+        how = "orders told beforehand" if ahead else "as in the paper"
+        console.print(_cells(report, "time", TABLE_4, ahead, f"Table 4: running time, {how} (paper)"))
+        console.print(
+            _cells(report, "early", TABLE_5, ahead, f"Table 5: results at half time, {how} (paper)")
+        )
+    console.print(aims_table(report.aims))
+
+
+def _cells(report: Report, of: str, said: Figures, ahead: bool, title: str) -> Table:
+    from weir_lab.driver.aims import average, paper_average
+    from weir_lab.driver.settings import BATCH_NAMES, COMPARED, SETS, paper
+
+    table = Table(title=title, title_justify="left")
+    for heading in ("batch", "data set"):
+        table.add_column(heading)
+    for policy in COMPARED:
+        table.add_column(policy, justify="right")
+    scores = report.measured.scores
+    found = {(one.data_set, one.policy, one.batch): getattr(one, of) for one in scores if one.ahead == ahead}
+    for batch in BATCH_NAMES.values():
+        for one in SETS:
+            cells = [(found.get((one.name, p, batch)), paper(said, one.name, p, batch)) for p in COMPARED]
+            table.add_row(batch, one.name, *starmap(_cell, cells))
+        means = [(average(scores, p, batch, ahead, of), paper_average(said, p, batch)) for p in COMPARED]
+        table.add_row(batch, "average", *starmap(_cell, means), end_section=True)
+    return table
+
+
+def _cell(found: float | None, said: float | None) -> str:
+    if found is None:
+        return "N/A"
+    return f"{found:.2f}" if said is None else f"{found:.2f} ({said:.2f})"

@@ -1,0 +1,176 @@
+"""What a batch of the kernel costs at a throttle fraction, in CPU seconds, beside the same batch in full.
+
+Two streams, the second 8 s ahead of the first and blurred by 3 s; the first looks at the ages that harvesting
+chooses by the true correlation. A batch is run on the same state again and again, full and throttled in turn.
+
+    nested loop     every row in the ages looked at is a candidate
+    band, and more  the band is on a column that no time tells, with a condition without index on the other:
+                    the index leaves candidates of all ages
+    band alone      the band is the correlated condition itself: candidates have the ages of the matches
+    equality        the same with a key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from statistics import median
+from time import process_time
+
+import numpy as np
+import pyarrow as pa
+
+import weir
+from weir.adapt.calibrate import calibrated
+from weir.adapt.estimate import graph_of
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.plan.tree import join
+from weir.shed.allowance import Allowance
+from weir.shed.harvest import harvest
+from weir.stats.batch import Hop
+from weir.stats.lags import Correlations
+from weir_lab.clock import Delta
+from weir_lab.grubjoin.play import BASIC
+from weir_lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
+
+LAG, SPREAD = 8.0, 3.0
+NAMES = ("a", "b")
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.float64(), "y": pa.float64(), "k": pa.int64()})
+# The condition, rows a second and seconds of a batch.
+KINDS = {
+    "nested loop": ("(a.x - b.x) * (a.x - b.x) <= 1", 600, 0.25),
+    "band, and more": ("abs(a.y - b.y) <= 8 AND (a.x - b.x) * (a.x - b.x) <= 100", 4_000, 0.25),
+    "band alone": ("abs(a.x - b.x) <= 0.3", 20_000, 0.25),
+    "equality": ("a.k = b.k", 20_000, 0.25),
+}
+PROMISE = "1.15 z + 0.05"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCost:
+    """Medians at one throttle fraction, as shares of the same batch in full.
+
+    `foretold` is what harvesting expected it to cost, `ranges` what it looks at, of those of both directions.
+    """
+
+    kind: str
+    throttle: float
+    cpu: float
+    foretold: float
+    ranges: float
+    slices: float
+    comparisons: float
+    results: float
+    full_ms: float
+
+    @property
+    def is_kept(self) -> bool:
+        """True if it costs no more than it may."""
+        return self.cpu <= 1.15 * self.throttle + 0.05
+
+
+def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator[BatchCost]:
+    """All throttle fractions of one kind of join."""
+    on, rate, every = KINDS[kind]
+    asked = weir.join(
+        streams=dict.fromkeys(NAMES, SCHEMA), on=on, within=f"{WINDOW:g} seconds", select="a.x AS x",
+        plan=join(*NAMES), basic=f"{BASIC:g} seconds",
+    )  # fmt: skip
+    assert isinstance(asked, LocalJoin)
+    query = asked.start()
+    query.allow(Allowance(dict.fromkeys(_hops(), 0.0)))  # fill the windows without joining
+    steps = round((WINDOW + 2.0) / every)
+    for number in range(steps):
+        for _ in query.chunks(_rows(rate, number * every, every)):
+            pass
+    batch = _rows(rate, steps * every, every)
+    lags, measured = _learned(query, batch, rate)
+    graph = graph_of(asked.query, dict.fromkeys(NAMES, float(rate)), _pairs(measured), calibrated(), every)
+    chosen = {z: harvest(graph, join(*NAMES), z, lags, BASIC, measured=measured) for z in throttles}
+    full_cost = harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
+    _run(query, batch, None)  # indexes are made by who needs them first
+    runs = {z: [_both(query, batch, chosen[z].allowance) for _ in range(repeats)] for z in throttles}
+    for z, pairs in runs.items():
+        whole, one = pairs[0]
+        yield BatchCost(
+            kind=kind,
+            throttle=z,
+            cpu=median(throttled.seconds / full.seconds for full, throttled in pairs),
+            foretold=chosen[z].cost / full_cost,
+            ranges=_ranges(chosen[z].allowance),
+            slices=one.slices / max(whole.slices, 1),
+            comparisons=one.comparisons / max(whole.comparisons, 1),
+            results=one.results / max(whole.results, 1),
+            full_ms=1000 * median(full.seconds for full, _ in pairs),
+        )
+
+
+def _both(query: LocalQuery, batch: Delta, allowed: Allowance) -> tuple[_Run, _Run]:
+    """The batch in full and throttled, one right after the other, so that both see the same computer."""
+    return _run(query, batch, None), _run(query, batch, allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    seconds: float
+    comparisons: int
+    slices: int
+    results: int
+
+
+def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
+    # A state is never changed in place, so that a shallow copy goes its own way.
+    mine = copy(query)
+    mine.allow(allowed)
+    started = process_time()
+    for _ in mine.chunks(batch):
+        pass
+    seconds = process_time() - started
+    stats = mine.stats
+    assert stats is not None
+    hops = stats.per_hop.values()
+    slices = sum(len(hop.matches_by_slice) for hop in hops)
+    return _Run(seconds, sum(hop.comparisons for hop in hops), slices, stats.results)
+
+
+def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[Correlations, dict[Hop, float]]:
+    mine = copy(query)
+    mine.allow(Allowance(sample=1.0))
+    for _ in mine.chunks(batch):
+        pass
+    stats = mine.stats
+    assert stats is not None and stats.lags is not None
+    pairs = {hop: found.probes * rate * WINDOW for hop, found in stats.per_hop.items()}
+    return stats.lags, {hop: found.matches / pairs[hop] for hop, found in stats.per_hop.items()}
+
+
+def _pairs(measured: dict[Hop, float]) -> dict[frozenset[str], float]:
+    return {frozenset(NAMES): sum(measured.values()) / len(measured)}
+
+
+def _hops() -> list[Hop]:
+    return [Hop(one, str(join(*NAMES)), other) for one, other in (NAMES, NAMES[::-1])]
+
+
+def _ranges(allowed: Allowance) -> float:
+    count = round(WINDOW / BASIC)
+    looked = [
+        0 if allowed.share(hop) == 0 else len(allowed.ages[hop].kept) if hop in allowed.ages else count
+        for hop in _hops()
+    ]
+    return sum(looked) / (2 * count)
+
+
+def _rows(rate: int, start: float, every: float) -> Delta:
+    found = {}
+    for i, name in enumerate(NAMES):
+        rng = np.random.default_rng([5, i, round(1000 * start)])
+        times = start + every * np.sort(rng.random(round(rate * every)))
+        values = DOMAIN / PERIOD * (times + LAG * i + SPREAD * i * rng.normal(size=len(times))) % DOMAIN
+        stamps = pa.array((times * 1e6).astype(np.int64)).cast(pa.timestamp("us"))
+        others = pa.array(rng.uniform(0, DOMAIN, len(times)))
+        keys = pa.array((values * 25).astype(np.int64))
+        found[name] = pa.Table.from_arrays([stamps, pa.array(values), others, keys], schema=SCHEMA)
+    return found

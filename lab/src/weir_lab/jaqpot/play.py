@@ -1,0 +1,106 @@
+"""The engine at work under an allowance; what it did is counted, results are let go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+
+import weir
+from weir.local.join import LocalJoin
+from weir.local.query import LocalQuery
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.shed.flow import allowance
+from weir_lab.clock import Delta
+from weir_lab.jaqpot.settings import Setting
+from weir_lab.workload import Workload
+
+Feed = Callable[[int], Delta]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Over so many virtual seconds: results that were fresh, results held back as stale, and probes."""
+
+    seconds: float
+    results: int
+    stale: int
+    probes: int
+
+    @property
+    def all_rate(self) -> float:
+        """Results a second as 000 counts them, the stale ones too."""
+        return (self.results + self.stale) / self.seconds
+
+    @property
+    def fresh_rate(self) -> float:
+        """Results a second that a user sees."""
+        return self.results / self.seconds
+
+    @property
+    def stale_share(self) -> float:
+        """Of all results, those that are stale."""
+        found = self.results + self.stale
+        return self.stale / found if found else 0.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A query at some batch, from which runs can be begun as often as one likes."""
+
+    query: LocalQuery
+    feed: Feed
+    every: float
+    batch: int
+
+    def play(self, seconds: float, allowed: Allowance | None = None) -> tuple[Played, Stage]:
+        """Go on for some seconds under an allowance; the stage itself stays as it is."""
+        # A state is never changed in place, so that a shallow copy goes its own way.
+        query = copy(self.query)
+        query.allow(allowed)
+        count = max(1, round(seconds / self.every))
+        results = stale = probes = 0
+        for number in range(self.batch, self.batch + count):
+            for _ in query.chunks(self.feed(number)):
+                pass
+            stats = query.stats
+            assert stats is not None
+            results += stats.results
+            stale += stats.stale
+            probes += sum(hop.probes for hop in stats.per_hop.values())
+        played = Played(count * self.every, results, stale, probes)
+        return played, Stage(query, self.feed, self.every, self.batch + count)
+
+
+def staged(setting: Setting, factor: float, seed: int) -> Stage:
+    """A setting with freshness of so many windows (if these are of rows), before its first row."""
+    work = Workload(setting.graph, seed=seed)
+    windows = setting.graph.windows
+    fresh = {
+        name: RowWindow(round(factor * window.rows))
+        for name, window in windows.items()
+        if isinstance(window, RowWindow)
+    }
+    asked = weir.join(
+        streams={name: work.schema(name) for name in setting.graph.streams},
+        on=work.on,
+        within={name: _window(window) for name, window in windows.items()},
+        fresh=fresh or None,
+        select="true AS found",
+        plan=setting.tree,
+    )
+    assert isinstance(asked, LocalJoin)
+    return Stage(asked.start(), lambda number: work.delta(number, setting.every), setting.every, 0)
+
+
+def filled(setting: Setting, factor: float, seed: int) -> Stage:
+    """The same once all its states are full, and hold what they do when nothing is skipped."""
+    nothing = allowance(setting.net, [0.0] * len(setting.net.links))
+    _, stored = staged(setting, factor, seed).play(1.05 * setting.longest, nothing)
+    _, full = stored.play(1.2 * setting.renewal)
+    return full
+
+
+def _window(window: float | RowWindow) -> RowWindow | TimeWindow:
+    return window if isinstance(window, RowWindow) else TimeWindow(round(1e6 * window))

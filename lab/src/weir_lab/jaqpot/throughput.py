@@ -1,0 +1,158 @@
+"""Figure 7 of 000: throughput against resources, both as shares of saturation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from statistics import mean
+
+from weir_lab.jaqpot.divide import GREPP, LP, POLICIES_COMPARED, RIVALS, STEADY, divide
+from weir_lab.jaqpot.play import filled
+from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, timed
+
+# Where a starved state is small.
+POLICIES_TIMED = ("GlobalHJPR", GREPP, LP, STEADY)
+# In longest windows: states of time must first become as small as they will be.
+_SETTLE_TIMED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a policy made of a share of the saturation resources; rates are a second.
+
+    `share` is of all results at saturation; `stale` ones count, as in the paper.
+    """
+
+    shape: Shape
+    setting: int
+    factor: float
+    policy: str
+    resources: float
+    share: float
+    results: float
+    stale: float
+    probes: float
+    foretold_results: float
+    foretold_probes: float
+    loosened: float
+
+
+def throughput(
+    setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
+) -> list[Point]:
+    """All policies at all budgets, measured for so many of the longest windows after a third as many.
+
+    All begin with full states and join the same rows.
+    """
+    fresh = setting.fresh_seconds(setting.factor)
+    return _throughput(setting, POLICIES_COMPARED, fresh, resources, windows / 3, windows, tell)
+
+
+def timed_throughput(
+    setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
+) -> list[Point]:
+    """The same with windows of time, where what a state holds follows from what feeds it; no freshness."""
+    return _throughput(timed(setting), POLICIES_TIMED, None, resources, _SETTLE_TIMED, windows, tell)
+
+
+def _throughput(
+    setting: Setting,
+    policies: Sequence[str],
+    fresh: Mapping[str, float] | None,
+    resources: Sequence[float],
+    settle: float,
+    windows: float,
+    tell: Callable[[str], None],
+) -> list[Point]:
+    if not resources:
+        return []
+    graph, tree = setting.graph, setting.tree
+    tell(f"figure 7, {setting.shape} {setting.number}: all of it")
+    full = filled(setting, setting.factor, setting.number)
+    _, later = full.play(settle * setting.longest)
+    best, _ = later.play(windows * setting.longest)
+    points: list[Point] = []
+    for share in resources:
+        for policy in policies:
+            tell(f"figure 7, {setting.shape} {setting.number}: {policy} at {share:.0%}")
+            division = divide(policy, graph, tree, share * setting.full.spent, fresh)
+            _, settled = full.play(settle * setting.longest, division.allowance)
+            played, _ = settled.play(windows * setting.longest, division.allowance)
+            points.append(
+                Point(
+                    shape=setting.shape,
+                    setting=setting.number,
+                    factor=setting.factor,
+                    policy=policy,
+                    resources=share,
+                    share=played.all_rate / best.all_rate,
+                    results=played.fresh_rate,
+                    stale=played.stale / played.seconds,
+                    probes=played.probes / played.seconds,
+                    foretold_results=division.results,
+                    foretold_probes=division.probes,
+                    loosened=division.loosened,
+                )
+            )
+    return points
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """The most that the model says can be had of a setting anywhere in table 3, and what its best rival has.
+
+    Both are shares of the saturation throughput; `dearest` is what one hop takes of its resources, at most.
+    """
+
+    shape: Shape
+    setting: int
+    resources: float
+    best: float
+    rival: float
+    dearest: float
+
+
+def foretold(count: int, resources: Sequence[float], seed: int = 11) -> list[Foretold]:
+    """Settings from all of table 3, most of which no engine could play; there GrePP is the best."""
+    return [
+        _foretold(setting, share)
+        for shape in SHAPES
+        for setting in islice(drawn(shape, seed), count)
+        for share in resources
+    ]
+
+
+def _foretold(setting: Setting, share: float) -> Foretold:
+    full = setting.full
+
+    def made(policy: str) -> float:
+        return divide(policy, setting.graph, setting.tree, share * full.spent).results / full.results
+
+    return Foretold(
+        shape=setting.shape,
+        setting=setting.number,
+        resources=share,
+        best=made(GREPP),
+        rival=max(map(made, RIVALS)),
+        dearest=max(full.probes) / full.spent,
+    )
+
+
+def average(points: Sequence[Point], shape: Shape, policy: str, resources: float) -> float:
+    """The mean share of the saturation throughput over all settings."""
+    return mean(
+        point.share
+        for point in points
+        if (point.shape, point.policy, point.resources) == (shape, policy, resources)
+    )
+
+
+def advantages(points: Sequence[Point], shape: Shape, policy: str) -> dict[float, float]:
+    """For every share of the resources, how many times the best rival's results a policy has."""
+    found = {}
+    for resources in sorted({point.resources for point in points}):
+        best = max(average(points, shape, rival, resources) for rival in RIVALS)
+        mine = average(points, shape, policy, resources)
+        found[resources] = mine / best if best else float("inf")
+    return found

@@ -1,0 +1,1 @@
+"""The ring of Wang and Rundensteiner (2009) itself: nodes, wires and messages on a virtual clock."""

@@ -1,0 +1,95 @@
+"""The pieces of `weir-lab qualified`, and a tiny run of the whole."""
+
+from __future__ import annotations
+
+from csv import DictReader
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from weir import QueryError
+from weir.cli import lab
+from weir.plan.space import Space
+from weir_lab.qualified.compare import EXHAUSTIVE, OURS, PAPER, PLAIN, compare, disagreements, misses, scores
+from weir_lab.qualified.experiment import Size, run
+from weir_lab.qualified.overload import play, scenes
+from weir_lab.qualified.settings import printed, qualified_share, settings, tuned
+
+
+@pytest.mark.parametrize("streams", [3, 7, 20])
+def test_settings_are_connected_and_repeat(streams: int) -> None:
+    for one, again in zip(
+        settings("printed", printed(streams), 5), settings("printed", printed(streams), 5), strict=True
+    ):
+        assert one == again
+        space = Space(one.graph)
+        assert space.is_connected(space.everything)
+        assert all(1 <= rate <= 100 for rate in one.graph.rates.values())
+
+
+@pytest.mark.parametrize("streams", [4, 9])
+def test_tuned_ranges_leave_some_settings_with_a_plan_and_some_without(streams: int) -> None:
+    assert 0.3 <= qualified_share(settings("tuned", tuned(streams, 20), 40)) <= 0.7
+
+
+def test_the_printed_ranges_leave_little_beyond_three_streams() -> None:
+    shares = [qualified_share(settings("printed", printed(n), 30)) for n in (3, 5, 8)]
+    assert shares[0] > 0.7
+    assert shares[1] < 0.3
+    assert shares[2] < 0.1
+
+
+@pytest.mark.parametrize("design", ["tuned", "between"])
+def test_our_two_layers_find_whatever_the_exhaustive_search_finds(design: str) -> None:
+    found = settings(design, tuned(6, 12), 12)  # type: ignore[arg-type]
+    outcomes = compare(design, 6, found, seconds=30)  # type: ignore[arg-type]
+    by_name = {one.algorithm: one for one in scores(outcomes)}
+    assert by_name[OURS].found == by_name[EXHAUSTIVE].found == by_name[PLAIN].found > 0
+    assert by_name[EXHAUSTIVE].exact == by_name[EXHAUSTIVE].tried == 12
+    assert by_name[PAPER].percentage is not None
+    assert all(one.algorithm == PAPER for one in misses(outcomes))
+    assert disagreements(found[:4]) == 0
+
+
+def test_scenes_end_as_the_figures_do() -> None:
+    ends = {
+        scene.name: {one.plan.kind: one.last for one in play(scene)}
+        for scene in scenes(windows=1.2)
+        if scene.name in ("set 1", "set 2, rare AB", "set 3")
+    }
+    assert ends["set 1"]["mjoin"].results == ends["set 1"]["bjtree"].results
+    assert ends["set 1"]["mjoin"].state < ends["set 1"]["bjtree"].state
+    rare = ends["set 2, rare AB"]
+    assert rare["mjoin"].queued > 10 * rare["bjtree"].queued
+    assert ends["set 3"]["bjtree"].stopped
+    assert not ends["set 3"]["mjoin"].stopped
+
+
+def test_a_tiny_run_writes_its_files_and_tells_them(tmp_path: Path) -> None:
+    size = Size((3, 5), settings=3, seconds=1, windows=0.25, tuning=4, unlimited=1)
+    told: list[str] = []
+    report = run(size, tmp_path / "out", told.append)
+    assert told
+    pictures = {file.name for file in (tmp_path / "out").glob("*.png")}
+    assert {
+        "set1.png",
+        "set2_rareAB.png",
+        "set4_short.png",
+        "figure13_tuned.png",
+        "figure14_between.png",
+    } <= pictures
+    with (tmp_path / "out" / "ticks.csv").open() as file:
+        rows = list(DictReader(file))
+    assert {row["scene"] for row in rows} == {scene.name for scene, _ in report.scenes}
+    text = StringIO()
+    lab.show(report, Console(file=text, width=200))
+    assert "cannot arise" in text.getvalue()
+    assert "all need about 36 s a second" in text.getvalue()
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(QueryError, match="not a folder"):
+        lab.qualified(True, tmp_path / "file", Console(file=StringIO()))
