@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from weir.cli.app import app
-from weir.spread.model import bandwidth_needed, best_length, central_work, equal_steps, latency
+from weir.partition.ring_cost import bandwidth_needed, best_length, central_work, equal_steps, latency
 from weir_lab.cli.psp import show
 from weir_lab.psp import experiment
 from weir_lab.psp.adaptation import settled

@@ -8,7 +8,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from weir.spread.hardware import Hardware
+from weir.partition.hardware import Hardware
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.matching import Exact, Partial
 from weir_lab.ring.ring import Ring

@@ -8,8 +8,8 @@ from math import inf
 import pytest
 
 from weir import QueryError
-from weir.spread.hardware import Hardware
-from weir.spread.model import (
+from weir.partition.hardware import Hardware
+from weir.partition.ring_cost import (
     Steps,
     StreamLoad,
     bandwidth_needed,

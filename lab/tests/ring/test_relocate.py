@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.spread.hardware import Hardware
-from weir.spread.relocate import hand_overs, narrowed, places_of_new, widened
+from weir.partition.hardware import Hardware
+from weir.partition.resize import hand_overs, narrowed, places_of_new, widened
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.matching import Expected
 from weir_lab.ring.ring import Ring

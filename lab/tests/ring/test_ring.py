@@ -9,8 +9,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.spread.hardware import Hardware
-from weir.spread.relocate import Resize
+from weir.partition.hardware import Hardware
+from weir.partition.resize import Resize
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.matching import Exact, Expected
 from weir_lab.ring.message import Partials, Probe

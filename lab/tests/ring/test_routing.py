@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.spread.hardware import Hardware
+from weir.partition.hardware import Hardware
 from weir_lab.ring.atr import AlignedRouting
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.cover import cheapest_cover

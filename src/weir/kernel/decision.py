@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from weir.errors import QueryError
 from weir.order.policies import DriverOrder, check_policy
+from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.spread.placement import Placement
 from weir.stats.batch import Hop
 
 

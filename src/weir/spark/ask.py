@@ -13,6 +13,7 @@ from weir.adapt.planner import Wish
 from weir.adapt.settings import Adapt
 from weir.errors import QueryError
 from weir.order.policies import DriverOrder
+from weir.partition.placement import SHARED
 from weir.plan.tree import Join
 from weir.query.build import query
 from weir.query.model import Query
@@ -22,7 +23,6 @@ from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
 from weir.spark.settings import Settings
 from weir.spark.spread import Routing, check_count, routing, shared_on
-from weir.spread.placement import SHARED
 from weir.units import interval
 
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"

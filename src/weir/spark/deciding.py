@@ -17,6 +17,8 @@ from weir.kernel.decision import Decision
 from weir.kernel.migrate import Programs, effort_allowed
 from weir.order.policies import DriverOrder, order
 from weir.order.waiting import Waiting
+from weir.partition.placement import SHARED, Placement
+from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.spark.adaptation import Adaptation
@@ -24,8 +26,6 @@ from weir.spark.job import Job
 from weir.spark.manifest import Ledger, Manifest
 from weir.spark.placing import placement_after
 from weir.spark.spread import check_count, check_plan, is_mjoin
-from weir.spread.placement import SHARED, Placement
-from weir.spread.relocate import How, Resize
 
 _LOG = logging.getLogger("weir")
 # A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.

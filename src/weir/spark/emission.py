@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from weir.kernel.output import result_schema
+from weir.partition.placement import Placement
 from weir.spark.folder import Folder
 from weir.spark.job import Job
 from weir.spark.phases import reached
@@ -19,7 +20,6 @@ from weir.spark.report import Counts, Report
 from weir.spark.ring import moves, ring, ring_counts
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, ProbeTask, ResultFiles
-from weir.spread.placement import Placement
 
 # What each partition counted.
 Told = Mapping[int, Counts]

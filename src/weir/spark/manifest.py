@@ -14,6 +14,7 @@ from weir.adapt.recall import Recall
 from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
 from weir.order.policies import DriverOrder
+from weir.partition.placement import SHARED, Placement
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -24,7 +25,6 @@ from weir.spark.folder import Folder
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import plan_from_json, tree_to_json
-from weir.spread.placement import SHARED, Placement
 from weir.stats.batch import Hop, StateSize
 
 VERSION = 1

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weir.kernel.decision import Decision
+from weir.partition.placement import SHARED, Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.partition.resize import Resize
 from weir.query.model import Query
 from weir.spark.manifest import Manifest
 from weir.spark.report import Part
 from weir.spark.slices import SliceEntry
 from weir.spark.spread import Routing
-from weir.spread.placement import SHARED, Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
-from weir.spread.relocate import Resize
 
 
 def placement_after(

@@ -7,11 +7,11 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.errors import QueryError
+from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
 from weir.spark.runtime import MicroBatches
-from weir.spread.relocate import How, Resize
 
 
 class SparkQuery:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.migrate import Programs, answering
+from weir.partition.resize import Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget, not_a_budget
 from weir.shed.allowance import Allowance
@@ -38,7 +39,6 @@ from weir.spark.sinks import FoldedSink, FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, BuildTask
 from weir.spark.trigger import Triggers
 from weir.spark.union import placed, routed
-from weir.spread.relocate import Resize
 
 _LOG = logging.getLogger("weir")
 

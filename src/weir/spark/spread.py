@@ -19,11 +19,11 @@ from typing import Literal, get_args
 from weir.adapt.analyse import Movable
 from weir.errors import QueryError
 from weir.expr.nodes import Column
+from weir.partition.placement import SHARED, Placement, Shared, by_time
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass
 from weir.query.windows import RowWindow
-from weir.spread.placement import SHARED, Placement, Shared, by_time
 from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_type
 
 from weir.expr.nodes import Column, columns_of
+from weir.partition.placement import Placement
 from weir.query.model import Query
 from weir.spark.spread import Routing, Segments
-from weir.spread.placement import Placement
 
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from weir.spread.model import best_length, equal_steps
-from weir.spread.relocate import How, Resize
+from weir.partition.resize import How, Resize
+from weir.partition.ring_cost import best_length, equal_steps
 from weir_lab.psp.settings import MACHINE, RATE, Setting, arrivals
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.ring import Ring

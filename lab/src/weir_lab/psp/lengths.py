@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from weir.spread.hardware import Hardware
-from weir.spread.model import best_length, equal_steps
+from weir.partition.hardware import Hardware
+from weir.partition.ring_cost import best_length, equal_steps
 from weir_lab.psp.play import Point, play_alone
 from weir_lab.psp.settings import MACHINE, MATCHES, RATE, SELECTIVITIES, WAYS, WINDOW, Setting
 

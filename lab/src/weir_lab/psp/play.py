@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Protocol
 
-from weir.spread.hardware import Hardware
-from weir.spread.model import equal_steps, latency
+from weir.partition.hardware import Hardware
+from weir.partition.ring_cost import equal_steps, latency
 from weir_lab.psp.settings import CTR_SEGMENT, MACHINE, Setting, arrivals
 from weir_lab.ring.atr import AlignedRouting
 from weir_lab.ring.clock import Clock, feed

@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import ceil, floor
 
 from weir.errors import QueryError
-from weir.spread.hardware import Hardware, check_nodes
+from weir.partition.hardware import Hardware, check_nodes
 from weir_lab.ring.clock import Clock
 from weir_lab.ring.ring import Emit, Ring
 from weir_lab.ring.stored import Row

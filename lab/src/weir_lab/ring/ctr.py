@@ -15,7 +15,7 @@ from math import floor
 from typing import Any
 
 from weir.errors import QueryError
-from weir.spread.hardware import Hardware, check_nodes
+from weir.partition.hardware import Hardware, check_nodes
 from weir_lab.ring.clock import Clock
 from weir_lab.ring.cover import cheapest_cover
 from weir_lab.ring.link import Link

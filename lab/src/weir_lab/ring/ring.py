@@ -29,8 +29,8 @@ from operator import add
 from typing import Any
 
 from weir.errors import QueryError
-from weir.spread.hardware import Hardware, check_nodes
-from weir.spread.relocate import Resize, hand_overs, narrowed, widened
+from weir.partition.hardware import Hardware, check_nodes
+from weir.partition.resize import Resize, hand_overs, narrowed, widened
 from weir_lab.ring.clock import Clock
 from weir_lab.ring.link import Link
 from weir_lab.ring.message import Partials, Probe

@@ -20,7 +20,7 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from weir.errors import QueryError
-from weir.spread.hardware import check_nodes
+from weir.partition.hardware import check_nodes
 
 Shared = Literal["share", "psp"]
 # The spreads by which rows find partners in any partition, so that it does not matter where old ones lie.

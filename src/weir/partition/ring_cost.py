@@ -15,7 +15,7 @@ from math import floor, inf, sqrt
 from operator import mul
 
 from weir.errors import QueryError
-from weir.spread.hardware import Hardware, check_nodes
+from weir.partition.hardware import Hardware, check_nodes
 
 
 @dataclass(frozen=True, slots=True)

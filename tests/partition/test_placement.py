@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.spread.placement import Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.partition.placement import Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
 
 SECOND = 1_000_000
 WINDOW = 10 * SECOND
