@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import weir
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.program import Program, compile_plan
+from weir.kernel.physical_plan import PhysicalPlan, compile_plan
 from weir.kernel.state import State, commit
 from weir.local.join import LocalJoin
 from weir.plan.tree import Join, hops, join
@@ -72,7 +72,7 @@ def bag(tables: Sequence[pa.Table]) -> Results:
 
 
 @cache
-def compiled(plan: Join, within: Any) -> Program:
+def compiled(plan: Join, within: Any) -> PhysicalPlan:
     return compile_plan(asked(plan, within).query, plan)
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.kernel import migrate
+from weir.kernel import plan_migration as migrate
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
-from weir.kernel.standing import Standing
+from weir.kernel.migration_state import MigrationState
 from weir.local.query import LocalQuery
 from weir.plan.tree import Join, hops
 from weir.plan.tree import join as tree
@@ -117,10 +117,10 @@ def test_a_batch_makes_no_more_than_it_may() -> None:
     query = started(MJOIN)
     for number in range(12):
         query.process(batch(number))
-    standing, work = Standing(MJOIN), Work()
+    standing, work = MigrationState(MJOIN), Work()
     for _ in range(3):
         decision = Decision(BUSHY, "auto", effort=2000)
-        found = migrate.ready(migrate.Programs(query.query), standing, query.state, decision, 12, work)
+        found = migrate.ready(migrate.PhysicalPlans(query.query), standing, query.state, decision, 12, work)
         standing = found.standing
     assert standing.plan == MJOIN and standing.building is not None
     assert 3 * 1000 < standing.building.effort < 3 * 3000

@@ -109,7 +109,7 @@ def in_windows(case: Case, picks: Picks) -> bool:
 
 
 def in_lines(case: Case, admitted: Admitted) -> Callable[[Picks], bool]:
-    """Row windows: every row stands before the n-th successor of every other (see `weir.kernel.line`)."""
+    """Row windows: every row stands before the n-th successor of every other (see `weir.kernel.row_window`)."""
     places = place_all(case, admitted)
     leaves = {
         one.name: leave(places[one.name], one.window.rows)

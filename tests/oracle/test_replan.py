@@ -12,7 +12,8 @@ from random import Random
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from weir.kernel import layout, migrate
+from weir.kernel import plan_migration as migrate
+from weir.kernel import state_schema as layout
 from weir.plan.tree import Join, Leaf, hops
 from weir.shed.allowance import Allowance
 

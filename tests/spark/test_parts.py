@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from weir.kernel.migrate import Programs
-from weir.kernel.standing import Building, Standing
+from weir.kernel.migration_state import MigrationState, StateBuild
+from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
 from weir.query.build import query
 from weir.spark.admission import within
@@ -18,7 +18,7 @@ MJOIN, FIRST, OTHER = tree("a", "b", "c"), tree(tree("a", "b"), "c"), tree(tree(
 HELD = ("a", "b", "c", "(a b)")
 
 
-def part(standing: Standing) -> Part:
+def part(standing: MigrationState) -> Part:
     def entry(node: str) -> SliceEntry:
         spans = {f"{name}@time": (0, 9) for name in "abc" if name in node}
         return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, 99, "", 0)
@@ -27,20 +27,20 @@ def part(standing: Standing) -> Part:
 
 
 def test_what_was_made_for_a_third_plan_goes_and_the_rest_can_be_weighed() -> None:
-    programs = Programs(QUERY)
-    left = part(Standing(MJOIN, building=Building("(a b)", "a", 1))).towards(programs, OTHER)
-    assert left.standing == Standing(MJOIN)
+    programs = PhysicalPlans(QUERY)
+    left = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1))).towards(programs, OTHER)
+    assert left.standing == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]
     kept, gone = within({0: left}, 250, programs, OTHER, 50, None)
     assert len(kept[0].slices) == 2 and len(gone) == 1
 
 
 def test_what_is_being_made_for_the_plan_stays() -> None:
-    half = part(Standing(MJOIN, building=Building("(a b)", "a", 1)))
-    assert half.towards(Programs(QUERY), FIRST) == half
+    half = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1)))
+    assert half.towards(PhysicalPlans(QUERY), FIRST) == half
 
 
 def test_a_plan_that_needs_no_other_states_answers_at_once() -> None:
-    left = part(Standing(FIRST)).towards(Programs(QUERY), MJOIN)
-    assert left.standing == Standing(MJOIN)
+    left = part(MigrationState(FIRST)).towards(PhysicalPlans(QUERY), MJOIN)
+    assert left.standing == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]

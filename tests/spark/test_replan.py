@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
-from weir.kernel import migrate
+from weir.kernel import plan_migration as migrate
 from weir.plan.tree import join as tree
 from weir.spark.join import SparkJoin
 from weir.spark.phases import listen

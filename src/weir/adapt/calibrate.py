@@ -21,7 +21,7 @@ import pyarrow as pa
 from weir.adapt.estimate import graph_of
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.program import Program, compile_plan
+from weir.kernel.physical_plan import PhysicalPlan, compile_plan
 from weir.kernel.state import State, commit
 from weir.plan.cost import cost
 from weir.plan.tree import Join, join
@@ -190,7 +190,7 @@ def _seconds(sample: _Sample) -> list[float]:
 
 
 def _batch(
-    program: Program, state: State, rows: Mapping[str, pa.Table], number: int
+    program: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
 ) -> tuple[State, tuple[float, float, float]]:
     """One batch, and the seconds of its three phases."""
     decision, work = Decision(program.plan, program.query.names), Work()

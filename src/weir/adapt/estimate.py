@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.expr.nodes import streams_of
-from weir.kernel.layout import layouts, stored_schema
+from weir.kernel.state_schema import layouts, stored_schema
 from weir.plan.tree import join
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine, Equality

@@ -3,30 +3,38 @@
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import Ingested, ingest
-from weir.kernel.layout import stored_schema
-from weir.kernel.migrate import Programs, Ready, answering, as_it_stands, effort, effort_allowed, ready
+from weir.kernel.migration_state import MigrationState, StateBuild
+from weir.kernel.multi_stage_probe import Parcel, Relay
 from weir.kernel.output import result_schema
 from weir.kernel.partial import Partial
-from weir.kernel.places import partial_at, places, together
-from weir.kernel.program import Program, compile_plan
-from weir.kernel.relay import Parcel, Relay
+from weir.kernel.physical_plan import PhysicalPlan, compile_plan
+from weir.kernel.plan_migration import (
+    PhysicalPlans,
+    PreparedPlan,
+    answering,
+    as_it_stands,
+    effort,
+    effort_allowed,
+    ready,
+)
+from weir.kernel.row_ids import partial_at, places, together
 from weir.kernel.slice import Slice
-from weir.kernel.standing import Building, Standing
 from weir.kernel.state import State, commit, expire, is_dead, tidy, watermark_after
+from weir.kernel.state_schema import stored_schema
 
 __all__ = [
-    "Building",
     "Decision",
     "Ingested",
+    "MigrationState",
     "Parcel",
     "Partial",
-    "Program",
-    "Programs",
-    "Ready",
+    "PhysicalPlan",
+    "PhysicalPlans",
+    "PreparedPlan",
     "Relay",
     "Slice",
-    "Standing",
     "State",
+    "StateBuild",
     "Work",
     "answering",
     "as_it_stands",

@@ -28,23 +28,23 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from weir.kernel.apart import Apart
+from weir.kernel.age_filter import AgeFilter
 from weir.kernel.decision import Decision
-from weir.kernel.gate import Gate
-from weir.kernel.hop import HopRun, HopWork
+from weir.kernel.half_join import HalfJoin, HopWork
 from weir.kernel.ingest import Ingested, ingest, key_codes
 from weir.kernel.keys import Int64s, content_hash
-from weir.kernel.layout import LINE, Layout
-from weir.kernel.line import Queue, latest_place, queue
-from weir.kernel.look import Look
+from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
-from weir.kernel.places import together
-from weir.kernel.program import HopPlan, NodePlan, Program
-from weir.kernel.sample import Sample
-from weir.kernel.shelf import Shelf
+from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.row_ids import together
+from weir.kernel.row_window import RowWindowOrder, latest_place, queue
 from weir.kernel.slice import cut
+from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
+from weir.kernel.state_schema import LINE, StateSchema
 from weir.stats.batch import Hop, HopStats
 
 
@@ -56,7 +56,7 @@ class Work:
     results: int = 0
     stale: int = 0
     oldest: int | None = None
-    apart: Apart | None = None
+    apart: LagRecorder | None = None
     beside: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
 
     def per_hop(self) -> dict[Hop, HopStats]:
@@ -69,7 +69,12 @@ class Work:
 
 
 def build(
-    program: Program, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int, work: Work
+    program: PhysicalPlan,
+    decision: Decision,
+    state: State,
+    tables: Mapping[str, pa.Table],
+    batch: int,
+    work: Work,
 ) -> Ingested:
     """Take in a batch's rows and run every hop below the root; what comes back is ready to be probed."""
     ingested = ingest(program, decision, state, tables, batch)
@@ -82,7 +87,7 @@ def build(
 
 
 def probe(
-    program: Program,
+    program: PhysicalPlan,
     decision: Decision,
     state: State,
     batch: int,
@@ -95,7 +100,7 @@ def probe(
     what one call finds.
     """
     results = Results(program.query, state, decision.clock)
-    work.apart = Apart.of(program, decision.allowance, batch)
+    work.apart = LagRecorder.of(program, decision.allowance, batch)
     for _, found in _run(program.root, program, decision, state, batch, work.hops, drivers):
         if work.apart is not None:
             work.apart.add(found)
@@ -109,7 +114,7 @@ def probe(
 
 def _run(
     node: NodePlan,
-    program: Program,
+    program: PhysicalPlan,
     decision: Decision,
     state: State,
     batch: int,
@@ -117,9 +122,9 @@ def _run(
     drivers: Collection[int] | None = None,
 ) -> Iterator[tuple[int, Partial]]:
     """Every new partial of a join, with its rank, lowest rank first."""
-    shelves = {name: Shelf(state.of(name)) for name in node.inputs}
+    shelves = {name: SliceIndex(state.of(name)) for name in node.inputs}
     queues = _queues(program, state, batch)
-    new: list[tuple[int, Partial, tuple[HopPlan, ...]]] = []
+    new: list[tuple[int, Partial, tuple[HalfJoinPlan, ...]]] = []
     for name, path in zip(node.inputs, node.paths, strict=True):
         # Without somebody to complete a result with, no hop is worth its work.
         slices = [
@@ -130,7 +135,9 @@ def _run(
             and all(shelves[hop.partner.node].shows_any(batch, one.rank) for hop in path)
         ]
         hop = path[0].hop
-        gate = Gate.of(decision.allowance, hop, batch, Sample.of(decision.allowance, hop, batch))
+        gate = ProbeShedding.of(
+            decision.allowance, hop, batch, ProbeSample.of(decision.allowance, hop, batch)
+        )
         rows = [Partial.of(one) for one in slices]
         first = gate.enter(rows, hops[hop]) if rows else rows
         new += [(one.rank, start, path) for one, start in zip(slices, first, strict=True)]
@@ -138,12 +145,14 @@ def _run(
     for rank, found in groupby(sorted(new, key=lambda one: one[0]), key=lambda one: one[0]):
         starts = list(found)
         path = starts[0][2]
-        sample = Sample.of(decision.allowance, path[0].hop, batch)
-        run = partial(HopRun, queues=queues, batch=batch, rank=rank, most=decision.candidates, sample=sample)
+        sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
+        run = partial(
+            HalfJoin, queues=queues, batch=batch, rank=rank, most=decision.candidates, sample=sample
+        )
         steps = [
             _Step(
-                Gate.of(decision.allowance, one.hop, batch, sample),
-                run(one, Look.of(program, decision.allowance, one, sample), shelves[one.partner.node]),
+                ProbeShedding.of(decision.allowance, one.hop, batch, sample),
+                run(one, AgeFilter.of(program, decision.allowance, one, sample), shelves[one.partner.node]),
                 hops[one.hop],
             )
             for one in path
@@ -156,7 +165,7 @@ def _run(
 
 
 def earlier(
-    path: tuple[HopPlan, ...],
+    path: tuple[HalfJoinPlan, ...],
     starts: Sequence[Partial],
     decision: Decision,
     state: State,
@@ -166,11 +175,11 @@ def earlier(
     """All that rows find on a path through the slices of the batches before `since`, whatever is allowed."""
     steps = [
         _Step(
-            Gate(one.hop, since),
-            HopRun(
+            ProbeShedding(one.hop, since),
+            HalfJoin(
                 one,
-                Look(one, None, None),
-                Shelf(state.of(one.partner.node)),
+                AgeFilter(one, None, None),
+                SliceIndex(state.of(one.partner.node)),
                 queues={},
                 batch=since,
                 rank=0,
@@ -187,8 +196,8 @@ def earlier(
 class _Step:
     """One hop of a path: who may probe, the probing, and what is counted."""
 
-    gate: Gate
-    run: HopRun
+    gate: ProbeShedding
+    run: HalfJoin
     count: HopWork
 
     @property
@@ -197,7 +206,7 @@ class _Step:
         return self.gate.share < 1 or self.run.is_narrow
 
 
-def _sampled_first(rows: list[Partial], sample: Sample) -> list[Partial]:
+def _sampled_first(rows: list[Partial], sample: ProbeSample) -> list[Partial]:
     """Rows that enter a path; the few that are sampled go as one, as they visit every slice."""
     marks = [sample.marks(one) for one in rows]
     sampled = [one.pick(np.flatnonzero(marked)) for one, marked in zip(rows, marks, strict=True)]
@@ -210,7 +219,7 @@ def _sampled_first(rows: list[Partial], sample: Sample) -> list[Partial]:
     return [together([one for one in sampled if one.rows]), *(one for one in others if one.rows)]
 
 
-def _entered(rows: list[Partial], path: tuple[HopPlan, ...], steps: list[_Step]) -> Iterator[Partial]:
+def _entered(rows: list[Partial], path: tuple[HalfJoinPlan, ...], steps: list[_Step]) -> Iterator[Partial]:
     """What rows find that have entered a path."""
     # What is costly is asked once by all rows of a rank, not by each slice again.
     if len(rows) > 1 and any(one.costly for one in path):
@@ -229,7 +238,7 @@ def _follow(partials: Iterable[Partial], steps: list[_Step], is_in: bool = False
         yield from _follow(first.run.run(onward, first.count), rest)
 
 
-def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
+def _queues(program: PhysicalPlan, state: State, batch: int) -> dict[str, RowWindowOrder]:
     """The lines of all row windows, as this batch moves them."""
     queues = {}
     for layout in program.layouts.values():
@@ -242,7 +251,7 @@ def _queues(program: Program, state: State, batch: int) -> dict[str, Queue]:
 
 
 def store(
-    program: Program, node: NodePlan, found: Iterable[tuple[int, Partial]], state: State, batch: int
+    program: PhysicalPlan, node: NodePlan, found: Iterable[tuple[int, Partial]], state: State, batch: int
 ) -> State:
     """Keep what a join below the root finds, each with its rank, as slices of its own."""
     assert node.output is not None
@@ -263,7 +272,7 @@ def _concat(chunks: list[dict[str, pa.Array]]) -> dict[str, pa.Array]:
     return {name: pa.concat_arrays([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
 
-def _stored(layout: Layout, partial: Partial) -> dict[str, pa.Array]:
+def _stored(layout: StateSchema, partial: Partial) -> dict[str, pa.Array]:
     """The columns of a partial that its node keeps."""
     columns = {}
     for name in layout.times:
@@ -287,13 +296,13 @@ def _stored(layout: Layout, partial: Partial) -> dict[str, pa.Array]:
     return columns
 
 
-def _latest(partial: Partial, names: Callable[[Layout], tuple[str, ...]]) -> Int64s:
+def _latest(partial: Partial, names: Callable[[StateSchema], tuple[str, ...]]) -> Int64s:
     latest = partial.extreme(names, np.maximum)
     assert latest is not None
     return latest
 
 
-def _number(layout: Layout, outputs: dict[int, dict[str, pa.Array]], state: State) -> State:
+def _number(layout: StateSchema, outputs: dict[int, dict[str, pa.Array]], state: State) -> State:
     """Number the rows of a join's own row window, by (place, content), over all ranks of the batch."""
     own = [line for line in layout.lines if line.name == layout.node]
     if not own or not outputs or layout.place is None:

@@ -14,11 +14,11 @@ from weir.expr.nodes import Column
 from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
-from weir.kernel.layout import Layout, arrival_name, line_layout, member, time_name
-from weir.kernel.lot import below, lots
-from weir.kernel.program import Program
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.row_hash import hash_limit, row_hashes
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
+from weir.kernel.state_schema import StateSchema, arrival_name, line_layout, member, time_name
 from weir.order.interleaved import ranks
 from weir.order.waiting import Waiting
 from weir.query.model import Stream
@@ -52,7 +52,7 @@ class _Delta:
 
 
 def ingest(
-    program: Program, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
+    program: PhysicalPlan, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
 ) -> Ingested:
     """Cut a batch's rows into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in program.query.streams if stream.name in tables]
@@ -81,7 +81,7 @@ def ingest(
 
 
 def _leaf_slices(
-    program: Program,
+    program: PhysicalPlan,
     name: str,
     columns: dict[str, pa.Array],
     keep: Bools,
@@ -101,7 +101,7 @@ def _leaf_slices(
 
 
 def _ranked(
-    program: Program, decision: Decision, state: State, deltas: Mapping[str, _Delta]
+    program: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
 ) -> dict[str, Int64s]:
     """The rank of every row, by the driver order or the policy that chooses one."""
     waiting = Waiting(
@@ -124,13 +124,13 @@ def _runs(rows: pa.RecordBatch, ranks: Int64s) -> Iterator[tuple[int, pa.RecordB
         yield int(ranks[picks[0]]), rows.take(pa.array(picks))
 
 
-def _record_batch(layout: Layout, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+def _record_batch(layout: StateSchema, columns: dict[str, pa.Array]) -> pa.RecordBatch:
     schema = layout.schema
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _delta(
-    program: Program, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
+    program: PhysicalPlan, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
 ) -> _Delta:
     read = rows.num_rows
     rows = rows.combine_chunks()
@@ -145,14 +145,14 @@ def _delta(
     keep = _filtered(program, stream, rows)
     passed = int(keep.sum())
     if drop:  # a row of a row window keeps its place all the same, as one that is filtered out does
-        keep &= ~below(lots(_hashes(rows), batch, "drop", stream.name), drop)
+        keep &= ~hash_limit(row_hashes(_hashes(rows), batch, "drop", stream.name), drop)
     dropped = passed - int(keep.sum())
     if not keep.all() and not program.layouts[stream.name].lines:
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
     return _Delta(rows, micros, keep, read, int(late.sum()), read - int(timed.sum()), dropped, newest)
 
 
-def _filtered(program: Program, stream: Stream, rows: pa.Table) -> Bools:
+def _filtered(program: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
     for found in program.query.predicate.filters:
         if found.stream == stream.name:
@@ -179,7 +179,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _columns(layout: Layout, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
+def _columns(layout: StateSchema, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
     """The stored columns of a leaf, except for the places of row windows."""
     count = delta.rows.num_rows
     fetch = _fetch_from(delta.rows)
@@ -194,7 +194,10 @@ def _columns(layout: Layout, delta: _Delta, clock: int | None) -> dict[str, pa.A
 
 
 def _line_up(
-    program: Program, state: State, deltas: Mapping[str, _Delta], columns: Mapping[str, dict[str, pa.Array]]
+    program: PhysicalPlan,
+    state: State,
+    deltas: Mapping[str, _Delta],
+    columns: Mapping[str, dict[str, pa.Array]],
 ) -> State:
     """Give each row its place among all rows of the batch and its number in its stream; in place."""
     named = [name for name in program.query.names if name in deltas]

@@ -11,10 +11,10 @@ import pyarrow as pa
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column, Expr
 from weir.kernel.keys import Bools
-from weir.kernel.layout import arrival_name
 from weir.kernel.partial import Partial
-from weir.kernel.places import pieces
+from weir.kernel.row_ids import pieces
 from weir.kernel.state import State
+from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 

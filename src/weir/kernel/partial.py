@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from weir.expr.nodes import Column
 from weir.kernel.keys import Int64s, combine
-from weir.kernel.layout import Layout
 from weir.kernel.slice import Slice, restore
+from weir.kernel.state_schema import StateSchema
 
 Picks = npt.NDArray[np.intp]
 
@@ -21,7 +21,7 @@ Picks = npt.NDArray[np.intp]
 class Rows:
     """Rows picked from slices of one state; columns are gathered once, when asked for."""
 
-    def __init__(self, layout: Layout, parts: Sequence[tuple[Slice, Picks | None]]) -> None:
+    def __init__(self, layout: StateSchema, parts: Sequence[tuple[Slice, Picks | None]]) -> None:
         self.layout = layout
         self._parts = parts
         self._columns: dict[str, pa.Array | pa.ChunkedArray] = {}
@@ -83,7 +83,7 @@ class Group:
         self.picks = picks
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> StateSchema:
         """What the rows hold."""
         return self.rows.layout
 
@@ -176,7 +176,7 @@ class Partial:
         """A hash of all that each row holds, the same in every process."""
         return combine([group.content() for group in self.groups])
 
-    def extreme(self, names: Callable[[Layout], Sequence[str]], best: Any) -> Int64s | None:
+    def extreme(self, names: Callable[[StateSchema], Sequence[str]], best: Any) -> Int64s | None:
         """The row-wise maximum or minimum (`best`) of stored numbers of every group; None without any."""
         found = [group.numbers(name) for group in self.groups for name in names(group.layout)]
         result: Int64s | None = None

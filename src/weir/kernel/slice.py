@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 from weir.expr.nodes import Column
 from weir.kernel.index import Index, Spec, index_rows, index_sorted_rows
 from weir.kernel.keys import Int64s, content_hash
-from weir.kernel.layout import Layout
+from weir.kernel.state_schema import StateSchema
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
     """One run of rows of one state; a row sees it if it is of an earlier batch or of a lower rank."""
 
-    layout: Layout
+    layout: StateSchema
     batch: int
     rank: int
     window: int
@@ -91,7 +91,7 @@ def restore(values: Any, kind: pa.DataType) -> Any:
     return values.cast(kind, safe=False)
 
 
-def cut(layout: Layout, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> list[Slice]:
+def cut(layout: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> list[Slice]:
     """Rows sorted and cut at the basic windows' ends."""
     if not rows.num_rows:
         return []
@@ -124,7 +124,7 @@ def _is_in_time(slices: Sequence[Slice], sort: Spec) -> bool:
 
 
 def _order(
-    layout: Layout, sort: Spec, rows: pa.RecordBatch, windows: Int64s, in_time: bool = False
+    layout: StateSchema, sort: Spec, rows: pa.RecordBatch, windows: Int64s, in_time: bool = False
 ) -> npt.NDArray[np.intp]:
     """The rows' order by (basic window, index, time); rows an index leaves out come last in their window."""
 
@@ -144,7 +144,9 @@ def _order(
     return order[np.argsort(windows[order], kind="stable")]
 
 
-def _slice(layout: Layout, sort: Spec, batch: int, rank: int, window: int, rows: pa.RecordBatch) -> Slice:
+def _slice(
+    layout: StateSchema, sort: Spec, batch: int, rank: int, window: int, rows: pa.RecordBatch
+) -> Slice:
     spans = {name: _span(rows.column(name).to_numpy()) for name in layout.numbers if name not in layout.keys}
     return Slice(layout, batch, rank, window, rows, sort, spans, _deadline(layout, rows, spans))
 
@@ -153,7 +155,7 @@ def _span(values: Int64s) -> tuple[int, int]:
     return int(values.min()), int(values.max())
 
 
-def _deadline(layout: Layout, rows: pa.RecordBatch, spans: dict[str, tuple[int, int]]) -> int | None:
+def _deadline(layout: StateSchema, rows: pa.RecordBatch, spans: dict[str, tuple[int, int]]) -> int | None:
     """The watermark at which no row of the slice can join any more (DESIGN 4)."""
     if layout.deadlines is None:
         return None

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from weir.kernel.line import is_over
-from weir.kernel.program import Program
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.row_window import is_over
 from weir.kernel.slice import Slice, merge
 from weir.shed.allowance import Allowance
 from weir.stats.batch import StateSize
@@ -51,7 +51,7 @@ class State:
 
 
 def commit(
-    program: Program, state: State, allowance: Allowance | None = None, since: int | None = None
+    program: PhysicalPlan, state: State, allowance: Allowance | None = None, since: int | None = None
 ) -> State:
     """The state after a batch: the watermark moved on, dead slices gone, small slices merged (see `tidy`)."""
     state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
@@ -59,7 +59,7 @@ def commit(
 
 
 def watermark_after(
-    program: Program, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
+    program: PhysicalPlan, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
 ) -> int | None:
     """It never goes back, and a stream that has had no row yet holds it, unless it is idle (DESIGN 4)."""
     streams = [stream for stream in program.query.streams if stream.name not in idle]
@@ -69,7 +69,7 @@ def watermark_after(
     return reached if watermark is None else max(watermark, reached)
 
 
-def expire(program: Program, state: State, allowance: Allowance | None = None) -> State:
+def expire(program: PhysicalPlan, state: State, allowance: Allowance | None = None) -> State:
     """The state without the slices that no row to come can reach or, if the allowance forgets, looks at."""
     numbers = dict(state.next_numbers)
     # What another plan is being made ready from is not forgotten.
@@ -98,7 +98,7 @@ def is_dead(deadline: int | None, watermark: int | None) -> bool:
     return watermark is not None and deadline is not None and deadline <= watermark
 
 
-def tidy(program: Program, state: State, since: int | None = None) -> State:
+def tidy(program: PhysicalPlan, state: State, since: int | None = None) -> State:
     """The state with small slices merged; a basic window behind the watermark becomes one slice.
 
     Slices of batches before `since` are not merged with later ones.
@@ -107,7 +107,7 @@ def tidy(program: Program, state: State, since: int | None = None) -> State:
     return replace(state, slices=merged)
 
 
-def _merged(program: Program, state: State, node: str, since: int | None) -> Iterator[Slice]:
+def _merged(program: PhysicalPlan, state: State, node: str, since: int | None) -> Iterator[Slice]:
     groups: dict[tuple[int, int, bool], list[Slice]] = defaultdict(list)
     for one in state.of(node):
         kind = _CLOSED if _is_closed(one, state.watermark) else _size_class(one)

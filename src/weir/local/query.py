@@ -22,9 +22,9 @@ from weir.adapt.statistics import Statistics
 from weir.errors import QueryError, unknown
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.migrate import Programs, effort, effort_allowed, ready
+from weir.kernel.migration_state import MigrationState
 from weir.kernel.output import result_schema
-from weir.kernel.standing import Standing
+from weir.kernel.plan_migration import PhysicalPlans, effort, effort_allowed, ready
 from weir.kernel.state import State, commit, is_dead
 from weir.local.arguments import OnNullTime, check_allowance, check_budget
 from weir.local.progress import progress
@@ -56,9 +56,9 @@ class LocalQuery:
     ) -> None:
         self.query = query
         self.schema = result_schema(query)
-        self._programs = Programs(query)
+        self._programs = PhysicalPlans(query)
         self._plan = self._programs.of(plan).plan
-        self._standing = Standing(self._plan)
+        self._standing = MigrationState(self._plan)
         self._meanwhile: Allowance | None = None
         self._driver_order = driver_order
         self._on_null_time = on_null_time

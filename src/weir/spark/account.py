@@ -9,9 +9,9 @@ from weir.adapt.balance import SECOND_JOB, is_uneven, work
 from weir.adapt.held import Held, missing
 from weir.adapt.recall import Recall
 from weir.kernel.decision import Decision
-from weir.kernel.layout import LINE
-from weir.kernel.migrate import Programs
+from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import is_dead, watermark_after
+from weir.kernel.state_schema import LINE
 from weir.order.policies import LEARNING
 from weir.spark.adaptation import Adaptation
 from weir.spark.admission import held, within
@@ -31,7 +31,7 @@ class Account:
     def __init__(
         self,
         job: Job,
-        programs: Programs,
+        programs: PhysicalPlans,
         adaptation: Adaptation | None,
         triggers: Triggers,
         cores: int,

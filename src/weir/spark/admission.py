@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from weir.adapt.admit import admitted
 from weir.adapt.held import Held
-from weir.kernel.migrate import Programs
-from weir.kernel.standing import Standing
+from weir.kernel.migration_state import MigrationState
+from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import Join
 from weir.spark.report import Part
 from weir.stats.lags import Correlations
@@ -17,7 +17,7 @@ from weir.stats.lags import Correlations
 def within(
     parts: Mapping[int, Part],
     most: int,
-    programs: Programs,
+    programs: PhysicalPlans,
     plan: Join,
     now: int | None,
     lags: Correlations | None,
@@ -40,9 +40,9 @@ def within(
     return left, tuple(gone.values())
 
 
-def held(part: Part, programs: Programs, plan: Join) -> list[Held]:
+def held(part: Part, programs: PhysicalPlans, plan: Join) -> list[Held]:
     """What is known of a partition's slices, one for one, when a plan was decided."""
-    standing = part.standing or Standing(plan)
+    standing = part.standing or MigrationState(plan)
     program = programs.of(standing.plan, standing.beside(plan))
     found = []
     for entry in part.slices:

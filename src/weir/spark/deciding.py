@@ -14,7 +14,7 @@ from weir.adapt.analyse import Verdict
 from weir.adapt.driver import driver_order
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
-from weir.kernel.migrate import Programs, effort_allowed
+from weir.kernel.plan_migration import PhysicalPlans, effort_allowed
 from weir.order.policies import DriverOrder, order
 from weir.order.waiting import Waiting
 from weir.partition.placement import SHARED, Placement
@@ -49,7 +49,9 @@ class Decider:
     `spread` is that of the batch decided last.
     """
 
-    def __init__(self, job: Job, ledger: Ledger, programs: Programs, adaptation: Adaptation | None) -> None:
+    def __init__(
+        self, job: Job, ledger: Ledger, programs: PhysicalPlans, adaptation: Adaptation | None
+    ) -> None:
         self._job, self._ledger, self._programs = job, ledger, programs
         self._adaptation = adaptation
         # A start goes by what the join says, whatever the number of partitions was before it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weir.adapt.controller import Scope
-from weir.kernel.program import Program
+from weir.kernel.physical_plan import PhysicalPlan
 from weir.order.policies import DriverOrder
 from weir.shed.allowance import Allowance
 from weir.spark.settings import Settings
@@ -20,7 +20,7 @@ class Job:
     Where it was going over to that plan when it stopped, `meanwhile` is for those before it.
     """
 
-    program: Program
+    program: PhysicalPlan
     slots: Slots
     driver_order: DriverOrder
     routing: Routing

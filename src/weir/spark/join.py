@@ -14,7 +14,7 @@ from weir.adapt.planner import Planned, charted, explained
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
-from weir.kernel.program import compile_plan
+from weir.kernel.physical_plan import compile_plan
 from weir.order.policies import DriverOrder
 from weir.plan.tree import Join
 from weir.query.describe import describe

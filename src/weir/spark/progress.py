@@ -10,7 +10,7 @@ from typing import Any
 from weir.adapt.shown import shown
 from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
-from weir.kernel.migrate import answering
+from weir.kernel.plan_migration import answering
 from weir.plan.tree import Join
 from weir.spark.manifest import Manifest
 from weir.spark.report import Counts, Report

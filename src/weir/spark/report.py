@@ -9,8 +9,8 @@ from typing import Any
 
 from weir.kernel.batch import Work
 from weir.kernel.ingest import Ingested
-from weir.kernel.migrate import Programs, effort
-from weir.kernel.standing import Standing
+from weir.kernel.migration_state import MigrationState
+from weir.kernel.plan_migration import PhysicalPlans, effort
 from weir.plan.tree import Join, hops
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import standing_from_json, standing_to_json
@@ -28,11 +28,11 @@ class Part:
     slices: tuple[SliceEntry, ...] = ()
     next_place: int = 0
     next_numbers: Mapping[str, int] = field(default_factory=dict)
-    standing: Standing | None = None
+    standing: MigrationState | None = None
 
-    def towards(self, programs: Programs, plan: Join) -> Part:
+    def towards(self, programs: PhysicalPlans, plan: Join) -> Part:
         """The same when a plan is decided, without the slices that nobody needs any more."""
-        standing = (self.standing or Standing(plan)).towards(plan)
+        standing = (self.standing or MigrationState(plan)).towards(plan)
         program = programs.of(standing.plan, standing.beside(plan))
         slices = tuple(entry for entry in self.slices if program.layout_of(entry.node) is not None)
         return replace(self, slices=slices, standing=standing)

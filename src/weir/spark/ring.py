@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from weir.kernel.batch import Work
+from weir.kernel.multi_stage_probe import Parcel, Relay
 from weir.kernel.partial import Partial
-from weir.kernel.places import partial_at, places, together
-from weir.kernel.program import Program
-from weir.kernel.relay import Parcel, Relay
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.row_ids import partial_at, places, together
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.spark.folder import Folder
@@ -49,7 +49,7 @@ def ring(
     return moving.mapInArrow(_Stage(job, stats, last, last, results), schema)
 
 
-def moves(program: Program) -> int:
+def moves(program: PhysicalPlan) -> int:
     """How often partials move."""
     return len(program.query.names) - 1
 

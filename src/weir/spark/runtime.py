@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
-from weir.kernel.migrate import Programs, answering
+from weir.kernel.plan_migration import PhysicalPlans, answering
 from weir.partition.resize import Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget, not_a_budget
@@ -53,7 +53,7 @@ class MicroBatches:
         self._garbage = Garbage(self._folder, self._ledger, job.settings.batches_to_retain)
         self._emission = Emission(self._folder, job, sink)
         self._session: SparkSession | None = None
-        self._programs = Programs(job.program.query, (job.program,))
+        self._programs = PhysicalPlans(job.program.query, (job.program,))
         adapt, query = job.settings.adapt, job.program.query
         self._adaptation = None if adapt is None else Adaptation(query, adapt, job.scope, self._folder)
         self._decider = Decider(job, self._ledger, self._programs, self._adaptation)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from weir.kernel.program import Program
+from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.spark.errors import DamagedStateError
 from weir.spark.folder import local_path
@@ -115,7 +115,7 @@ def _entry(node: str, name: str, index: int, one: Slice, checksum: int) -> Slice
     )
 
 
-def read_slice(root: str, entry: SliceEntry, program: Program) -> Slice:
+def read_slice(root: str, entry: SliceEntry, program: PhysicalPlan) -> Slice:
     """The slice of an entry; its rows are mapped, not copied, where the file is local."""
     layout, sort = program.layout_of(entry.node), program.sorts.get(entry.node)
     if layout is None:

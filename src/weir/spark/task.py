@@ -17,11 +17,11 @@ from weir.errors import QueryError
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
-from weir.kernel.migrate import Programs, as_it_stands, ready
+from weir.kernel.migration_state import MigrationState
 from weir.kernel.output import result_schema
-from weir.kernel.program import Program
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.plan_migration import PhysicalPlans, as_it_stands, ready
 from weir.kernel.slice import Slice
-from weir.kernel.standing import Standing
 from weir.kernel.state import State, expire, tidy
 from weir.spark.report import Counts, Part, Report
 from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
@@ -34,14 +34,16 @@ REPORT = "report binary"
 class Assignment:
     """All that a worker must know of a batch."""
 
-    program: Program
+    program: PhysicalPlan
     decision: Decision
     batch: int
     watermark: int | None
     parts: Mapping[int, Part]
     root: str
 
-    def load(self, partition: int, program: Program | None = None) -> tuple[State, dict[int, SliceEntry]]:
+    def load(
+        self, partition: int, program: PhysicalPlan | None = None
+    ) -> tuple[State, dict[int, SliceEntry]]:
         """A partition's state, its slices mapped from their files, and the entry of each by its identity.
 
         Slices that the program has no use for, which is the plan's unless it is given, are left out.
@@ -49,15 +51,15 @@ class Assignment:
         close_others(self.root, self._every())
         return self._state(self.parts.get(partition, Part()), program or self.program)
 
-    def standing(self, partition: int) -> Standing:
+    def standing(self, partition: int) -> MigrationState:
         """Which plan answers in a partition, and what is being made there for the one that is decided."""
-        found = self.parts.get(partition, Part()).standing or Standing(self.program.plan)
+        found = self.parts.get(partition, Part()).standing or MigrationState(self.program.plan)
         return found.towards(self.decision.plan)
 
     @cached_property
-    def programs(self) -> Programs:
+    def programs(self) -> PhysicalPlans:
         """The plan's program, and those of partitions that are on their way to it."""
-        return Programs(self.program.query, (self.program,))
+        return PhysicalPlans(self.program.query, (self.program,))
 
     def load_shared(self, partition: int) -> tuple[State, frozenset[int]]:
         """The state of all partitions, and the identities of the slices of one of them."""
@@ -70,7 +72,7 @@ class Assignment:
     def _every(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
-    def _state(self, part: Part, program: Program) -> tuple[State, dict[int, SliceEntry]]:
+    def _state(self, part: Part, program: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -145,7 +147,7 @@ class BuildTask:
         return report.without(number, ingest(job.program, job.decision, state, mixed, job.batch))
 
     def _keep(
-        self, partition: int, entries: Mapping[int, SliceEntry], after: State, standing: Standing
+        self, partition: int, entries: Mapping[int, SliceEntry], after: State, standing: MigrationState
     ) -> Part:
         """Write the slices that were not there before: new ones and merged ones."""
         job = self.assignment
@@ -206,7 +208,7 @@ def _found(job: Assignment, partition: int, shared: bool, work: Work) -> Iterato
 class WholeTask:
     """The join of everything a partition holds, for static DataFrames."""
 
-    program: Program
+    program: PhysicalPlan
     decision: Decision
     slots: Slots
     on_null_time: str
@@ -224,7 +226,7 @@ class WholeTask:
 
 
 def write_results(
-    target: ResultFiles, program: Program, batch: int, partition: int, chunks: Iterator[pa.Table]
+    target: ResultFiles, program: PhysicalPlan, batch: int, partition: int, chunks: Iterator[pa.Table]
 ) -> tuple[str, ...]:
     """Write results under a hidden name; the driver gives it the real one. No results, no file."""
     if target.path is None:

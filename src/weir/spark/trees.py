@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from weir.kernel.standing import Building, Standing
+from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.plan.tree import Join, JTree, Leaf
 from weir.query.windows import RowWindow, TimeWindow
 
@@ -45,13 +45,13 @@ def plan_from_json(found: Any) -> Join:
     return plan
 
 
-def standing_to_json(standing: Standing) -> dict[str, Any]:
+def standing_to_json(standing: MigrationState) -> dict[str, Any]:
     """The plan that answers in a partition, and what is being made for another."""
     building = None if standing.building is None else asdict(standing.building)
     return {"plan": tree_to_json(standing.plan), "done": list(standing.done), "building": building}
 
 
-def standing_from_json(found: Mapping[str, Any]) -> Standing:
+def standing_from_json(found: Mapping[str, Any]) -> MigrationState:
     """The standing of `standing_to_json`."""
-    building = None if found["building"] is None else Building(**found["building"])
-    return Standing(plan_from_json(found["plan"]), tuple(found["done"]), building)
+    building = None if found["building"] is None else StateBuild(**found["building"])
+    return MigrationState(plan_from_json(found["plan"]), tuple(found["done"]), building)

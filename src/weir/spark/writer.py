@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from weir.errors import QueryError
-from weir.kernel.program import compile_plan
+from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
 from weir.spark.check import check_workers
 from weir.spark.folder import open_folder, qualify

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.kernel.keys import Int64s
-from weir.kernel.layout import Layout, Line
 from weir.kernel.slice import Slice
+from weir.kernel.state_schema import RowWindowColumns, StateSchema
 
 NEVER = np.int64(2**62)
 GONE = np.int64(-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class RowWindowOrder:
     """One line during one batch: the numbers from `first` on came in this batch, at `places`."""
 
-    line: Line
+    line: RowWindowColumns
     first: int
     places: Int64s
 
@@ -38,15 +38,17 @@ class Queue:
         return np.where(successor < 0, GONE, place)
 
 
-def queue(line: Line, place: str, next_number: int, slices: Iterable[Slice], batch: int) -> Queue:
+def queue(
+    line: RowWindowColumns, place: str, next_number: int, slices: Iterable[Slice], batch: int
+) -> RowWindowOrder:
     """The line as the rows of this batch leave it; `next_number` is the number after its last row."""
     new = [s for s in slices if s.batch == batch]
     if not new:
-        return Queue(line, next_number, np.empty(0, np.int64))
+        return RowWindowOrder(line, next_number, np.empty(0, np.int64))
     numbers = np.concatenate([s.numbers(line.number) for s in new])
     places = np.concatenate([s.numbers(place) for s in new])
     order = np.argsort(numbers)
-    return Queue(line, int(numbers[order[0]]), places[order])
+    return RowWindowOrder(line, int(numbers[order[0]]), places[order])
 
 
 def is_over(one: Slice, next_numbers: dict[str, int]) -> bool:
@@ -56,6 +58,6 @@ def is_over(one: Slice, next_numbers: dict[str, int]) -> bool:
     )
 
 
-def latest_place(layout: Layout) -> tuple[str, ...]:
+def latest_place(layout: StateSchema) -> tuple[str, ...]:
     """The stored column with the place of a row, if its state has one."""
     return () if layout.place is None else (layout.place,)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from weir.expr.nodes import Call, Expr, streams_of, walk
-from weir.kernel.access import Access, KeyAccess, choose
+from weir.kernel.access_path import Access, KeyAccess, choose
 from weir.kernel.index import ByTime, Spec
 from weir.kernel.keys import always_exact
-from weir.kernel.layout import LINE, Layout, layouts, line_layout, member, time_name, window_of
+from weir.kernel.state_schema import LINE, StateSchema, layouts, line_layout, member, time_name, window_of
 from weir.plan.tree import Join, check, is_composed
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
@@ -24,7 +24,7 @@ Reaches = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class TimeReach:
     """The range a partner's time must lie in: above each `time - back`, below each `time + ahead`."""
 
     name: str
@@ -33,14 +33,14 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class HopPlan:
+class HalfJoinPlan:
     """One half-way join: where it looks, how it finds candidates, and what they must still fulfil."""
 
     hop: Hop
-    partner: Layout
+    partner: StateSchema
     access: Access
-    lead: Reach
-    others: tuple[Reach, ...]
+    lead: TimeReach
+    others: tuple[TimeReach, ...]
     residual: tuple[Expr, ...]
     costly: tuple[Expr, ...]
     verify: tuple[tuple[int, Expr], ...]
@@ -53,12 +53,12 @@ class NodePlan:
 
     node: str
     inputs: tuple[str, ...]
-    paths: tuple[tuple[HopPlan, ...], ...]
-    output: Layout | None
+    paths: tuple[tuple[HalfJoinPlan, ...], ...]
+    output: StateSchema | None
 
 
 @dataclass(frozen=True)
-class Program:
+class PhysicalPlan:
     """All that running a plan needs to know; joins stand inputs first, the root last.
 
     Joins `beside` the plan are kept up with its own, for another plan to go on with.
@@ -66,12 +66,12 @@ class Program:
 
     query: Query
     plan: Join
-    layouts: Mapping[str, Layout]
+    layouts: Mapping[str, StateSchema]
     nodes: tuple[NodePlan, ...]
     sorts: Mapping[str, Spec]
     beside: frozenset[str] = frozenset()
 
-    def layout_of(self, node: str) -> Layout | None:
+    def layout_of(self, node: str) -> StateSchema | None:
         """What the slices of a node hold, or of the line of a stream with a row window."""
         leaf, is_line, _ = node.partition(LINE)
         layout = self.layouts.get(leaf)
@@ -87,17 +87,17 @@ class Program:
         return next(node for node in self.nodes if node.node == name)
 
 
-def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> Program:
+def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> PhysicalPlan:
     """Make a plan ready to run for a query; joins `beside` it read its states and those before them."""
     tree = check(plan, query)
     held = layouts(query, tree, beside)
     *below, root = tree.inner()
     joins = (*below, *beside, root)
     nodes = tuple(_node(query, node, held, is_composed(tree), node is root) for node in joins)
-    return Program(query, tree, held, nodes, _sorts(held, nodes), frozenset(map(str, beside)))
+    return PhysicalPlan(query, tree, held, nodes, _sorts(held, nodes), frozenset(map(str, beside)))
 
 
-def _sorts(held: Mapping[str, Layout], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:
+def _sorts(held: Mapping[str, StateSchema], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:
     """Each state is sorted by the index that most hops want."""
     wanted: dict[str, Counter[Spec]] = {name: Counter() for name in held}
     for node in nodes:
@@ -106,7 +106,7 @@ def _sorts(held: Mapping[str, Layout], nodes: tuple[NodePlan, ...]) -> dict[str,
     return {name: max(found, key=found.__getitem__, default=ByTime()) for name, found in wanted.items()}
 
 
-def _node(query: Query, node: Join, held: Mapping[str, Layout], composed: bool, root: bool) -> NodePlan:
+def _node(query: Query, node: Join, held: Mapping[str, StateSchema], composed: bool, root: bool) -> NodePlan:
     reaches = _reaches(query, node, composed)
     in_line = any(held[str(child)].place is not None for child in node.inputs)
     paths = []
@@ -146,8 +146,13 @@ def _reaches(query: Query, node: Join, composed: bool) -> Reaches:
 
 
 def _hop(
-    query: Query, hop: Hop, bound: tuple[Layout, ...], partner: Layout, reaches: Reaches, in_line: bool
-) -> HopPlan:
+    query: Query,
+    hop: Hop,
+    bound: tuple[StateSchema, ...],
+    partner: StateSchema,
+    reaches: Reaches,
+    in_line: bool,
+) -> HalfJoinPlan:
     before = frozenset[str]().union(*(layout.streams for layout in bound))
     fresh = tuple(
         c
@@ -160,7 +165,7 @@ def _hop(
     times = tuple(name for layout in bound for name in layout.times)
     ranges = {name: _reach(name, times, reaches) for name in partner.times}
     lead = ranges.pop(partner.lead)
-    return HopPlan(
+    return HalfJoinPlan(
         hop=hop,
         partner=partner,
         access=access,
@@ -173,11 +178,11 @@ def _hop(
     )
 
 
-def _reach(name: str, times: tuple[str, ...], reaches: Reaches) -> Reach:
+def _reach(name: str, times: tuple[str, ...], reaches: Reaches) -> TimeReach:
     """`T - back <= partner <= T + ahead` for every bound time T that constrains it."""
     lows = tuple((t, back) for t in times if (back := reaches.get((name, t))) is not None)
     highs = tuple((t, ahead) for t in times if (ahead := reaches.get((t, name))) is not None)
-    return Reach(name, lows, highs)
+    return TimeReach(name, lows, highs)
 
 
 def _is_keyed(conjunct: Conjunct, access: Access) -> bool:
@@ -194,7 +199,7 @@ def _is_costly(expr: Expr) -> bool:
     return any(isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr))
 
 
-def _verify(access: KeyAccess, bound: frozenset[str], partner: Layout) -> tuple[tuple[int, Expr], ...]:
+def _verify(access: KeyAccess, bound: frozenset[str], partner: StateSchema) -> tuple[tuple[int, Expr], ...]:
     """The classes whose codes may lie, each with the equality that tells."""
     checks = []
     for i, (c, probe) in enumerate(zip(access.classes, access.probes, strict=True)):

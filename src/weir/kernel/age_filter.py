@@ -11,31 +11,35 @@ from collections.abc import Iterator
 import numpy as np
 
 from weir.kernel.partial import Partial
-from weir.kernel.program import HopPlan, Program, Reach
-from weir.kernel.sample import Sample
+from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan, TimeReach
+from weir.kernel.probe_sample import ProbeSample
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 
 
-class Look:
+class AgeFilter:
     """What each row of a partial may look at, at one hop during one batch."""
 
-    def __init__(self, plan: HopPlan, reaches: tuple[Reach, ...] | None, sample: Sample | None) -> None:
+    def __init__(
+        self, plan: HalfJoinPlan, reaches: tuple[TimeReach, ...] | None, sample: ProbeSample | None
+    ) -> None:
         self._whole, self._reaches, self._sample = plan.lead, reaches, sample
 
     @staticmethod
-    def of(program: Program, allowance: Allowance | None, plan: HopPlan, sample: Sample | None) -> Look:
+    def of(
+        program: PhysicalPlan, allowance: Allowance | None, plan: HalfJoinPlan, sample: ProbeSample | None
+    ) -> AgeFilter:
         """What an allowance lets a hop look at."""
         ages = None if allowance is None else allowance.ages.get(plan.hop)
         reaches = None if ages is None else tuple(_reaches(plan, program.layouts[plan.hop.driver].lead, ages))
-        return Look(plan, reaches, sample)
+        return AgeFilter(plan, reaches, sample)
 
     @property
     def is_narrow(self) -> bool:
         """True if rows that are not sampled look at some ages only."""
         return self._reaches is not None
 
-    def parts(self, partial: Partial) -> Iterator[tuple[Partial, Reach]]:
+    def parts(self, partial: Partial) -> Iterator[tuple[Partial, TimeReach]]:
         """Rows, and where in the partner's time they look; a row may come several times."""
         if self._reaches is None:
             yield partial, self._whole
@@ -49,8 +53,8 @@ class Look:
             yield partial, reach
 
 
-def _reaches(plan: HopPlan, driver: str, ages: Ages) -> Iterator[Reach]:
+def _reaches(plan: HalfJoinPlan, driver: str, ages: Ages) -> Iterator[TimeReach]:
     """The partner's times for each run of ages, counted from the driver's own time."""
     for youngest, oldest in ages.runs():
         highs = () if youngest is None else ((driver, -youngest),)
-        yield Reach(plan.lead.name, (*plan.lead.lows, (driver, oldest)), (*plan.lead.highs, *highs))
+        yield TimeReach(plan.lead.name, (*plan.lead.lows, (driver, oldest)), (*plan.lead.highs, *highs))

@@ -19,9 +19,9 @@ from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_searchable, searchable
 from weir.kernel.keys import Bools, Int64s, encode
-from weir.kernel.layout import Layout, member
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.slice import Slice
+from weir.kernel.state_schema import StateSchema, member
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine
 
 Ranges = tuple[Int64s, Int64s]
@@ -138,7 +138,7 @@ def choose(
     classes: tuple[AttributeClass, ...],
     conjuncts: tuple[Conjunct, ...],
     bound: frozenset[str],
-    partner: Layout,
+    partner: StateSchema,
 ) -> tuple[Access, frozenset[Conjunct]]:
     """The narrowest way into a partner, and the conjuncts it decides by itself."""
     usable = [(c, member(c, bound)) for c in classes if f"{c.name}@key" in partner.keys]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernel.keys import Bools
-from weir.kernel.lot import below, lots
 from weir.kernel.partial import Partial, Rows
+from weir.kernel.row_hash import hash_limit, row_hashes
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop
 
 
-class Sample:
+class ProbeSample:
     """Who is sampled on the path that a hop is part of, during one batch."""
 
     def __init__(self, hop: Hop, batch: int, share: float) -> None:
@@ -25,9 +25,11 @@ class Sample:
         self._last: tuple[Rows, Bools] | None = None
 
     @staticmethod
-    def of(allowance: Allowance | None, hop: Hop, batch: int) -> Sample | None:
+    def of(allowance: Allowance | None, hop: Hop, batch: int) -> ProbeSample | None:
         """The sample that an allowance asks for; None if it asks for none."""
-        return Sample(hop, batch, allowance.sample) if allowance is not None and allowance.sample else None
+        return (
+            ProbeSample(hop, batch, allowance.sample) if allowance is not None and allowance.sample else None
+        )
 
     def marks(self, partial: Partial) -> Bools:
         """Which rows of a partial are sampled."""
@@ -42,5 +44,5 @@ class Sample:
     def _of_driver(self, rows: Rows) -> Bools:
         # All chunks made from one driver slice come one after the other.
         if self._last is None or self._last[0] is not rows:
-            self._last = rows, below(lots(rows.content(), *self._names), self._share)
+            self._last = rows, hash_limit(row_hashes(rows.content(), *self._names), self._share)
         return self._last[1]

@@ -17,31 +17,33 @@ from time import perf_counter
 
 import numpy as np
 
-from weir.kernel.hop import HopWork
+from weir.kernel.half_join import HopWork
 from weir.kernel.keys import Bools, Int64s, mix
-from weir.kernel.lot import below, lots
 from weir.kernel.partial import Partial
-from weir.kernel.sample import Sample
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.row_hash import hash_limit, row_hashes
 from weir.shed.allowance import Allowance, Choose
 from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ProbeShedding:
     """The entrance of one hop during one batch."""
 
     hop: Hop
     batch: int
     share: float = 1.0
     choose: Choose = "newest"
-    sample: Sample | None = None
+    sample: ProbeSample | None = None
 
     @staticmethod
-    def of(allowance: Allowance | None, hop: Hop, batch: int, sample: Sample | None = None) -> Gate:
+    def of(
+        allowance: Allowance | None, hop: Hop, batch: int, sample: ProbeSample | None = None
+    ) -> ProbeShedding:
         """The gate of a hop; without an allowance it stands open, and to sampled rows it always does."""
         if allowance is None:
-            return Gate(hop, batch)
-        return Gate(hop, batch, allowance.share(hop), allowance.choose, sample)
+            return ProbeShedding(hop, batch)
+        return ProbeShedding(hop, batch, allowance.share(hop), allowance.choose, sample)
 
     def enter(self, partials: Sequence[Partial], work: HopWork) -> Sequence[Partial]:
         """What may probe of each slice at the first hop of a path, one for one; the rest is counted."""
@@ -60,7 +62,7 @@ class Gate:
         if self.share >= 1:
             return partial
         started = perf_counter()
-        keep = below(self._salted(partial.content()), self.share) if self.share else _none(partial.rows)
+        keep = hash_limit(self._salted(partial.content()), self.share) if self.share else _none(partial.rows)
         onward = self._pick(partial, keep)
         work.skipped += partial.rows - onward.rows
         work.seconds += perf_counter() - started
@@ -82,7 +84,7 @@ class Gate:
         return _highest(values, self._count(values), lambda: _content(partials))
 
     def _salted(self, values: Int64s) -> Int64s:
-        return lots(values, self.batch, self.hop.driver, self.hop.node, self.hop.partner)
+        return row_hashes(values, self.batch, self.hop.driver, self.hop.node, self.hop.partner)
 
     def _count(self, values: Int64s) -> int:
         """`floor(share * n + u)`: with u spread evenly over [0, 1), the expected share is right for any n."""

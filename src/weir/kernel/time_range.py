@@ -8,16 +8,16 @@ import numpy as np
 
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks
-from weir.kernel.program import Reach
+from weir.kernel.physical_plan import TimeReach
 from weir.kernel.slice import Slice
 
 _BEFORE, _AFTER = -(2**62), 2**62
 
 
-class Reached:
+class TimeRange:
     """A partner's time range per driver row; computed only where the slices' spans do not decide alone."""
 
-    def __init__(self, reach: Reach, partial: Partial) -> None:
+    def __init__(self, reach: TimeReach, partial: Partial) -> None:
         self.name = reach.name
         self._reach, self._partial = reach, partial
         lows = [(partial.span(name), back) for name, back in reach.lows]

@@ -16,18 +16,18 @@ from time import perf_counter
 import numpy as np
 
 from weir.expr.evaluate import holds
-from weir.kernel.access import KeyAccess, VectorAccess
-from weir.kernel.costly import holds_for, in_order
+from weir.kernel.access_path import KeyAccess, VectorAccess
+from weir.kernel.age_filter import AgeFilter
+from weir.kernel.expensive_predicates import holds_for, in_order
+from weir.kernel.index_probe import Candidates, IndexProbe
 from weir.kernel.keys import Bools, Int64s, exact
-from weir.kernel.line import NEVER, Queue, latest_place
-from weir.kernel.look import Look
 from weir.kernel.partial import Partial, Picks, Rows
-from weir.kernel.program import HopPlan, Reach
-from weir.kernel.reached import Reached
-from weir.kernel.sample import Sample
-from weir.kernel.search import Candidates, Search
-from weir.kernel.shelf import Shelf
+from weir.kernel.physical_plan import HalfJoinPlan, TimeReach
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.row_window import NEVER, RowWindowOrder, latest_place
 from weir.kernel.slice import Slice
+from weir.kernel.slice_index import SliceIndex
+from weir.kernel.time_range import TimeRange
 from weir.stats.batch import HopStats
 
 # Large enough that calls into NumPy and Arrow cost little beside their work; small enough, where expressions
@@ -72,19 +72,19 @@ class HopWork:
         )
 
 
-class HopRun:
+class HalfJoin:
     """A hop during one batch."""
 
     def __init__(
         self,
-        plan: HopPlan,
-        look: Look,
-        shelf: Shelf,
-        queues: Mapping[str, Queue],
+        plan: HalfJoinPlan,
+        look: AgeFilter,
+        shelf: SliceIndex,
+        queues: Mapping[str, RowWindowOrder],
         batch: int,
         rank: int,
         most: int | None = None,
-        sample: Sample | None = None,
+        sample: ProbeSample | None = None,
     ) -> None:
         self._plan = plan
         self._look = look
@@ -131,10 +131,10 @@ class HopRun:
             )
             work.unvisited += len(self._slices(*self._reached(partial, self._plan.lead))) - len(visited)
 
-    def _reached(self, partial: Partial, reach: Reach) -> tuple[Reached, list[Reached]]:
-        return Reached(reach, partial), [Reached(other, partial) for other in self._plan.others]
+    def _reached(self, partial: Partial, reach: TimeReach) -> tuple[TimeRange, list[TimeRange]]:
+        return TimeRange(reach, partial), [TimeRange(other, partial) for other in self._plan.others]
 
-    def _slices(self, lead: Reached, others: list[Reached]) -> list[Slice]:
+    def _slices(self, lead: TimeRange, others: list[TimeRange]) -> list[Slice]:
         return [
             one
             for one in self._shelf.between(lead.least_low, lead.most_high, *self._seen)
@@ -142,9 +142,9 @@ class HopRun:
         ]
 
     def _matches_in(
-        self, partial: Partial, lead: Reached, others: list[Reached], slices: list[Slice], work: HopWork
+        self, partial: Partial, lead: TimeRange, others: list[TimeRange], slices: list[Slice], work: HopWork
     ) -> Iterator[Partial]:
-        search = Search(self._plan, partial, lead)
+        search = IndexProbe(self._plan, partial, lead)
         offers = [offer for one in slices if (offer := search.offer(one)).count.any()]
         for first, last in _runs(offers, *self._most_in_flight(partial, slices)):
             found = self._run_of(partial, search, offers, others, first, last, work)
@@ -170,9 +170,9 @@ class HopRun:
     def _run_of(
         self,
         partial: Partial,
-        search: Search,
+        search: IndexProbe,
         offers: list[Candidates],
-        others: list[Reached],
+        others: list[TimeRange],
         first: int,
         last: int,
         work: HopWork,
@@ -197,7 +197,7 @@ class HopRun:
         return partial.joined(driver, Rows(self._plan.partner, parts)) if len(driver) else None
 
     def _timely(
-        self, partial: Partial, offer: Candidates, others: list[Reached], driver: Picks, row: Picks
+        self, partial: Partial, offer: Candidates, others: list[TimeRange], driver: Picks, row: Picks
     ) -> tuple[Picks, Picks]:
         """The pairs whose times and places fit, where the index has not decided that."""
         one = offer.one
@@ -227,7 +227,7 @@ class HopRun:
         return leaves
 
     def _checked(
-        self, partial: Partial, search: Search, driver: Picks, parts: list[tuple[Slice, Picks]]
+        self, partial: Partial, search: IndexProbe, driver: Picks, parts: list[tuple[Slice, Picks]]
     ) -> tuple[Picks, list[tuple[Slice, Picks]]]:
         """The pairs that pass verification, then the residual, then what is costly."""
         plan = self._plan
@@ -247,7 +247,7 @@ class HopRun:
         return driver, parts
 
     def _verified(
-        self, partial: Partial, search: Search, driver: Picks, parts: list[tuple[Slice, Picks]]
+        self, partial: Partial, search: IndexProbe, driver: Picks, parts: list[tuple[Slice, Picks]]
     ) -> Bools:
         """Per pair: do the classes really agree? Codes of several classes are hashed, long values too."""
         access = self._plan.access

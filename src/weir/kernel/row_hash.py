@@ -9,14 +9,14 @@ import numpy as np
 from weir.kernel.keys import Bools, Int64s, combine
 
 
-def lots(content: Int64s, *names: object) -> Int64s:
+def row_hashes(content: Int64s, *names: object) -> Int64s:
     """A lot for each row: a hash of its content, another one for other names."""
     named = "\n".join(map(str, names))
     salt = int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest(), "big", signed=True)
     return combine([np.array([salt]), content])
 
 
-def below(drawn: Int64s, share: float) -> Bools:
+def hash_limit(drawn: Int64s, share: float) -> Bools:
     """Which lots, as fractions of 2^64, are below a share."""
     if share >= 1:
         return np.ones(len(drawn), np.bool_)

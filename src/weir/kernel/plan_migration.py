@@ -25,12 +25,12 @@ import numpy as np
 from weir.errors import QueryError
 from weir.kernel.batch import Work, earlier, store
 from weir.kernel.decision import Decision
-from weir.kernel.hop import HopWork
+from weir.kernel.half_join import HopWork
 from weir.kernel.keys import Bools
+from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.partial import Partial
-from weir.kernel.program import NodePlan, Program, compile_plan
+from weir.kernel.physical_plan import NodePlan, PhysicalPlan, compile_plan
 from weir.kernel.slice import Slice
-from weir.kernel.standing import Building, Standing
 from weir.kernel.state import State, is_dead
 from weir.plan.tree import Join, check, is_composed
 from weir.query.model import Query
@@ -47,16 +47,16 @@ _FIRST_ROWS = 16
 _KEPT_PROGRAMS = 16
 
 
-class Programs:
+class PhysicalPlans:
     """The programs of one query, each compiled once."""
 
-    def __init__(self, query: Query, known: Collection[Program] = ()) -> None:
+    def __init__(self, query: Query, known: Collection[PhysicalPlan] = ()) -> None:
         self.query = query
-        self._known: dict[tuple[Join, tuple[Join, ...]], Program] = {
+        self._known: dict[tuple[Join, tuple[Join, ...]], PhysicalPlan] = {
             (program.plan, ()): program for program in known if not program.beside
         }
 
-    def of(self, plan: Join, beside: tuple[Join, ...] = ()) -> Program:
+    def of(self, plan: Join, beside: tuple[Join, ...] = ()) -> PhysicalPlan:
         """The program of a plan, with joins beside it."""
         key = (plan, beside)
         if key not in self._known:
@@ -84,18 +84,23 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedPlan:
     """What a batch runs by and starts from; the decision is for the plan that answers."""
 
-    program: Program
+    program: PhysicalPlan
     decision: Decision
-    standing: Standing
+    standing: MigrationState
     state: State
 
 
 def ready(
-    programs: Programs, standing: Standing, state: State, decision: Decision, batch: int, work: Work
-) -> Ready:
+    programs: PhysicalPlans,
+    standing: MigrationState,
+    state: State,
+    decision: Decision,
+    batch: int,
+    work: Work,
+) -> PreparedPlan:
     """Make a state ready for the plan that is decided, as far as the decision lets."""
     wanted = decision.plan
     standing, spent = standing.towards(wanted), 0
@@ -112,17 +117,19 @@ def ready(
             break
         standing = replace(standing, done=(*standing.done, building.node), building=None)
     else:
-        standing = Standing(wanted)
+        standing = MigrationState(wanted)
     return as_it_stands(programs, standing, state, decision)
 
 
-def as_it_stands(programs: Programs, standing: Standing, state: State, decision: Decision) -> Ready:
+def as_it_stands(
+    programs: PhysicalPlans, standing: MigrationState, state: State, decision: Decision
+) -> PreparedPlan:
     """What a batch runs by with a state as it is; slices that nothing needs are let go."""
     program = programs.of(standing.plan, standing.beside(decision.plan))
     if not state.slices.keys() <= program.layouts.keys():
         kept = {node: found for node, found in state.slices.items() if program.layout_of(node) is not None}
         state = replace(state, slices=kept)
-    return Ready(program, answering(decision, standing.plan), standing, state)
+    return PreparedPlan(program, answering(decision, standing.plan), standing, state)
 
 
 def effort(found: Iterable[HopStats | HopWork]) -> int:
@@ -143,20 +150,20 @@ def answering(decision: Decision, plan: Join) -> Decision:
     return replace(decision, plan=plan, allowance=allowance)
 
 
-def _begun(node: Join, state: State, batch: int) -> Building:
+def _begun(node: Join, state: State, batch: int) -> StateBuild:
     """The start of a state; the input with the fewest rows drives, as every one of its rows must."""
     rows = {name: sum(one.rows for one in state.of(name)) for name in map(str, node.inputs)}
-    return Building(str(node), min(rows, key=rows.__getitem__), batch)
+    return StateBuild(str(node), min(rows, key=rows.__getitem__), batch)
 
 
 @dataclass
 class _Fill:
     """One batch's work on a state: what its driver's older rows find, newest first, up to a bound."""
 
-    program: Program
+    program: PhysicalPlan
     decision: Decision
     state: State
-    building: Building
+    building: StateBuild
     most: int | None
     hops: MutableMapping[Hop, HopWork]
     spent: int = 0

@@ -2,7 +2,7 @@
 
 A stored column is named after what it is: `a.price` a payload, `a@time` an event time in microseconds,
 `k@key` the code of attribute class k, `a@place` and `a@number` the two numbers of a row window (see
-`weir.kernel.line`), `a@arrival` the clock of the batch that brought the row.
+`weir.kernel.row_window`), `a@arrival` the clock of the batch that brought the row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LINE = "@line"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RowWindowColumns:
     """A row window over one input: only its last `rows` rows are joinable."""
 
     name: str
@@ -52,7 +52,7 @@ Deadlines = tuple[tuple[tuple[str, int], ...], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StateSchema:
     """The stored columns of one node's slices, how they are cut, and how long they live."""
 
     node: str
@@ -62,7 +62,7 @@ class Layout:
     times: tuple[str, ...]
     lead: str
     place: str | None
-    lines: tuple[Line, ...]
+    lines: tuple[RowWindowColumns, ...]
     arrivals: tuple[str, ...]
     deadlines: Deadlines
     cut_by: str
@@ -106,7 +106,7 @@ def member(attribute_class: AttributeClass, streams: frozenset[str]) -> Expr | N
     return next((e for e in attribute_class.members if streams_of(e) <= streams), None)
 
 
-def line_layout(leaf: Layout) -> Layout | None:
+def line_layout(leaf: StateSchema) -> StateSchema | None:
     """What is kept of a leaf with a row window while a batch runs: every row's place and number.
 
     Rows that a filter drops never join, but they stand in line all the same.
@@ -116,7 +116,7 @@ def line_layout(leaf: Layout) -> Layout | None:
     return replace(leaf, node=leaf.node + LINE, sources={}, keys={}, arrivals=())
 
 
-def layouts(query: Query, plan: Join, beside: Sequence[Join] = ()) -> dict[str, Layout]:
+def layouts(query: Query, plan: Join, beside: Sequence[Join] = ()) -> dict[str, StateSchema]:
     """The layout of every state of a plan: each leaf, each join below the root, and joins `beside` it."""
     composed = is_composed(plan)
     _check_composed(query, composed)
@@ -146,7 +146,7 @@ def _check_composed(query: Query, composed: bool) -> None:
             raise QueryError(f"stream '{name}' needs a window: with composed windows every input has its own")
 
 
-def _layout(query: Query, node: JTree, composed: bool, in_line: bool) -> Layout:
+def _layout(query: Query, node: JTree, composed: bool, in_line: bool) -> StateSchema:
     streams = frozenset(node.streams)
     keys = _open_keys(query, streams)
     needed = _needed_columns(query, streams, keys)
@@ -154,7 +154,7 @@ def _layout(query: Query, node: JTree, composed: bool, in_line: bool) -> Layout:
     lines = _lines(query, node, composed)
     deadlines = _deadlines(query, node, composed)
     cut_by, cut_every = _cut(query, node, composed, lead, lines, deadlines)
-    return Layout(
+    return StateSchema(
         node=str(node),
         streams=streams,
         sources={column: _source(query, column, keys, times, streams) for column in needed},
@@ -237,11 +237,11 @@ def _times(
     return (lead, *(time_name(s) for s in node.streams if s in shown | bounded)), lead
 
 
-def _lines(query: Query, node: JTree, composed: bool) -> tuple[Line, ...]:
+def _lines(query: Query, node: JTree, composed: bool) -> tuple[RowWindowColumns, ...]:
     if composed and isinstance(node, Join):
-        return (Line(str(node), node.window.rows),) if isinstance(node.window, RowWindow) else ()
+        return (RowWindowColumns(str(node), node.window.rows),) if isinstance(node.window, RowWindow) else ()
     rows = {n: w.rows for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)}
-    return tuple(Line(s, rows[s]) for s in node.streams if s in rows)
+    return tuple(RowWindowColumns(s, rows[s]) for s in node.streams if s in rows)
 
 
 def window_of(query: Query, node: JTree) -> TimeWindow | RowWindow | None:
@@ -268,7 +268,12 @@ def _deadlines(query: Query, node: JTree, composed: bool) -> Deadlines:
 
 
 def _cut(
-    query: Query, node: JTree, composed: bool, lead: str, lines: tuple[Line, ...], deadlines: Deadlines
+    query: Query,
+    node: JTree,
+    composed: bool,
+    lead: str,
+    lines: tuple[RowWindowColumns, ...],
+    deadlines: Deadlines,
 ) -> tuple[str, int]:
     """By which stored number, and how finely, rows are cut into slices."""
     if deadlines is None and lines:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from weir.kernel.slice import Slice
 
 
-class Shelf:
+class SliceIndex:
     """Slices sorted by the start of their lead time."""
 
     def __init__(self, slices: Iterable[Slice]) -> None:

@@ -9,7 +9,7 @@ from weir.plan.tree import Join
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
+class StateBuild:
     """An intermediate state that is being filled in.
 
     It has all combinations with a row of batch `since` or later, and those of older rows whose row of the
@@ -32,25 +32,25 @@ class Building:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MigrationState:
     """The plan that answers with complete states; those `done` for another, and one that is being made."""
 
     plan: Join
     done: tuple[str, ...] = ()
-    building: Building | None = None
+    building: StateBuild | None = None
 
     @property
     def since(self) -> int | None:
         """Slices of earlier batches must stay apart from later ones, while a state is being filled in."""
         return None if self.building is None else self.building.since
 
-    def towards(self, wanted: Join) -> Standing:
+    def towards(self, wanted: Join) -> MigrationState:
         """The same without what a plan does not need; if it needs nothing that is not there, it answers."""
         needed = {str(node) for node in _below(wanted)}
         keep = self.building is not None and self.building.node in needed
         done = tuple(name for name in self.done if name in needed)
         found = replace(self, done=done, building=self.building if keep else None)
-        return found if found.missing(wanted) else Standing(wanted)
+        return found if found.missing(wanted) else MigrationState(wanted)
 
     def missing(self, wanted: Join) -> list[Join]:
         """The joins below the root whose states a plan still needs, inputs first."""

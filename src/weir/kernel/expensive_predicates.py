@@ -15,7 +15,7 @@ from weir.expr.evaluate import holds
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
-from weir.kernel.places import partial_at, places
+from weir.kernel.row_ids import partial_at, places
 from weir.kernel.slice import Slice
 
 # What a predicate reads at a time: values and its own intermediate ones should stay in the cache. With images

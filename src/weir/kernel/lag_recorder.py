@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from weir.kernel.keys import Int64s
-from weir.kernel.layout import time_name
 from weir.kernel.partial import Partial
-from weir.kernel.program import Program
-from weir.kernel.sample import Sample
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.state_schema import time_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
@@ -23,28 +23,28 @@ from weir.stats.lags import Correlations, Lags
 _BUCKETS = 128
 
 
-class Apart:
+class LagRecorder:
     """Running histograms of T(t_i) - T(t_1), for each stream i after the first.
 
     `samples` say who is sampled among the results of each driver.
     """
 
-    def __init__(self, query: Query, samples: Mapping[str, Sample]) -> None:
+    def __init__(self, query: Query, samples: Mapping[str, ProbeSample]) -> None:
         first, *others = query.names
         self._first, self._samples = first, samples
         self._ranges = {name: _range(query, name) for name in others}
         self._counts: dict[str, Int64s] = {name: np.zeros(_BUCKETS, np.int64) for name in others}
 
     @staticmethod
-    def of(program: Program, allowance: Allowance | None, batch: int) -> Apart | None:
+    def of(program: PhysicalPlan, allowance: Allowance | None, batch: int) -> LagRecorder | None:
         """For the results of a batch; None without a sample, or if it is no mjoin over windows of time."""
         query, root = program.query, program.root
         in_rows = any(isinstance(window, RowWindow) for window in query.windows)
         if in_rows or any(name not in query.names for name in root.inputs):
             return None
-        found = {path[0].hop.driver: Sample.of(allowance, path[0].hop, batch) for path in root.paths}
+        found = {path[0].hop.driver: ProbeSample.of(allowance, path[0].hop, batch) for path in root.paths}
         samples = {driver: sample for driver, sample in found.items() if sample is not None}
-        return Apart(query, samples) if samples else None
+        return LagRecorder(query, samples) if samples else None
 
     def add(self, results: Partial) -> None:
         """Count the rows of those results that are sampled."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.expr.evaluate import evaluate
-from weir.kernel.access import (
+from weir.kernel.access_path import (
     KeyAccess,
     ValueAccess,
     ValueProbe,
@@ -20,9 +20,9 @@ from weir.kernel.access import (
 from weir.kernel.index import Index, refine
 from weir.kernel.keys import Int64s, combine
 from weir.kernel.partial import Partial, Picks
-from weir.kernel.program import HopPlan
-from weir.kernel.reached import Reached
+from weir.kernel.physical_plan import HalfJoinPlan
 from weir.kernel.slice import Slice
+from weir.kernel.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Candidates:
     check_lead: bool
 
 
-class Search:
+class IndexProbe:
     """The driver's side of a hop's access, computed once and used on every slice."""
 
-    def __init__(self, plan: HopPlan, partial: Partial, lead: Reached) -> None:
+    def __init__(self, plan: HalfJoinPlan, partial: Partial, lead: TimeRange) -> None:
         self._plan, self._lead, self._rows = plan, lead, partial.rows
         self.codes: list[Int64s] = []
         access = plan.access

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from weir.kernel.apart import Apart
+from weir.kernel.age_filter import AgeFilter
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
-from weir.kernel.gate import Gate
-from weir.kernel.hop import HopRun
-from weir.kernel.look import Look
+from weir.kernel.half_join import HalfJoin
+from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
-from weir.kernel.program import HopPlan, Program
-from weir.kernel.reached import Reached
-from weir.kernel.sample import Sample
-from weir.kernel.shelf import Shelf
+from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
+from weir.kernel.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Parcel:
 class Relay:
     """The root's hops during one batch, for a plan that is one mjoin."""
 
-    def __init__(self, program: Program, decision: Decision, batch: int) -> None:
+    def __init__(self, program: PhysicalPlan, decision: Decision, batch: int) -> None:
         self._program, self._decision, self._batch = program, decision, batch
         self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
 
@@ -61,11 +61,11 @@ class Relay:
         """What a parcel finds in the slices of one partition, ready to go on; finished ones are results."""
         path = self._paths[parcel.driver]
         plan = path[parcel.place]
-        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
-        run = HopRun(
+        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
+        run = HalfJoin(
             plan,
-            Look.of(self._program, self._decision.allowance, plan, sample),
-            Shelf(state.of(plan.partner.node)),
+            AgeFilter.of(self._program, self._decision.allowance, plan, sample),
+            SliceIndex(state.of(plan.partner.node)),
             {},
             self._batch,
             parcel.rank,
@@ -88,7 +88,7 @@ class Relay:
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
         """The state that a parcel probes next, and the range of lead times that it may reach there."""
         plan = self._paths[parcel.driver][parcel.place]
-        lead = Reached(plan.lead, parcel.partial)
+        lead = TimeRange(plan.lead, parcel.partial)
         return plan.partner.node, lead.least_low, lead.most_high
 
     def results(self, parcel: Parcel, work: Work) -> Iterator[pa.Table]:
@@ -107,17 +107,17 @@ class Relay:
 
     def _begin(self, work: Work) -> None:
         """Let results be counted where they are put out, and where rows set out, in case that none comes."""
-        work.apart = work.apart or Apart.of(self._program, self._decision.allowance, self._batch)
+        work.apart = work.apart or LagRecorder.of(self._program, self._decision.allowance, self._batch)
 
-    def _gate(self, path: tuple[HopPlan, ...], place: int) -> Gate:
-        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
-        return Gate.of(self._decision.allowance, path[place].hop, self._batch, sample)
+    def _gate(self, path: tuple[HalfJoinPlan, ...], place: int) -> ProbeShedding:
+        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
+        return ProbeShedding.of(self._decision.allowance, path[place].hop, self._batch, sample)
 
     def _sent(self, parcel: Parcel, work: Work) -> Parcel:
         path = self._paths[parcel.driver]
         count = work.hops[path[parcel.place].hop]
         count.probes += parcel.partial.rows
-        sample = Sample.of(self._decision.allowance, path[0].hop, self._batch)
+        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
         if sample is not None:
             count.sampled += sample.count(parcel.partial)
         return parcel
