@@ -8,8 +8,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weir.adapt.planner import Wish
-from weir.adapt.settings import Adapt, adapting
+from weir.adapt.planner import PlanRequest
+from weir.adapt.settings import Adapt, resolve_adapt
 from weir.errors import QueryError
 from weir.local.arguments import (
     Functions,
@@ -130,7 +130,7 @@ def join(
     check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
-    settled = adapting(adapt, budget is not None and allowance is None)
+    settled = resolve_adapt(adapt, budget is not None and allowance is None)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "on": on,
@@ -144,7 +144,7 @@ def join(
         "functions": named_functions(functions),
         "basic": basic,
     }
-    wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
+    wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark.ask import Way, ask  # only who has Spark needs it
 
@@ -200,7 +200,7 @@ def sql(
     check_basic(basic)
     check_on_null_time(on_null_time)
     check_allowance(allowance)
-    settled = adapting(adapt, budget is not None and allowance is None)
+    settled = resolve_adapt(adapt, budget is not None and allowance is None)
     given = named_streams(streams, tables)
     settings: dict[str, Any] = {
         "time": time,
@@ -210,7 +210,7 @@ def sql(
         "functions": named_functions(functions),
         "basic": basic,
     }
-    wish, orderer = Wish(plan, rates, selectivities, shed), partial(_order, driver_order)
+    wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
         from weir.spark.ask import Way, ask_sql  # only who has Spark needs it
 

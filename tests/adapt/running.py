@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.estimate import graph_of
+from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.observed import Observed
 from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
@@ -57,7 +57,7 @@ class Machine:
     @property
     def graph(self) -> JoinGraph:
         pairs = {c.streams: self.share for c in self.query.predicate.conjuncts}
-        return graph_of(self.query, self.rates, pairs, TYPICAL)
+        return estimate_join_graph(self.query, self.rates, pairs, TYPICAL)
 
     def work(self, plan: Join, allowance: Allowance | None) -> float:
         on_it = Weighing(self.query, self.graph, self.lags).at(Pace(self.scale))

@@ -5,36 +5,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, asked, lags_at
 
-from weir.adapt.admit import admitted
-from weir.adapt.held import Held, alive, missing
+from weir.adapt.eviction import choose_kept
+from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
 
 QUERY = asked()
 
 
-def held(node: str, first: float, size: int = 100, rows: int = 10, window: float = 10) -> Held:
+def held(node: str, first: float, size: int = 100, rows: int = 10, window: float = 10) -> SliceSummary:
     """A slice of a second."""
     times = (first, first + 1, first + 1 + window)
-    return Held(node, rows, size, *(round(time * SECOND) for time in times))
+    return SliceSummary(node, rows, size, *(round(time * SECOND) for time in times))
 
 
 def test_all_stay_where_all_fit() -> None:
-    assert admitted([held("a", 0), held("a", 1)], 200, 5 * SECOND) == [True, True]
+    assert choose_kept([held("a", 0), held("a", 1)], 200, 5 * SECOND) == [True, True]
 
 
 def test_the_longest_lives_stay() -> None:
     slices = [held("a", 0), held("b", 8), held("c", 4)]
-    assert admitted(slices, 200, 9 * SECOND) == [False, True, True]
-    assert admitted(slices, 100, 9 * SECOND) == [False, True, False]
-    assert admitted(slices, 99, 9 * SECOND) == [False] * 3, "one alone may be too large"
+    assert choose_kept(slices, 200, 9 * SECOND) == [False, True, True]
+    assert choose_kept(slices, 100, 9 * SECOND) == [False, True, False]
+    assert choose_kept(slices, 99, 9 * SECOND) == [False] * 3, "one alone may be too large"
 
 
 def test_small_rows_are_worth_more_a_byte() -> None:
-    assert admitted([held("a", 4, size=300), held("b", 4, size=100)], 300, 5 * SECOND) == [False, True]
+    assert choose_kept([held("a", 4, size=300), held("b", 4, size=100)], 300, 5 * SECOND) == [False, True]
 
 
 def test_rows_of_row_windows_stay() -> None:
-    line = Held("a", 10, 100, 0, SECOND, None)
-    assert admitted([line, held("b", 8)], 100, 9 * SECOND) == [True, False]
+    line = SliceSummary("a", 10, 100, 0, SECOND, None)
+    assert choose_kept([line, held("b", 8)], 100, 9 * SECOND) == [True, False]
 
 
 def test_lags_tell_which_rows_are_done_with() -> None:
@@ -42,7 +42,7 @@ def test_lags_tell_which_rows_are_done_with() -> None:
     slices = [held("a", age, window=10) for age in (9.0 - 2, 9.0 - 5)]
     later = [held("b", age, window=10) for age in (9.0 - 2, 9.0 - 5)]
     lags = lags_at(QUERY, 3.0)
-    assert admitted([*slices, *later], 100, 9 * SECOND, lags) == [True, False, False, False]
+    assert choose_kept([*slices, *later], 100, 9 * SECOND, lags) == [True, False, False, False]
 
 
 @given(
@@ -55,7 +55,7 @@ def test_never_more_than_allowed_and_never_less_than_needed(
     sizes: list[tuple[str, int, int]], allowed: int, now: int | None, aware: bool
 ) -> None:
     slices = [held(node, first, size) for node, first, size in sizes]
-    kept = admitted(slices, allowed, now, lags_at(QUERY, 3.0) if aware else None)
+    kept = choose_kept(slices, allowed, now, lags_at(QUERY, 3.0) if aware else None)
     taken = sum(one.bytes for one, stays in zip(slices, kept, strict=True) if stays)
     assert taken <= allowed
     assert all(taken + one.bytes > allowed for one, stays in zip(slices, kept, strict=True) if not stays)
@@ -63,18 +63,18 @@ def test_never_more_than_allowed_and_never_less_than_needed(
 
 def test_what_could_still_join() -> None:
     slices = [held("a", 0), held("a", 5), held("b", 0, rows=8)]
-    assert alive(slices, None) == {"a": 20, "b": 8}
-    assert alive(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
+    assert live_summaries(slices, None) == {"a": 20, "b": 8}
+    assert live_summaries(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
     gone = [held("b", 5, rows=12)]
-    assert missing(gone, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
-    assert missing(gone, slices, 99 * SECOND) == {}
+    assert lost_results(gone, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
+    assert lost_results(gone, slices, 99 * SECOND) == {}
 
 
 def test_what_was_let_go_is_not_missed_where_lags_say_that_it_is_done_with() -> None:
     """Results are three seconds apart: only younger rows of `a` are still worth something."""
-    old = Held("a", 10, 100, 0, SECOND, 10 * SECOND)
-    young = Held("a", 10, 100, 7 * SECOND, 8 * SECOND, 17 * SECOND)
+    old = SliceSummary("a", 10, 100, 0, SECOND, 10 * SECOND)
+    young = SliceSummary("a", 10, 100, 7 * SECOND, 8 * SECOND, 17 * SECOND)
     now, lags = 9 * SECOND, lags_at(QUERY, 3.0)
-    assert missing([old], [young], now)["a"] == pytest.approx(0.5)
-    assert missing([old], [young], now, lags)["a"] < 0.05
-    assert missing([young], [old], now, lags)["a"] > 0.95
+    assert lost_results([old], [young], now)["a"] == pytest.approx(0.5)
+    assert lost_results([old], [young], now, lags)["a"] < 0.05
+    assert lost_results([young], [old], now, lags)["a"] > 0.95

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
-from weir.adapt.analyse import Movable, Running, Verdict, analyse
+from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.due import is_due
+from weir.adapt.change_detection import should_analyse
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.plan.default import mjoin
@@ -36,10 +36,10 @@ def verdict(
     statistics: Statistics,
     cpu: float = math.inf,
     memory: float = math.inf,
-    running: Running | None = None,
+    running: PlanInForce | None = None,
     movable: Movable = "nothing",
-) -> Verdict:
-    running = running or Running(MJOIN, LEARNING, statistics)
+) -> Recommendation:
+    running = running or PlanInForce(MJOIN, LEARNING, statistics)
     found = analyse(QUERY, statistics, running, Limits(cpu, memory), TYPICAL, Adapt(), "auto", movable)
     assert found is not None
     return found
@@ -105,7 +105,7 @@ def test_when_lags_move_what_is_looked_at_moves_too() -> None:
     before = known(machine)
     assert before.load.value is not None
     first = verdict(before, before.load.value / 3)
-    running = Running(MJOIN, first.allowance, before)
+    running = PlanInForce(MJOIN, first.allowance, before)
     now = before.anew(first.scale)
     assert verdict(now, before.load.value / 3, running=running).gain == pytest.approx(0, abs=0.02)
     machine.lags = lags_at(QUERY, 7.0)
@@ -122,7 +122,7 @@ def test_nothing_is_skipped_any_more_with_room_to_spare_only() -> None:
     assert exact.load.value is not None
     full = exact.load.value
     shed = verdict(exact, cpu=full / 2)
-    running = Running(MJOIN, shed.allowance, exact)
+    running = PlanInForce(MJOIN, shed.allowance, exact)
     now = exact.anew(shed.scale).after(QUERY, machine.step(MJOIN, shed.allowance))
     tight, roomy = verdict(now, full * 1.1, running=running), verdict(now, full * 1.4, running=running)
     assert tight.allowance is not None and tight.allowance.sheds
@@ -134,7 +134,7 @@ def test_another_plan_is_taken_if_it_takes_less() -> None:
     machine = Machine(QUERY, {"a": 2000.0, "b": 20.0, "c": 20.0}, share=1e-4)
     linear = join(join("a", "b"), "c")
     statistics = known(machine, linear, None)
-    running = Running(linear, None, statistics)
+    running = PlanInForce(linear, None, statistics)
     assert verdict(statistics, running=running).plan == linear, "which may not change"
     free = verdict(statistics, running=running, movable="tree")
     assert free.plan != linear and free.gain > 0.05 and "with the plan" in free.reason
@@ -147,14 +147,14 @@ def test_steady_streams_are_not_due_and_changes_are() -> None:
     now, due = basis, 0
     for _ in range(50):
         now = now.after(QUERY, machine.step(MJOIN, LEARNING))
-        due += is_due(basis, now, Adapt(), Limits())
+        due += should_analyse(basis, now, Adapt(), Limits())
     assert due <= 2
-    assert is_due(None, now, Adapt(), Limits()), "nothing was weighed yet"
-    assert is_due(now, now, Adapt(), Limits(cpu=0.5 * (now.load.value or 0)))
-    assert is_due(now, now, Adapt(), Limits(memory=now.bytes - 1))
+    assert should_analyse(None, now, Adapt(), Limits()), "nothing was weighed yet"
+    assert should_analyse(now, now, Adapt(), Limits(cpu=0.5 * (now.load.value or 0)))
+    assert should_analyse(now, now, Adapt(), Limits(memory=now.bytes - 1))
     for change in ({"rates": {**RATES, "b": 400.0}}, {"share": 0.004}, {"scale": 2.0}):
         changed = replace(machine, **change)  # type: ignore[arg-type]
         later = now
         for _ in range(5):
             later = later.after(QUERY, changed.step(MJOIN, LEARNING))
-        assert is_due(now, later, Adapt(), Limits()), change
+        assert should_analyse(now, later, Adapt(), Limits()), change

@@ -5,22 +5,22 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.adapt.balance import Balance, is_uneven, work
+from weir.adapt.skew import SkewMonitor, is_uneven, work
 from weir.stats.batch import Hop, HopStats
 
 
 def test_it_takes_several_uneven_batches_in_a_row() -> None:
-    balance = Balance()
+    balance = SkewMonitor()
     for uneven in (True, True, False, True, True):
         balance = balance.after(100, 1000, uneven)
         assert not balance.is_dominated
     assert balance.after(100, 1000, True).is_dominated
-    assert Balance.from_json(balance.to_json()) == balance
+    assert SkewMonitor.from_json(balance.to_json()) == balance
 
 
 def test_the_rate_follows_what_came_lately() -> None:
-    assert Balance().rate == 0
-    balance = Balance()
+    assert SkewMonitor().rate == 0
+    balance = SkewMonitor()
     for rows in [100] * 20 + [900] * 6:
         balance = balance.after(rows, 1000, False)
     assert 0.85 < balance.rate < 0.9

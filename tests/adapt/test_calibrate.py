@@ -8,7 +8,7 @@ from math import isfinite
 
 import pytest
 
-from weir.adapt.calibrate import TYPICAL, calibrated
+from weir.adapt.calibrate import TYPICAL, calibrate_costs
 from weir.plan.tree import Join, join
 from weir_lab.bench.model import Trial, outcome
 
@@ -18,10 +18,10 @@ SHARE = 1 / 900
 
 
 def test_calibrated_costs_are_numbers_of_seconds() -> None:
-    found = calibrated()
+    found = calibrate_costs()
     assert all(isfinite(seconds) and 0 <= seconds < 0.1 for seconds in asdict(found).values())
     assert found.visit > 0 and found.probe > 0 and found.cut > 0
-    assert calibrated() is found
+    assert calibrate_costs() is found
 
 
 def trial(plan: Join, *, equal: bool = False, band: bool = False) -> Trial:
@@ -60,7 +60,7 @@ TRIALS = {
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_memory_is_foretold_within_a_twentieth_and_time_within_a_factor(name: str) -> None:
-    found = outcome(TRIALS[name], calibrated(), steady=16)
+    found = outcome(TRIALS[name], calibrate_costs(), steady=16)
     predicted, kept = found.memory
     assert predicted == pytest.approx(kept, rel=0.05)
     seconds, taken = found.cpu
@@ -68,6 +68,6 @@ def test_memory_is_foretold_within_a_twentieth_and_time_within_a_factor(name: st
 
 
 def test_typical_costs_are_within_a_factor_of_those_of_this_machine() -> None:
-    found = calibrated()
+    found = calibrate_costs()
     for name in ("visit", "probe", "cut"):
         assert 1 / 10 < getattr(found, name) / getattr(TYPICAL, name) < 10

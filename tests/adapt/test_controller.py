@@ -10,10 +10,10 @@ import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.analyse import Running, Verdict
+from weir.adapt.analyse import PlanInForce, Recommendation
 from weir.adapt.average import Average
 from weir.adapt.controller import Controller, Scope
-from weir.adapt.limit import limits
+from weir.adapt.cpu_limit import limits
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
@@ -34,12 +34,12 @@ class Loop:
 
     def __init__(self, machine: Machine, budget: Budget, **more: Any) -> None:
         self.machine = machine
-        self.controller = Controller(machine.query, Running(MJOIN, LEARNING), budget, **more)
+        self.controller = Controller(machine.query, PlanInForce(MJOIN, LEARNING), budget, **more)
         self.plan: Join = MJOIN
         self.allowance: Allowance | None = LEARNING
         self.works: list[float] = []
 
-    def run(self, batches: int) -> list[Verdict]:
+    def run(self, batches: int) -> list[Recommendation]:
         decisions = []
         for _ in range(batches):
             verdict = self.controller.decide()
@@ -113,7 +113,7 @@ def test_what_was_learned_is_not_learned_again() -> None:
     first = Loop(source, budget)
     assert first.run(8)
     kept = Statistics.from_json(json.loads(json.dumps(first.controller.statistics.to_json())))
-    again = Controller(QUERY, Running(MJOIN, first.allowance), budget, statistics=kept)
+    again = Controller(QUERY, PlanInForce(MJOIN, first.allowance), budget, statistics=kept)
     again.observe(first.machine.step(MJOIN, first.allowance))
     again.wait()
     assert again.decide() is None, "what was best is best"
@@ -124,13 +124,13 @@ def test_what_was_learned_is_not_learned_again() -> None:
 def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     go, analyse = Event(), module.analyse
 
-    def slow(*given: Any) -> Verdict | None:
+    def slow(*given: Any) -> Recommendation | None:
         go.wait(20)
         return analyse(*given)
 
     monkeypatch.setattr(module, "analyse", slow)
     source = machine()
-    slowed = Controller(QUERY, Running(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
+    slowed = Controller(QUERY, PlanInForce(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
     for _ in range(10):
         assert slowed.decide() is None
         slowed.observe(source.step(MJOIN, LEARNING))
@@ -145,20 +145,20 @@ def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_was_found_for_a_plan_that_is_gone_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     go, analyse = Event(), module.analyse
 
-    def slow(*given: Any) -> Verdict | None:
+    def slow(*given: Any) -> Recommendation | None:
         go.wait(20)
         return analyse(*given)
 
     monkeypatch.setattr(module, "analyse", slow)
     source, other = machine(), join(join("a", "b"), "c")
-    slowed = Controller(QUERY, Running(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
+    slowed = Controller(QUERY, PlanInForce(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
     for _ in range(3):
         slowed.observe(source.step(MJOIN, LEARNING))
     slowed.observe(source.step(other, None))
     go.set()
     slowed.wait()
     assert slowed.decide() is None
-    assert slowed.running == Running(other), "and it is weighed anew"
+    assert slowed.running == PlanInForce(other), "and it is weighed anew"
 
 
 def test_a_plan_that_cannot_be_had_is_not_waited_for() -> None:
@@ -173,7 +173,7 @@ def test_a_plan_that_cannot_be_had_is_not_waited_for() -> None:
 def test_a_query_that_cannot_be_weighed_says_so_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(*given: Any) -> Verdict | None:
+    def failing(*given: Any) -> Recommendation | None:
         raise QueryError("nothing ties stream 'a' to the others")
 
     monkeypatch.setattr(module, "analyse", failing)
@@ -187,7 +187,7 @@ def test_a_query_that_cannot_be_weighed_says_so_once(
 def test_an_analysis_that_fails_is_told_and_the_query_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(*given: Any) -> Verdict | None:
+    def failing(*given: Any) -> Recommendation | None:
         raise ZeroDivisionError("no")
 
     monkeypatch.setattr(module, "analyse", failing)

@@ -9,8 +9,8 @@ import pytest
 
 import weir
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.estimate import graph_of
-from weir.adapt.shedding import shedding
+from weir.adapt.estimate import estimate_join_graph
+from weir.adapt.shedding import choose_shedding
 from weir.local.join import LocalJoin
 from weir.plan.cost import cost
 from weir.plan.limits import Limits
@@ -26,11 +26,11 @@ RATES = {"a": 2000.0, "b": 2000.0, "c": 2000.0}
 
 def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
     found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
-    graph = graph_of(found, RATES, {frozenset("ab"): 0.01, frozenset("bc"): 0.01}, TYPICAL)
+    graph = estimate_join_graph(found, RATES, {frozenset("ab"): 0.01, frozenset("bc"): 0.01}, TYPICAL)
     plan = join("a", "b", "c")
     needed = cost(graph, plan).cpu
-    assert shedding(found, graph, plan, Limits(cpu=needed * 1.01)) is None
-    half, tenth = (shedding(found, graph, plan, Limits(cpu=needed * share)) for share in (0.5, 0.1))
+    assert choose_shedding(found, graph, plan, Limits(cpu=needed * 1.01)) is None
+    half, tenth = (choose_shedding(found, graph, plan, Limits(cpu=needed * share)) for share in (0.5, 0.1))
     assert half is not None and tenth is not None
     assert 0 < tenth.recall < half.recall < 1
     assert half.recall > 0.4, "half of the time gives about half of the results, or more"
@@ -42,10 +42,10 @@ def test_probes_are_not_skipped_where_that_would_save_next_to_nothing() -> None:
     found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
     plan = join("a", "b", "c")
     selectivities = {frozenset("ab"): 0.01, frozenset("bc"): 0.01}
-    few = graph_of(found, dict.fromkeys("abc", 2.0), selectivities, TYPICAL)
-    assert shedding(found, few, plan, Limits(cpu=0.1 * cost(few, plan).cpu)) is None
-    many = graph_of(found, RATES, selectivities, TYPICAL)
-    some = shedding(found, many, plan, Limits(cpu=0.1 * cost(few, plan).cpu))
+    few = estimate_join_graph(found, dict.fromkeys("abc", 2.0), selectivities, TYPICAL)
+    assert choose_shedding(found, few, plan, Limits(cpu=0.1 * cost(few, plan).cpu)) is None
+    many = estimate_join_graph(found, RATES, selectivities, TYPICAL)
+    some = choose_shedding(found, many, plan, Limits(cpu=0.1 * cost(few, plan).cpu))
     assert some is not None and some.recall < 0.2 and len(some.warnings) == 1
 
 

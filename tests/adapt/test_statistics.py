@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
-from weir.adapt.analyse import Movable, Running, analyse
+from weir.adapt.analyse import Movable, PlanInForce, analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.due import is_due
-from weir.adapt.learned import learned
+from weir.adapt.change_detection import should_analyse
+from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics, differ, steps
@@ -120,7 +120,7 @@ def test_spans_that_vary_and_rows_that_piled_up_are_no_silence() -> None:
 def test_the_first_batch_and_one_of_a_single_moment_tell_no_rate() -> None:
     assert Statistics().after(TWO, two(newest={})).rates == {}
     assert Statistics().after(TWO, two(reached={"a": SECOND, "b": SECOND})).rates == {}
-    assert learned(TWO, Statistics().after(TWO, two(newest={})), TYPICAL) is None
+    assert fit_join_graph(TWO, Statistics().after(TWO, two(newest={})), TYPICAL) is None
 
 
 def test_evidence_outlives_a_plan() -> None:
@@ -138,7 +138,7 @@ def test_the_graph_is_what_the_matches_say() -> None:
     known = Statistics()
     for _ in range(6):
         known = known.after(QUERY, machine.step(MJOIN))
-    graph = learned(QUERY, known, TYPICAL)
+    graph = fit_join_graph(QUERY, known, TYPICAL)
     assert graph is not None
     assert graph.rates == {name: pytest.approx(rate, rel=0.1) for name, rate in machine.rates.items()}
     assert graph.selectivities == {pair: pytest.approx(0.002, rel=0.1) for pair in graph.selectivities}
@@ -148,7 +148,7 @@ def test_the_graph_is_what_the_matches_say() -> None:
 def test_no_match_says_that_it_takes_more_pairs() -> None:
     hop = {Hop("a", "(a b)", "b"): HopStats(probes=1000, matches=0)}
     known = Statistics().after(TWO, two(rows=1000, per_hop=hop))
-    graph = learned(TWO, known, TYPICAL)
+    graph = fit_join_graph(TWO, known, TYPICAL)
     assert graph is not None
     (share,) = graph.classes.values()
     assert 1e-6 < share < 1e-4, "95 000 pairs without a match, where one in a hundred was guessed"
@@ -190,9 +190,11 @@ def test_windows_that_are_fuller_than_the_rates_of_now_are_not_work_to_come() ->
 def test_what_was_hardly_known_moves_when_it_is() -> None:
     step = (("a",), ("b",))
     faded, told = Statistics(matches={step: Average(1, 10)}), Statistics(matches={step: Average(100, 10_000)})
-    assert is_due(faded, told, Adapt(), Limits()) and not is_due(told, told, Adapt(), Limits())
+    assert should_analyse(faded, told, Adapt(), Limits()) and not should_analyse(
+        told, told, Adapt(), Limits()
+    )
     few = Statistics(matches={step: Average(2, 40)})
-    assert not is_due(faded, few, Adapt(), Limits()), "that may be chance"
+    assert not should_analyse(faded, few, Adapt(), Limits()), "that may be chance"
 
 
 def test_what_skips_too_much_is_due() -> None:
@@ -204,7 +206,7 @@ def test_what_skips_too_much_is_due() -> None:
         (known, True, 0.11, False),
         (young, True, 0.5, False),
     ):
-        assert is_due(now, now, Adapt(), Limits(cpu), sheds) == found
+        assert should_analyse(now, now, Adapt(), Limits(cpu), sheds) == found
 
 
 def test_what_an_earlier_plan_told_gives_way_to_what_this_one_tells() -> None:
@@ -216,7 +218,7 @@ def test_what_an_earlier_plan_told_gives_way_to_what_this_one_tells() -> None:
     machine.share = 0.02
     for _ in range(60):
         known = known.after(QUERY, machine.step(TREE))
-    graph = learned(QUERY, known, TYPICAL)
+    graph = fit_join_graph(QUERY, known, TYPICAL)
     assert graph is not None
     assert graph.selectivity(["a"], ["b"]) == pytest.approx(0.02, rel=0.15)
     untold = [one for step, one in known.matches.items() if step not in {step for _, step in steps(TREE)}]
@@ -242,7 +244,9 @@ def test_lags_that_drift_are_followed_and_few_results_change_little() -> None:
     for results in (15, 400):
         drifted = known.after(QUERY, replace(machine.step(), lags=lags_at(QUERY, -6.0, results)))
         assert drifted.lags is not None and drifted.lags.lags["b"].share(-6.5, -5.5) > 0.9
-    assert is_due(known, drifted, Adapt(), Limits()) and not is_due(known, known, Adapt(), Limits())
+    assert should_analyse(known, drifted, Adapt(), Limits()) and not should_analyse(
+        known, known, Adapt(), Limits()
+    )
 
 
 def test_samples_of_the_same_lags_hardly_ever_differ_and_others_do() -> None:
@@ -302,11 +306,11 @@ def test_whatever_is_observed_statistics_are_numbers_and_verdicts_are_valid(data
         known = known.after(QUERY, seen)
     assert Statistics.from_json(json.loads(json.dumps(known.to_json(), allow_nan=False))) == known
     assert all(0 <= rate < math.inf for rate in known.rates.values())
-    graph = learned(QUERY, known, TYPICAL)
+    graph = fit_join_graph(QUERY, known, TYPICAL)
     assert (graph is None) == (known.rates.keys() != set(QUERY.names))
     cpu, memory = (st.sampled_from([least, some, math.inf]) for least, some in ((1e-9, 0.3), (1.0, 1e9)))
     limits = Limits(data.draw(cpu), data.draw(memory))
-    running, movable = Running(plan, seen.allowance), data.draw(st.sampled_from(MOVABLE))
+    running, movable = PlanInForce(plan, seen.allowance), data.draw(st.sampled_from(MOVABLE))
     verdict = analyse(QUERY, known, running, limits, TYPICAL, Adapt(), "auto", movable)
     if graph is None:
         assert verdict is None

@@ -1,24 +1,24 @@
 """When do we change our mind? What is known of the streams, and the plan and the shedding that follow."""
 
-from weir.adapt.admit import admitted
-from weir.adapt.analyse import Movable, Running, Verdict, analyse, learning
+from weir.adapt.analyse import Movable, PlanInForce, Recommendation, allowance_for_learning, analyse
 from weir.adapt.average import Average
-from weir.adapt.balance import SECOND_JOB, Balance, is_uneven, work
+from weir.adapt.change_detection import should_analyse
 from weir.adapt.controller import Controller, Scope
+from weir.adapt.cpu_limit import limits
+from weir.adapt.describe_decision import describe_decision
 from weir.adapt.driver import driver_order
-from weir.adapt.due import is_due
-from weir.adapt.estimate import graph_of
-from weir.adapt.held import Held, alive, missing
-from weir.adapt.learned import learned
-from weir.adapt.limit import limits
-from weir.adapt.measure import Seen, seen_in
+from weir.adapt.estimate import estimate_join_graph
+from weir.adapt.eviction import choose_kept
+from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.observed import Observed
-from weir.adapt.planner import Planned, Wish, charted, explained
+from weir.adapt.planner import PlannedJoin, PlanRequest, chart_plan, explain_plan
 from weir.adapt.recall import Recall
-from weir.adapt.settings import Adapt, adapting
+from weir.adapt.settings import Adapt, resolve_adapt
 from weir.adapt.shedding import AS_ASKED, SHED
-from weir.adapt.shown import shown
+from weir.adapt.skew import SECOND_JOB, SkewMonitor, is_uneven, work
+from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
 from weir.adapt.statistics import Statistics
+from weir.adapt.table_statistics import TableStatistics, measure_tables
 
 __all__ = [
     "AS_ASKED",
@@ -26,34 +26,34 @@ __all__ = [
     "SHED",
     "Adapt",
     "Average",
-    "Balance",
     "Controller",
-    "Held",
     "Movable",
     "Observed",
-    "Planned",
+    "PlanInForce",
+    "PlanRequest",
+    "PlannedJoin",
     "Recall",
-    "Running",
+    "Recommendation",
     "Scope",
-    "Seen",
+    "SkewMonitor",
+    "SliceSummary",
     "Statistics",
-    "Verdict",
-    "Wish",
-    "adapting",
-    "admitted",
-    "alive",
+    "TableStatistics",
+    "allowance_for_learning",
     "analyse",
-    "charted",
+    "chart_plan",
+    "choose_kept",
+    "describe_decision",
     "driver_order",
-    "explained",
-    "graph_of",
-    "is_due",
+    "estimate_join_graph",
+    "explain_plan",
+    "fit_join_graph",
     "is_uneven",
-    "learned",
-    "learning",
     "limits",
-    "missing",
-    "seen_in",
-    "shown",
+    "live_summaries",
+    "lost_results",
+    "measure_tables",
+    "resolve_adapt",
+    "should_analyse",
     "work",
 ]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weir.adapt.due import is_short, is_slack, moved
-from weir.adapt.learned import learned
+from weir.adapt.change_detection import describe_changes, is_over_limit, is_underused
+from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import SAMPLE, Pace, Shedding, Weighing
 from weir.adapt.statistics import Statistics
@@ -52,7 +52,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class PlanInForce:
     """What runs now, a plan and what is skipped in it, and what was known when that was last weighed."""
 
     plan: Join
@@ -66,7 +66,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Recommendation:
     """What would be best, what it is expected to give and take, and why.
 
     `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model it
@@ -120,18 +120,18 @@ class _Option:
 def analyse(
     query: Query,
     statistics: Statistics,
-    running: Running,
+    running: PlanInForce,
     limits: Limits,
     costs: Costs,
     settings: Adapt,
     shed: Shed = "auto",
     movable: Movable = "nothing",
-) -> Verdict | None:
+) -> Recommendation | None:
     """The best plan within the limits, or the best of what must be skipped; None while too little is known.
 
     Limits are seconds of work per event second, and bytes.
     """
-    graph = learned(query, statistics, costs)
+    graph = fit_join_graph(query, statistics, costs)
     if graph is None:
         return None
     check_plannable(graph)
@@ -148,7 +148,7 @@ def analyse(
     best, now = _best(weighing, options, limits, within, shed, exact), options[0]
     is_back = best.shedding is None and not running.is_exact
     is_other = best.plan != running.plan or best.takes < _LESS * takes
-    return Verdict(
+    return Recommendation(
         plan=best.plan,
         allowance=_allowance(graph, best, limits, shed),
         recall=best.recall,
@@ -158,12 +158,12 @@ def analyse(
         reason=_reason(statistics, running, settings, best, limits),
         scale=pace.probing,
         moves=best.plan != running.plan,
-        is_pressing=is_back or (is_short(statistics, limits) and is_other),
+        is_pressing=is_back or (is_over_limit(statistics, limits) and is_other),
         warnings=() if best.shedding is None else best.shedding.warnings,
     )
 
 
-def learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance | None:
+def allowance_for_learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance | None:
     """What is allowed while nothing is skipped: in an mjoin a sample, which tells the lags of its results.
 
     These tell what to look at once something must be skipped.
@@ -173,7 +173,7 @@ def learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance
     return Allowance(sample=SAMPLE) if in_time and is_flat and shed in ("auto", "harvest") else None
 
 
-def _pace(statistics: Statistics, running: Running, modelled: Weighing, limits: Limits) -> Pace:
+def _pace(statistics: Statistics, running: PlanInForce, modelled: Weighing, limits: Limits) -> Pace:
     """How many times the model's seconds the work takes; of what cannot be skipped, the model's at most.
 
     Conditions take what they take, while storing rows is the same for all queries: so what is too much is
@@ -188,7 +188,7 @@ def _pace(statistics: Statistics, running: Running, modelled: Weighing, limits: 
     if before and not running.is_exact:
         # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
         # and then a little only (the throttle of 002, section III).
-        if is_slack(statistics, limits):
+        if is_underused(statistics, limits):
             found = before / _BOOST
         elif load > limits.cpu:
             found = before * max(1.0, load / (rest + before * probing))
@@ -259,7 +259,7 @@ def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: Shed) -> A
     """What is skipped; where nothing is, a sample learns the lags that harvesting would need."""
     if best.shedding is not None:
         return best.shedding.allowance
-    return None if math.isinf(limits.cpu) else learning(graph.windows, best.plan, shed)
+    return None if math.isinf(limits.cpu) else allowance_for_learning(graph.windows, best.plan, shed)
 
 
 def _gain(best: _Option, now: _Option, recall: float, limits: Limits) -> float:
@@ -275,14 +275,14 @@ def _gain(best: _Option, now: _Option, recall: float, limits: Limits) -> float:
 
 def _reason(
     statistics: Statistics,
-    running: Running,
+    running: PlanInForce,
     settings: Adapt,
     best: _Option,
     limits: Limits,
 ) -> str:
     """What has changed, and what follows, with numbers."""
-    changes = [] if running.basis is None else moved(running.basis, statistics, settings)
-    if is_short(statistics, limits):
+    changes = [] if running.basis is None else describe_changes(running.basis, statistics, settings)
+    if is_over_limit(statistics, limits):
         changes.insert(0, f"the join takes {_usage(statistics.load.value, statistics.bytes, limits)}")
     takes = f"all of it takes {_usage(best.cpu, best.memory, limits)}"
     if best.plan != running.plan:

@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 import numpy as np
 import pyarrow as pa
 
-from weir.adapt.estimate import graph_of
+from weir.adapt.estimate import estimate_join_graph
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan, compile_plan
@@ -95,7 +95,7 @@ class _Sample:
         )
 
     def graph(self, asked: Query, costs: Costs) -> JoinGraph:
-        graph = graph_of(asked, dict.fromkeys(asked.names, float(self.rate)), costs=costs)
+        graph = estimate_join_graph(asked, dict.fromkeys(asked.names, float(self.rate)), costs=costs)
         share, pair = 1 / self.keys, frozenset(_PAIR)
         edges = {frozenset(edge): share for edge in pairwise(asked.names)}
         if self.band:
@@ -142,7 +142,7 @@ _SAMPLES = (
 
 
 @cache
-def calibrated() -> Costs:
+def calibrate_costs() -> Costs:
     """The costs of this machine, measured once a process."""
     # Not at the top: it takes longer to import than all the rest, and most queries need no calibration.
     from scipy.optimize import nnls

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from time import thread_time
 
-from weir.adapt.analyse import Movable, Running, Verdict, analyse
+from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.due import is_due
-from weir.adapt.limit import is_stuck, limits
+from weir.adapt.change_detection import should_analyse
+from weir.adapt.cpu_limit import is_stuck, limits
 from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
@@ -48,7 +48,7 @@ class Controller:
     def __init__(
         self,
         query: Query,
-        running: Running,
+        running: PlanInForce,
         budget: Budget,
         settings: Adapt | None = None,
         scope: Scope | None = None,
@@ -60,13 +60,13 @@ class Controller:
         self._settings, self._scope = settings or Adapt(), scope or Scope()
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._found: tuple[Statistics, Running, Budget, Verdict | None] | None = None
+        self._found: tuple[Statistics, PlanInForce, Budget, Recommendation | None] | None = None
         self._weighed: Budget | None = None
         self._going_to: Join | None = None
         self._warned: set[str] = set()
 
     @property
-    def running(self) -> Running:
+    def running(self) -> PlanInForce:
         """What runs now."""
         return self._running
 
@@ -81,7 +81,7 @@ class Controller:
         if seen.plan == self._going_to:
             self._going_to = None
         if seen.plan != self._running.plan:
-            self._running = Running(seen.plan, seen.allowance, self._running.basis)
+            self._running = PlanInForce(seen.plan, seen.allowance, self._running.basis)
 
     def weigh(self) -> None:
         """Begin to analyse, if what was learned calls for it. Never waits."""
@@ -90,14 +90,14 @@ class Controller:
         self._check_budget()
         now = limits(self.budget, self.statistics, self._scope.interval)
         basis = self._running.basis if self.budget == self._weighed else None
-        if is_due(basis, self.statistics, self._settings, now, not self._running.is_exact):
+        if should_analyse(basis, self.statistics, self._settings, now, not self._running.is_exact):
             # As long as the states of another plan are being made, there is no talk of a third.
             movable = self._scope.movable if self._going_to is None else "nothing"
             known = (self.statistics, self._running, self.budget, movable)
             self._thread = Thread(target=self._analyse, args=known, daemon=True)
             self._thread.start()
 
-    def decide(self) -> Verdict | None:
+    def decide(self) -> Recommendation | None:
         """What to do from the next batch on; None leaves all as it is. A verdict is given once."""
         with self._lock:
             found, self._found = self._found, None
@@ -118,7 +118,7 @@ class Controller:
             self._warn(warning)
         if verdict.plan != self._running.plan:
             self._going_to = verdict.plan
-        self._running = Running(verdict.plan, verdict.allowance, basis)
+        self._running = PlanInForce(verdict.plan, verdict.allowance, basis)
         # What is skipped changes what the work takes, so that is measured anew.
         self.statistics = self.statistics.anew(verdict.scale)
         _LOG.info("from the next batch on: %s", verdict.reason)
@@ -126,7 +126,7 @@ class Controller:
 
     def refuse(self, plan: Join, allowance: Allowance | None) -> None:
         """The plan decided last cannot be had: this one goes on, and only its probing orders may change."""
-        self._going_to, self._running = None, Running(plan, allowance)
+        self._going_to, self._running = None, PlanInForce(plan, allowance)
         self._scope = replace(self._scope, movable="orders")
 
     def wait(self, seconds: float | None = None) -> None:
@@ -142,13 +142,15 @@ class Controller:
     def _is_busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def _is_worth(self, verdict: Verdict) -> bool:
+    def _is_worth(self, verdict: Recommendation) -> bool:
         stands = self._running
         if (verdict.plan, verdict.allowance) == (stands.plan, stands.allowance):
             return False
         return verdict.is_pressing or verdict.gain > self._settings.gain
 
-    def _analyse(self, statistics: Statistics, running: Running, budget: Budget, movable: Movable) -> None:
+    def _analyse(
+        self, statistics: Statistics, running: PlanInForce, budget: Budget, movable: Movable
+    ) -> None:
         scope, verdict, started = self._scope, None, thread_time()
         try:
             now = limits(budget, statistics, scope.interval)

@@ -29,7 +29,7 @@ _NEAR_ONE = 1 - 1e-9
 _LONG_VALUE = 16.0
 
 
-def graph_of(
+def estimate_join_graph(
     query: Query,
     rates: Mapping[str, float],
     selectivities: Mapping[Streams, float] | None = None,

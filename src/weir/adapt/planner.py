@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.analyse import Movable, Running, learning
-from weir.adapt.calibrate import TYPICAL, calibrated
+from weir.adapt.analyse import Movable, PlanInForce, allowance_for_learning
+from weir.adapt.calibrate import TYPICAL, calibrate_costs
 from weir.adapt.controller import Controller, Scope
-from weir.adapt.estimate import graph_of
-from weir.adapt.measure import Seen, seen_in
+from weir.adapt.describe_decision import share_lines
+from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.settings import Adapt
-from weir.adapt.shedding import AS_ASKED, SHED, Shedding, shedding
-from weir.adapt.shown import share_lines
-from weir.adapt.stated import stated
+from weir.adapt.shedding import AS_ASKED, SHED, Shedding, choose_shedding
+from weir.adapt.table_statistics import TableStatistics, measure_tables
+from weir.adapt.user_statistics import parse_user_statistics
 from weir.errors import QueryError
 from weir.plan.choice import Choice, choose
 from weir.plan.cost import PlanCost, cost
@@ -41,7 +41,7 @@ _IN_AN_MJOIN = ("harvest", "random-drop")
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedJoin:
     """The plan, whether we chose it, and if rates are known its graph, its cost, and how it was chosen."""
 
     plan: Join
@@ -60,7 +60,7 @@ class Planned:
             return None
         if plan == self.plan:
             return self.shedding.allowance
-        found = shedding(query, self.graph, plan, self.limits, self.shed)
+        found = choose_shedding(query, self.graph, plan, self.limits, self.shed)
         return None if found is None else found.allowance
 
     def start(self, query: Query, adapt: Adapt | None, plan: Join) -> tuple[Allowance | None, str]:
@@ -71,7 +71,7 @@ class Planned:
         if adapt is None or query.budget is None or query.budget.cpu is None:
             return None, AS_ASKED
         windows = dict(zip(query.names, query.windows, strict=True))
-        return learning(windows, plan, self.shed), AS_ASKED
+        return allowance_for_learning(windows, plan, self.shed), AS_ASKED
 
     def movable(self, query: Query) -> Movable:
         """What of the plan may change while it runs; one made by hand stays as it is."""
@@ -87,7 +87,7 @@ class Planned:
 
     def controller(self, query: Query, adapt: Adapt, allowance: Allowance | None) -> Controller:
         """What makes decisions for this query when it runs with an allowance."""
-        running, budget = Running(self.plan, allowance), query.budget or Budget()
+        running, budget = PlanInForce(self.plan, allowance), query.budget or Budget()
         return Controller(query, running, budget, adapt, self.scope(query))
 
     @property
@@ -102,7 +102,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlanRequest:
     """What a user wants of the plan, and says about the streams, not yet checked."""
 
     plan: Any
@@ -117,7 +117,7 @@ class Wish:
             return query
         return replace(query, basic=math.ceil(usual_basic(kept)))
 
-    def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> Planned:
+    def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
         """The plan to run; tables are measured if a plan hangs on it and no rates are given."""
         if not isinstance(self.plan, Join | Leaf) and self.plan not in _NAMES:
             raise QueryError(
@@ -125,7 +125,7 @@ class Wish:
                 f"got {self.plan!r}"
             )
         check_shed(self.shed)
-        seen = stated(query, self.rates, self.selectivities)
+        seen = parse_user_statistics(query, self.rates, self.selectivities)
         if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
             seen = _measured(query, tables or {})
         wanted = "mjoin" if self.plan == "auto" and self.shed in _IN_AN_MJOIN else self.plan
@@ -138,41 +138,41 @@ class Wish:
         return found if self.rates is None else _shed(found, query)
 
 
-def _shed(found: Planned, query: Query) -> Planned:
+def _shed(found: PlannedJoin, query: Query) -> PlannedJoin:
     """The same plan with what it has to skip for the CPU it is allowed."""
     if found.graph is None or math.isinf(found.limits.cpu):
         return found
-    shed = shedding(query, found.graph, found.plan, found.limits, found.shed)
+    shed = choose_shedding(query, found.graph, found.plan, found.limits, found.shed)
     for warning in () if shed is None else shed.warnings:
         _LOG.warning(warning)
     return replace(found, shedding=shed)
 
 
-def _measured(query: Query, tables: Mapping[str, Any]) -> Seen | None:
+def _measured(query: Query, tables: Mapping[str, Any]) -> TableStatistics | None:
     rows = {name: table for name, table in tables.items() if isinstance(table, pa.Table)}
-    return seen_in(query, rows) if len(rows) == len(query.names) else None
+    return measure_tables(query, rows) if len(rows) == len(query.names) else None
 
 
 def _costs(query: Query) -> Costs:
     """Plans are weighed by typical costs; only a limit on CPU needs those of this machine."""
-    return TYPICAL if query.budget is None or query.budget.cpu is None else calibrated()
+    return TYPICAL if query.budget is None or query.budget.cpu is None else calibrate_costs()
 
 
-def _planned(wanted: JTree | str, query: Query, seen: Seen | None, limits: Limits) -> Planned:
+def _planned(wanted: JTree | str, query: Query, seen: TableStatistics | None, limits: Limits) -> PlannedJoin:
     """The plan to run; `auto` without rates is the mjoin, as nothing speaks for another one."""
     by_hand = check(wanted, query) if isinstance(wanted, Join | Leaf) else None
     if seen is None:
         plan = by_hand or (linear(query) if wanted == "bjtree" else mjoin(query))
-        return Planned(plan, wanted == "auto", by_hand is not None)
-    graph = graph_of(query, seen.rates, seen.selectivities, _costs(query))
+        return PlannedJoin(plan, wanted == "auto", by_hand is not None)
+    graph = estimate_join_graph(query, seen.rates, seen.selectivities, _costs(query))
     if by_hand is not None:
         taken = None if is_composed(by_hand) else cost(graph, by_hand)
-        return Planned(by_hand, by_hand=True, graph=graph, cost=taken, limits=limits)
+        return PlannedJoin(by_hand, by_hand=True, graph=graph, cost=taken, limits=limits)
     choice = choose(graph, limits)
     if wanted == "auto":
-        return Planned(choice.plan, True, False, graph, cost(graph, choice.plan), choice, limits)
+        return PlannedJoin(choice.plan, True, False, graph, cost(graph, choice.plan), choice, limits)
     plan = choice.mjoin.plan if wanted == "mjoin" else choice.bjtree.plan
-    return Planned(plan, graph=graph, cost=cost(graph, plan), limits=limits)
+    return PlannedJoin(plan, graph=graph, cost=cost(graph, plan), limits=limits)
 
 
 def limits_of(budget: Budget | None, cores: int) -> Limits:
@@ -183,7 +183,7 @@ def limits_of(budget: Budget | None, cores: int) -> Limits:
     return Limits(cpu, math.inf if budget.bytes is None else float(budget.bytes))
 
 
-def explained(found: Planned, allowance: Allowance | None = None) -> str:
+def explain_plan(found: PlannedJoin, allowance: Allowance | None = None) -> str:
     """The tree with what each node takes, the totals, why it is this one, and what is skipped.
 
     An `allowance` given by hand stands in place of the one that follows from the budget.
@@ -206,7 +206,7 @@ def explained(found: Planned, allowance: Allowance | None = None) -> str:
     return "\n".join([*lines, *skipped])
 
 
-def _skipped(found: Planned, allowance: Allowance | None) -> list[str]:
+def _skipped(found: PlannedJoin, allowance: Allowance | None) -> list[str]:
     if allowance is not None:
         title = "shed, as the allowance says:"
     elif found.shedding is not None:
@@ -219,7 +219,7 @@ def _skipped(found: Planned, allowance: Allowance | None) -> list[str]:
     return [title, *(f"     {line}" for line in lines)] if lines else []
 
 
-def charted(found: Planned) -> str:
+def chart_plan(found: PlannedJoin) -> str:
     """The tree as a Mermaid flow chart."""
     return mermaid(found.plan, found.cost)
 

@@ -40,7 +40,7 @@ class Adapt:
             )
 
 
-def adapting(given: Any, is_wanted: bool) -> Adapt | None:
+def resolve_adapt(given: Any, is_wanted: bool) -> Adapt | None:
     """The settings of what a user passed as `adapt=`; None leaves it to whether it is wanted."""
     if given is None or isinstance(given, bool):
         return Adapt() if given or (given is None and is_wanted) else None

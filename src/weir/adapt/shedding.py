@@ -60,7 +60,7 @@ class Pace:
     beside: float = 1.0
 
 
-def shedding(
+def choose_shedding(
     query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
 ) -> Shedding | None:
     """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.planner import Planned, charted, explained
+from weir.adapt.planner import PlannedJoin, chart_plan, explain_plan
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_ASKED
 from weir.errors import QueryError, unknown
@@ -28,7 +28,7 @@ class LocalJoin:
     def __init__(
         self,
         query: Query,
-        planned: Planned,
+        planned: PlannedJoin,
         tables: Mapping[str, Any],
         driver_order: DriverOrder = "auto",
         on_null_time: OnNullTime = "drop",
@@ -85,8 +85,8 @@ class LocalJoin:
             raise unknown("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
             raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
-        print(charted(self.planned) if str(mode).lower() == "mermaid" else self.explanation())
+        print(chart_plan(self.planned) if str(mode).lower() == "mermaid" else self.explanation())
 
     def explanation(self) -> str:
         """What `explain` prints."""
-        return f"{describe(self.query)}\n\n{explained(self.planned, self._allowance)}"
+        return f"{describe(self.query)}\n\n{explain_plan(self.planned, self._allowance)}"

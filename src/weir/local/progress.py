@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weir.adapt.shown import shown
+from weir.adapt.describe_decision import describe_decision
 from weir.kernel.decision import Decision
 from weir.stats.batch import BatchStats
 
@@ -21,7 +21,7 @@ def progress(stats: BatchStats, decision: Decision) -> dict[str, Any]:
             "estimatedRecall": stats.estimated_recall,
             "watermark": stats.watermark,
             "oldestAge": stats.oldest,
-            "decision": {**shown(decision), "building": dict(stats.building)},
+            "decision": {**describe_decision(decision), "building": dict(stats.building)},
             "order": list(stats.order),
             "seconds": stats.seconds,
             "decidingSeconds": stats.deciding,

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.adapt.admit import admitted
-from weir.adapt.analyse import Verdict
+from weir.adapt.analyse import Recommendation
 from weir.adapt.controller import Controller
 from weir.adapt.driver import driver_order
-from weir.adapt.held import Held, alive, missing
+from weir.adapt.eviction import choose_kept
 from weir.adapt.observed import Observed
 from weir.adapt.recall import Recall
+from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError, unknown
 from weir.kernel.batch import Work, build, probe
@@ -68,7 +68,7 @@ class LocalQuery:
         self._recall = Recall()
         self.controller = controller
         self._statistics = Statistics()
-        self._gone: tuple[Held, ...] = ()
+        self._gone: tuple[SliceSummary, ...] = ()
         self._deciding = 0.0
         self.allow(None)
 
@@ -154,7 +154,7 @@ class LocalQuery:
         self._standing = found.standing
         spent.lap("join")
         per_hop = work.per_hop()
-        lost = missing(self._gone, held, before, self.statistics.lags)
+        lost = lost_results(self._gone, held, before, self.statistics.lags)
         self._recall = self._recall.after(
             plan, per_hop, allowance, lost, (watermark, clock), self.query.reach
         )
@@ -194,7 +194,7 @@ class LocalQuery:
                     newest=newest,
                     reached=self._state.newest,
                     per_hop=per_hop,
-                    held=alive(held, before),
+                    held=live_summaries(held, before),
                     # What making another plan ready took is neither work of this one nor paid in every batch.
                     seconds=sum(spent.seconds[part] for part in ("decide", "read", "observe", "join")),
                     work=spent.seconds["join"],
@@ -260,7 +260,7 @@ class LocalQuery:
         """True if batches are watched: to adapt, or for the driver order."""
         return self.controller is not None or self._driver_order in LEARNING
 
-    def _actuate(self, verdict: Verdict) -> None:
+    def _actuate(self, verdict: Recommendation) -> None:
         """Go by what was found to be best; another plan takes over when its states are there."""
         if verdict.plan == self._standing.plan:
             self.allow(verdict.allowance, verdict.reason)
@@ -280,8 +280,8 @@ class LocalQuery:
         if allowed is None:
             return {}
         slices = [one for found in self._state.slices.values() for one in found]
-        held = [Held.of(one) for one in slices]
-        kept = admitted(held, allowed, clock, self.statistics.lags)
+        held = [SliceSummary.of(one) for one in slices]
+        kept = choose_kept(held, allowed, clock, self.statistics.lags)
         if all(kept):
             return {}
         gone = [one for one, stays in zip(held, kept, strict=True) if not stays]
@@ -337,8 +337,8 @@ class LocalQuery:
         self._done = [*self._done[-_KEPT_PROGRESS + 1 :], (stats, decision)]
 
 
-def _held(state: State) -> list[Held]:
-    return [Held.of(one) for found in state.slices.values() for one in found]
+def _held(state: State) -> list[SliceSummary]:
+    return [SliceSummary.of(one) for found in state.slices.values() for one in found]
 
 
 def _came(state: State, name: str, batch: int) -> int:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt.planner import charted
+from weir.adapt.planner import chart_plan
 from weir.errors import QueryError
 from weir.script.model import Into, Script, StreamSource
 from weir.script.parse import in_select
@@ -54,7 +54,7 @@ def explanation(script: Script, spark: Session, partitions: int | None = None, m
             raise _in_stream(source, error) from None
     join = _join(script, frames, partitions)
     if mermaid:
-        return charted(join.planned)
+        return chart_plan(join.planned)
     asked = join.explanation()
     sources = [f"  {source.name}: {_shown(source.format, source.options)}" for source in _read(script)]
     into = script.into

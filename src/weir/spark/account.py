@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from weir.adapt.balance import SECOND_JOB, is_uneven, work
-from weir.adapt.held import Held, missing
 from weir.adapt.recall import Recall
+from weir.adapt.skew import SECOND_JOB, is_uneven, work
+from weir.adapt.slice_summary import SliceSummary, lost_results
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import is_dead, watermark_after
@@ -82,7 +82,7 @@ class Account:
 
     def _admitted(
         self, before: Manifest, parts: dict[int, Part], decision: Decision, now: int | None
-    ) -> tuple[dict[int, Part], tuple[Held, ...]]:
+    ) -> tuple[dict[int, Part], tuple[SliceSummary, ...]]:
         """What the budget has memory for, and what it has not."""
         most = None if self._adaptation is None else self._adaptation.most_bytes
         if most is None:
@@ -97,12 +97,12 @@ class Account:
             return before.recall
         counts = summed(told)
         lags = before.statistics.lags
-        lost = missing(before.gone, self._held(before), decision.clock, lags) if before.gone else {}
+        lost = lost_results(before.gone, self._held(before), decision.clock, lags) if before.gone else {}
         per_hop, reach = counts.per_hop(decision.plan), self._job.program.query.reach
         clock = before.watermark, now
         return before.recall.after(decision.plan, per_hop, decision.allowance, lost, clock, reach)
 
-    def _held(self, manifest: Manifest) -> list[Held]:
+    def _held(self, manifest: Manifest) -> list[SliceSummary]:
         """What is known of the slices of a manifest."""
         plan = manifest.plan or self._job.program.plan
         return [one for part in manifest.parts.values() for one in held(part, self._programs, plan)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weir.adapt.analyse import Running, Verdict
+from weir.adapt.analyse import PlanInForce, Recommendation
 from weir.adapt.controller import Controller, Scope
+from weir.adapt.describe_decision import describe_decision
 from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
-from weir.adapt.shown import shown
 from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
 from weir.plan.tree import Join
@@ -33,12 +33,12 @@ class Adaptation:
     def start(self, plan: Join, allowance: Allowance | None, known: Statistics) -> None:
         """Go on with what ran before, and what was known then, if it is not going on already."""
         if self._controller is None:
-            running = Running(plan, allowance)
+            running = PlanInForce(plan, allowance)
             self._controller = Controller(
                 self._query, running, self.budget, self._settings, self._scope, known
             )
 
-    def decide(self) -> Verdict | None:
+    def decide(self) -> Recommendation | None:
         """What changes with the next batch; None if nothing does."""
         controller = self._started()
         controller.budget = self.budget
@@ -48,11 +48,11 @@ class Adaptation:
         """What was decided cannot be done; that goes on."""
         self._started().refuse(plan, allowance)
 
-    def record(self, batch: int, decision: Decision, verdict: Verdict) -> None:
+    def record(self, batch: int, decision: Decision, verdict: Recommendation) -> None:
         """Write down what was decided for a batch."""
         predicted = {"recall": verdict.recall, "cpu": verdict.cpu, "memory": verdict.memory}
         found = {"predicted": predicted, "analysisSeconds": verdict.seconds}
-        self._history.add(batch, {**shown(decision), **found})
+        self._history.add(batch, {**describe_decision(decision), **found})
 
     def learn(self, seen: Observed) -> Statistics:
         """All that is known after a batch."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from weir.adapt.admit import admitted
-from weir.adapt.held import Held
+from weir.adapt.eviction import choose_kept
+from weir.adapt.slice_summary import SliceSummary
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import Join
@@ -21,14 +21,14 @@ def within(
     plan: Join,
     now: int | None,
     lags: Correlations | None,
-) -> tuple[dict[int, Part], tuple[Held, ...]]:
+) -> tuple[dict[int, Part], tuple[SliceSummary, ...]]:
     """The parts with at most so many bytes of slices, and what had to go, each state's as one.
 
     The `plan` is the one that was decided, though an earlier one may still answer.
     """
     slices = {number: held(part, programs, plan) for number, part in parts.items()}
-    stays = iter(admitted([one for found in slices.values() for one in found], most, now, lags))
-    left, gone = {}, dict[str, Held]()
+    stays = iter(choose_kept([one for found in slices.values() for one in found], most, now, lags))
+    left, gone = {}, dict[str, SliceSummary]()
     for number, part in parts.items():
         kept = []
         for entry, one in zip(part.slices, slices[number], strict=True):
@@ -40,7 +40,7 @@ def within(
     return left, tuple(gone.values())
 
 
-def held(part: Part, programs: PhysicalPlans, plan: Join) -> list[Held]:
+def held(part: Part, programs: PhysicalPlans, plan: Join) -> list[SliceSummary]:
     """What is known of a partition's slices, one for one, when a plan was decided."""
     standing = part.standing or MigrationState(plan)
     program = programs.of(standing.plan, standing.beside(plan))
@@ -49,13 +49,13 @@ def held(part: Part, programs: PhysicalPlans, plan: Join) -> list[Held]:
         layout = program.layout_of(entry.node)
         assert layout is not None, entry.node
         first, last = entry.spans[layout.lead]
-        found.append(Held(entry.node, entry.rows, entry.bytes, first, last, entry.deadline))
+        found.append(SliceSummary(entry.node, entry.rows, entry.bytes, first, last, entry.deadline))
     return found
 
 
-def _both(one: Held, other: Held) -> Held:
+def _both(one: SliceSummary, other: SliceSummary) -> SliceSummary:
     ends = (one.deadline, other.deadline)
-    return Held(
+    return SliceSummary(
         one.node,
         one.rows + other.rows,
         one.bytes + other.bytes,

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from weir.adapt.planner import Wish
+from weir.adapt.planner import PlanRequest
 from weir.adapt.settings import Adapt
 from weir.errors import QueryError
 from weir.order.policies import DriverOrder
@@ -34,7 +34,7 @@ Orderer = Callable[[Query], DriverOrder]
 class Way:
     """How a join is to run: its plan and driver order, partitions, what counts as idle, what hops may do."""
 
-    wish: Wish
+    wish: PlanRequest
     orderer: Orderer
     partitions: int | None
     idle: str | None

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from weir.adapt.analyse import Verdict
+from weir.adapt.analyse import Recommendation
 from weir.adapt.driver import driver_order
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
@@ -130,7 +130,7 @@ class Decider:
         if self._adaptation is not None:
             self._adaptation.start(decision.plan, decision.allowance, before.statistics)
 
-    def _adapt(self, before: Manifest) -> Verdict | None:
+    def _adapt(self, before: Manifest) -> Recommendation | None:
         """Change the course if that is better for what is known now."""
         if self._adaptation is None:
             return None

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt.planner import Planned, charted, explained
+from weir.adapt.planner import PlannedJoin, chart_plan, explain_plan
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
@@ -34,7 +34,7 @@ class SparkJoin:
     def __init__(
         self,
         query: Query,
-        planned: Planned,
+        planned: PlannedJoin,
         frames: Mapping[str, DataFrame],
         driver_order: DriverOrder,
         router: Callable[[Join, bool], Routing],
@@ -121,14 +121,14 @@ class SparkJoin:
         With a mode of Spark's, the plan of the streams' union follows.
         """
         chart = str(mode).lower() == "mermaid"
-        print(charted(self.planned) if chart else self.explanation())
+        print(chart_plan(self.planned) if chart else self.explanation())
         if mode and not chart:
             union, _ = tagged_union(self.query, self.frames, self.routing)
             union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
 
     def explanation(self) -> str:
         """What `explain` prints without a mode."""
-        how = explained(self.planned, self.settings.allowance)
+        how = explain_plan(self.planned, self.settings.allowance)
         return f"{describe(self.query)}\n\nover {self.routing}\n\n{how}"
 
     def __getattr__(self, name: str) -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from weir.adapt.balance import Balance
-from weir.adapt.held import Held
 from weir.adapt.recall import Recall
+from weir.adapt.skew import SkewMonitor
+from weir.adapt.slice_summary import SliceSummary
 from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
 from weir.order.policies import DriverOrder
@@ -40,11 +40,11 @@ class Manifest:
     parts: Mapping[int, Part] = field(default_factory=dict)
     recall: Recall = field(default_factory=Recall)
     statistics: Statistics = field(default_factory=Statistics)
-    balance: Balance = field(default_factory=Balance)
+    balance: SkewMonitor = field(default_factory=SkewMonitor)
     placement: Placement | None = None
     plan: Join | None = None
     # What was let go for memory, as long as its rows could still have joined.
-    gone: tuple[Held, ...] = ()
+    gone: tuple[SliceSummary, ...] = ()
 
     @property
     def entries(self) -> tuple[SliceEntry, ...]:
@@ -92,10 +92,10 @@ class Manifest:
             parts=parts,
             recall=Recall.from_json(found["recall"]),
             statistics=Statistics.from_json(found["statistics"]),
-            balance=Balance.from_json(found["balance"]),
+            balance=SkewMonitor.from_json(found["balance"]),
             placement=_placement(found["placement"]),
             plan=None if found["plan"] is None else plan_from_json(found["plan"]),
-            gone=tuple(Held(*one) for one in found["gone"]),
+            gone=tuple(SliceSummary(*one) for one in found["gone"]),
         )
 
 

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.adapt.held import Held, alive
 from weir.adapt.observed import Observed
+from weir.adapt.slice_summary import SliceSummary, live_summaries
 from weir.kernel.decision import Decision
 from weir.spark.emission import summed
 from weir.spark.manifest import Manifest
@@ -21,7 +21,7 @@ _JOINING = ("build", "probe")
 class Run:
     """What a batch began with, cores, and the seconds between triggers."""
 
-    held: Sequence[Held]
+    held: Sequence[SliceSummary]
     cores: int
     interval: float | None
 
@@ -46,7 +46,7 @@ def observed(
         newest=before.newest,
         reached=after.newest,
         per_hop=counts.per_hop(decision.plan),
-        held=alive(run.held, max(before.newest.values(), default=None)),
+        held=live_summaries(run.held, max(before.newest.values(), default=None)),
         # Making another plan ready is neither work of this one nor done in every batch.
         seconds=seconds - max((report.seconds.get("migrate", 0.0) for report in reports), default=0.0),
         # More partitions than cores take turns.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weir.adapt.shown import shown
+from weir.adapt.describe_decision import describe_decision
 from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import answering
@@ -51,7 +51,7 @@ class Progress:
             "watermark": after.watermark,
             "newest": dict(after.newest),
             "plan": str(said.plan),
-            "decision": {**shown(said), "building": _building(after, decision)},
+            "decision": {**describe_decision(said), "building": _building(after, decision)},
             "placement": _placement(after),
             "statistics": _statistics(after.statistics, decision.plan),
             "streams": _streams(reports),

@@ -15,8 +15,8 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 
-from weir.adapt.calibrate import calibrated
-from weir.adapt.estimate import graph_of
+from weir.adapt.calibrate import calibrate_costs
+from weir.adapt.estimate import estimate_join_graph
 from weir.local.query import LocalQuery
 from weir.plan.cost import cost
 from weir.plan.orders import probing_orders
@@ -66,7 +66,7 @@ class Trial:
 
     def graph(self, costs: Costs) -> JoinGraph:
         """What the generator knows of it, and nothing that a run tells."""
-        return graph_of(self.query, self.rates, self.selectivities, costs)
+        return estimate_join_graph(self.query, self.rates, self.selectivities, costs)
 
     def second(self, number: int) -> dict[str, pa.Table]:
         """The rows of one second of all streams."""
@@ -104,7 +104,7 @@ def run(quick: bool = False) -> list[Figure]:
 def measure(quick: bool) -> list[Figure]:
     """The figures, in this process; each query is told on stderr as it is done."""
     pa.set_cpu_count(1)
-    costs = calibrated()
+    costs = calibrate_costs()
     tried, steady = (_QUICK_TRIALS, _QUICK_STEADY) if quick else (_TRIALS, _STEADY)
     outcomes = []
     for trial in islice(trials(), tried):

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 import weir
-from weir.adapt.calibrate import calibrated
-from weir.adapt.estimate import graph_of
+from weir.adapt.calibrate import calibrate_costs
+from weir.adapt.estimate import estimate_join_graph
 from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
 from weir.plan.tree import join
@@ -87,7 +87,9 @@ def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator
             pass
     batch = _rows(rate, steps * every, every)
     lags, measured = _learned(query, batch, rate)
-    graph = graph_of(asked.query, dict.fromkeys(NAMES, float(rate)), _pairs(measured), calibrated(), every)
+    graph = estimate_join_graph(
+        asked.query, dict.fromkeys(NAMES, float(rate)), _pairs(measured), calibrate_costs(), every
+    )
     chosen = {z: harvest(graph, join(*NAMES), z, lags, BASIC, measured=measured) for z in throttles}
     full_cost = harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
     _run(query, batch, None)  # indexes are made by who needs them first

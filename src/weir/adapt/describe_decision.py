@@ -14,7 +14,7 @@ from weir.units import show_interval
 _ALL = 0.9999
 
 
-def shown(decision: Decision) -> dict[str, Any]:
+def describe_decision(decision: Decision) -> dict[str, Any]:
     """What was fixed for a batch, and why, in words and numbers."""
     allowance = decision.allowance
     return {

@@ -24,29 +24,29 @@ _MORE = 10.0
 _SECONDS = 0.15
 
 
-def is_due(
+def should_analyse(
     basis: Statistics | None, now: Statistics, settings: Adapt, limits: Limits, sheds: bool = False
 ) -> bool:
     """True if a statistic has moved by more than ε since the last analysis, or a budget is missed.
 
     It is, too, if what is skipped could be less. What is counted moves by chance, and that is not enough.
     """
-    if basis is None or is_short(now, limits) or (sheds and is_slack(now, limits)):
+    if basis is None or is_over_limit(now, limits) or (sheds and is_underused(now, limits)):
         return True
-    return bool(moved(basis, now, settings))
+    return bool(describe_changes(basis, now, settings))
 
 
-def is_short(now: Statistics, limits: Limits) -> bool:
+def is_over_limit(now: Statistics, limits: Limits) -> bool:
     """True if the last batches took more than the next one may, of CPU or memory."""
     return now.bytes > limits.memory or (now.load.value or 0.0) > limits.cpu
 
 
-def is_slack(now: Statistics, limits: Limits) -> bool:
+def is_underused(now: Statistics, limits: Limits) -> bool:
     """True if all batches since the last decision, and some, took far less CPU than they may."""
     return (now.load.value or 0.0) < _LOW * limits.cpu and now.load.over > _SOME * now.span
 
 
-def moved(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
+def describe_changes(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
     """What has moved since, in words."""
     found = _listed("rates of", _changes(basis.rows, now.rows, settings.change))
     pairs = _changes(basis.matches, now.matches, settings.change)

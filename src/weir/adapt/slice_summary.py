@@ -16,7 +16,7 @@ _UNSEEN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SliceSummary:
     """One slice: its state, its size, and its times (µs).
 
     `first` and `last` are the times of its rows; from `deadline` on none of them can join, None if they can
@@ -31,10 +31,10 @@ class Held:
     deadline: int | None
 
     @staticmethod
-    def of(one: Slice) -> Held:
+    def of(one: Slice) -> SliceSummary:
         """What a slice tells."""
         first, last = one.spans[one.layout.lead]
-        return Held(one.layout.node, one.rows, one.bytes, first, last, one.deadline)
+        return SliceSummary(one.layout.node, one.rows, one.bytes, first, last, one.deadline)
 
     def alive(self, now: int | None) -> float:
         """How many of its rows can still join with one of the time `now`, if they are spread evenly."""
@@ -44,7 +44,7 @@ class Held:
         return self.rows * min(1.0, max(0.0, left))
 
 
-def alive(slices: Iterable[Held], now: int | None) -> dict[str, float]:
+def live_summaries(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
     """The rows of each state that can still join with one of the time `now`."""
     found: dict[str, float] = defaultdict(float)
     for one in slices:
@@ -52,7 +52,7 @@ def alive(slices: Iterable[Held], now: int | None) -> dict[str, float]:
     return dict(found)
 
 
-def to_come(one: Held, now: int | None, lags: Correlations | None) -> float:
+def to_come(one: SliceSummary, now: int | None, lags: Correlations | None) -> float:
     """The share of the results of a row of the slice that are still to come, or the share of its life."""
     if now is None or one.deadline is None:
         return 1.0
@@ -72,15 +72,18 @@ def to_come(one: Held, now: int | None, lags: Correlations | None) -> float:
     return max(later / whole, _UNSEEN * share) if whole > 0 else share
 
 
-def missing(
-    gone: Iterable[Held], slices: Iterable[Held], now: int | None, lags: Correlations | None = None
+def lost_results(
+    gone: Iterable[SliceSummary],
+    slices: Iterable[SliceSummary],
+    now: int | None,
+    lags: Correlations | None = None,
 ) -> dict[str, float]:
     """The share of what each state's rows could still give that was let go, by the lags as far as known."""
     lost, there = (_worth(some, now, lags) for some in (gone, slices))
     return {node: worth / (worth + there.get(node, 0.0)) for node, worth in lost.items() if worth > 0}
 
 
-def _worth(slices: Iterable[Held], now: int | None, lags: Correlations | None) -> dict[str, float]:
+def _worth(slices: Iterable[SliceSummary], now: int | None, lags: Correlations | None) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for one in slices:
         found[one.node] += one.alive(now) if lags is None else one.rows * to_come(one, now, lags)

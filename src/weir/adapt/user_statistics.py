@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from weir.adapt.measure import Seen
+from weir.adapt.table_statistics import TableStatistics
 from weir.errors import QueryError
 from weir.query.model import Query
 from weir.stats.graph import Streams
@@ -15,7 +15,7 @@ from weir.stats.graph import Streams
 _LEAST_RATE, _MOST_RATE = 1e-9, 1e12
 
 
-def stated(query: Query, rates: Any, selectivities: Any) -> Seen | None:
+def parse_user_statistics(query: Query, rates: Any, selectivities: Any) -> TableStatistics | None:
     """The statistics given by hand, checked; None if no rates are given."""
     if rates is None:
         if selectivities is not None:
@@ -26,7 +26,7 @@ def stated(query: Query, rates: Any, selectivities: Any) -> Seen | None:
     missing = next((name for name in query.names if name not in named), None)
     if missing is not None:
         raise QueryError(f"no rate is given for stream '{missing}'; add it to rates=")
-    return Seen(named, _shares(query, selectivities))
+    return TableStatistics(named, _shares(query, selectivities))
 
 
 def _rate(name: str, rate: Any) -> float:

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.adapt.estimate import graph_of
+from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.statistics import Statistics
 from weir.query.model import Query
 from weir.stats.costs import Costs
@@ -30,13 +30,13 @@ _SURE = 1000.0
 _CORRECTION = 2
 
 
-def learned(query: Query, statistics: Statistics, costs: Costs) -> JoinGraph | None:
+def fit_join_graph(query: Query, statistics: Statistics, costs: Costs) -> JoinGraph | None:
     """The graph as measured; what cannot be measured is guessed. None while some stream's rate is unknown."""
     known = statistics.rates
     if any(name not in known for name in query.names):
         return None
     rates = {name: _within(known[name], _RATES) for name in query.names}
-    guessed = graph_of(query, rates, costs=costs, batch=_within(statistics.span or 1.0, _BATCHES))
+    guessed = estimate_join_graph(query, rates, costs=costs, batch=_within(statistics.span or 1.0, _BATCHES))
     graph = _fitted(guessed, statistics)
     lag = max(graph.lag, min(statistics.lag or 0.0, _BATCHES[1]))
     return replace(graph, row_bytes=_sizes(guessed, statistics), lag=lag)

@@ -23,14 +23,14 @@ _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TableStatistics:
     """Rows a second of each stream, after its filters, and the selectivity of what was measured."""
 
     rates: Mapping[str, float]
     selectivities: Mapping[Streams, float] = field(default_factory=dict)
 
 
-def seen_in(query: Query, tables: Mapping[str, pa.Table]) -> Seen | None:
+def measure_tables(query: Query, tables: Mapping[str, pa.Table]) -> TableStatistics | None:
     """Measured on the tables themselves: keys are counted, other conditions tried on sampled pairs.
 
     None if there is too little to tell: an empty table, or rows all of one moment.
@@ -48,7 +48,7 @@ def seen_in(query: Query, tables: Mapping[str, pa.Table]) -> Seen | None:
         if len(conjunct.streams) == 2 and not is_key(conjunct, query.predicate.classes):
             share = _sampled(conjunct, kept, rng)
             shares[conjunct.streams] = shares.get(conjunct.streams, 1.0) * share
-    return Seen({name: table.num_rows / span for name, table in kept.items()}, shares)
+    return TableStatistics({name: table.num_rows / span for name, table in kept.items()}, shares)
 
 
 def _filtered(query: Query, name: str, table: pa.Table) -> pa.Table:

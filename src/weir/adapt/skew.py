@@ -19,16 +19,16 @@ _PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
+class SkewMonitor:
     """Rows stored and the event time (µs) they came in, and for how many batches keys were too uneven."""
 
     rows: float = 0.0
     micros: float = 0.0
     uneven: int = 0
 
-    def after(self, rows: int, micros: int, uneven: bool) -> Balance:
+    def after(self, rows: int, micros: int, uneven: bool) -> SkewMonitor:
         """With one batch more."""
-        return Balance(
+        return SkewMonitor(
             _AGEING * self.rows + rows, _AGEING * self.micros + micros, self.uneven + 1 if uneven else 0
         )
 
@@ -47,9 +47,9 @@ class Balance:
         return {"rows": self.rows, "micros": self.micros, "uneven": self.uneven}
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Balance:
+    def from_json(found: Mapping[str, Any]) -> SkewMonitor:
         """The balance of `to_json`."""
-        return Balance(**found)
+        return SkewMonitor(**found)
 
 
 def work(rows: int, per_hop: Mapping[Hop, HopStats]) -> float:

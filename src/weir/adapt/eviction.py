@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir.adapt.held import Held, to_come
+from weir.adapt.slice_summary import SliceSummary, to_come
 from weir.stats.lags import Correlations
 
 
-def admitted(
-    slices: Sequence[Held], allowed: int, now: int | None, lags: Correlations | None = None
+def choose_kept(
+    slices: Sequence[SliceSummary], allowed: int, now: int | None, lags: Correlations | None = None
 ) -> list[bool]:
     """Which slices stay, so that together they take no more bytes than allowed: those worth most a byte.
 
