@@ -27,7 +27,7 @@ from weir.local.arguments import (
 )
 from weir.local.join import LocalJoin
 from weir.local.tables import read_all, read_schema
-from weir.order.policies import DriverOrder, Policy, check_policy
+from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.tree import JTree
 from weir.query.build import query
 from weir.query.model import Budget, Query
@@ -35,7 +35,7 @@ from weir.query.settings import PerStream
 from weir.query.sql import sql_query
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
-from weir.shed.ways import Shed
+from weir.shed.strategies import ShedName
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
@@ -84,13 +84,13 @@ def join(
     plan: JTree | str = "auto",
     rates: PerStream[float] | None = None,
     selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | Policy = "auto",
+    driver_order: Sequence[str] | DriverPolicy = "auto",
     partitions: int | None = None,
     spread: str = "auto",
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
-    shed: Shed = "auto",
+    shed: ShedName = "auto",
     adapt: Adapt | bool | None = None,
     basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
@@ -170,13 +170,13 @@ def sql(
     plan: JTree | str = "auto",
     rates: PerStream[float] | None = None,
     selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | Policy = "auto",
+    driver_order: Sequence[str] | DriverPolicy = "auto",
     partitions: int | None = None,
     spread: str = "auto",
     idle: str | None = None,
     on_null_time: OnNullTime = "drop",
     allowance: Allowance | None = None,
-    shed: Shed = "auto",
+    shed: ShedName = "auto",
     adapt: Adapt | bool | None = None,
     basic: str | timedelta | None = None,
     streams: Mapping[str, Any] | None = None,
@@ -237,7 +237,7 @@ def _check_local(partitions: int | None, idle: str | None, spread: str) -> None:
             raise QueryError(f"{argument}= is for Spark DataFrames; tables in this process need none")
 
 
-def _order(order: Sequence[str] | Policy, asked: Query) -> DriverOrder:
+def _order(order: Sequence[str] | DriverPolicy, asked: Query) -> DriverOrder:
     if isinstance(order, str):
         check_policy(order)
         return order  # type: ignore[return-value] # just checked

@@ -14,14 +14,14 @@ from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.observed import Observed
 from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
-from weir.plan.default import mjoin
+from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join
 from weir.query.build import query
 from weir.query.model import Query
 from weir.shed.allowance import Allowance
 from weir.stats.batch import HopStats, StateSize
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations, Lags
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})
@@ -33,12 +33,12 @@ def asked(names: str = "abc", on: str = "{0}.v * {1}.v > 0.9") -> Query:
     return query(dict.fromkeys(names, SCHEMA), chain, within=f"{WINDOW:g} seconds")
 
 
-def lags_at(query: Query, middle: float, results: int = 400) -> Correlations:
+def lags_at(query: Query, middle: float, results: int = 400) -> LagHistograms:
     """All results lie one typical time apart."""
     counts = [0.0] * 40
     counts[int((middle + WINDOW) / (2 * WINDOW) * 40)] = float(results)
     first, *others = query.names
-    return Correlations(first, {name: Lags(-WINDOW, WINDOW, tuple(counts)) for name in others})
+    return LagHistograms(first, {name: LagHistogram(-WINDOW, WINDOW, tuple(counts)) for name in others})
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Machine:
     share: float = 0.002
     scale: float = 1.0
     noise: float = 0.0
-    lags: Correlations | None = None
+    lags: LagHistograms | None = None
     batch: int = 0
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
@@ -93,7 +93,7 @@ class Machine:
         )
 
 
-def _thinned(lags: Correlations) -> Correlations:
+def _thinned(lags: LagHistograms) -> LagHistograms:
     """What a batch shows of them."""
     seen = {name: replace(one, counts=tuple(c / 4 for c in one.counts)) for name, one in lags.lags.items()}
     return replace(lags, lags=seen)

@@ -12,7 +12,7 @@ from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
-from weir.plan.default import mjoin
+from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.shed.allowance import Allowance

@@ -17,7 +17,7 @@ from weir.adapt.cpu_limit import limits
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan.default import mjoin
+from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.query.model import Budget

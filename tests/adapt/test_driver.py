@@ -16,12 +16,12 @@ from weir.plan.tree import hops, join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop
-from weir.stats.lags import Correlations, Lags
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 QUERY = asked()
 MJOIN = join("a", "b", "c")
-BEHIND = Correlations(
-    "a", {"b": Lags(-10, 10, (1.0, 0.0, 0.0, 0.0)), "c": Lags(-10, 10, (0.0, 0.0, 0.0, 1.0))}
+BEHIND = LagHistograms(
+    "a", {"b": LagHistogram(-10, 10, (1.0, 0.0, 0.0, 0.0)), "c": LagHistogram(-10, 10, (0.0, 0.0, 0.0, 1.0))}
 )
 IDLE = Allowance({Hop("c", str(MJOIN), "a"): 0.0})
 SOME = Allowance({Hop("c", str(MJOIN), "a"): 0.5})
@@ -46,7 +46,7 @@ NARROW = Allowance(ages={hops(MJOIN)[0]: Ages(1_000_000, frozenset({0}))})
     ],
 )
 def test_streams_go_by_their_lags_where_we_may_choose(
-    wanted: DriverOrder, allowance: Allowance | None, lags: Correlations | None, found: DriverOrder
+    wanted: DriverOrder, allowance: Allowance | None, lags: LagHistograms | None, found: DriverOrder
 ) -> None:
     assert driver_order(wanted, MJOIN, allowance, lags) == found
 

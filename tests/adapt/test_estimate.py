@@ -9,7 +9,7 @@ import pytest
 import weir
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.table_statistics import measure_tables
-from weir.plan.choice import choose
+from weir.plan.choose import choose
 from weir.plan.cost import cost
 from weir.plan.tree import join
 from weir.query.build import query

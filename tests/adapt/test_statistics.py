@@ -19,12 +19,12 @@ from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics, differ, steps
-from weir.plan.default import mjoin
+from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, hops, join
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop, HopStats, StateSize
-from weir.stats.lags import Correlations, Lags
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)
@@ -252,9 +252,11 @@ def test_lags_that_drift_are_followed_and_few_results_change_little() -> None:
 def test_samples_of_the_same_lags_hardly_ever_differ_and_others_do() -> None:
     rng = np.random.default_rng(3)
 
-    def drawn(middle: float) -> Correlations:
+    def drawn(middle: float) -> LagHistograms:
         found = np.clip(rng.normal(middle, 2.0, rng.integers(30, 200)), 0, 39).astype(int)
-        return Correlations("a", {"b": Lags(-WINDOW, WINDOW, tuple(np.bincount(found, minlength=40)))})
+        return LagHistograms(
+            "a", {"b": LagHistogram(-WINDOW, WINDOW, tuple(np.bincount(found, minlength=40)))}
+        )
 
     same = [differ(drawn(20), drawn(20), 0.05, each=1.0) for _ in range(500)]
     moved = [differ(drawn(20), drawn(26), 0.05, each=1.0) for _ in range(500)]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import weir
 from weir.local.query import LocalQuery
-from weir.order.interleaved import ranks
-from weir.order.policies import POLICIES, Policy, order
-from weir.order.waiting import Waiting
+from weir.order.interleave import ranks
+from weir.order.pending import PendingRows
+from weir.order.policies import POLICIES, DriverPolicy, order
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 
@@ -65,12 +65,12 @@ def batches(seed: int, count: int, sizes: tuple[int, ...], keys: int = 4) -> lis
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     st.sampled_from(sorted(PLANS)),
-    st.sampled_from(get_args(Policy)),
+    st.sampled_from(get_args(DriverPolicy)),
     st.integers(0, 99),
     st.tuples(*[st.integers(0, 9)] * 4),
 )
 def test_every_policy_gives_the_same_results(
-    shape: str, policy: Policy, seed: int, sizes: tuple[int, ...]
+    shape: str, policy: DriverPolicy, seed: int, sizes: tuple[int, ...]
 ) -> None:
     plan, fed = PLANS[shape], batches(seed, 4, sizes)
     by_hand, by_policy = started(plan, NAMES), started(plan, policy)
@@ -98,12 +98,12 @@ def test_timestamp_goes_row_by_row_like_an_mjoin_without_batches() -> None:
 
 @given(
     st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=2, max_size=4),
-    st.sampled_from(get_args(Policy)),
+    st.sampled_from(get_args(DriverPolicy)),
 )
-def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: Policy) -> None:
+def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: DriverPolicy) -> None:
     times = {name: np.array(found, np.int64) for name, found in zip(NAMES, listed, strict=False)}
     names = tuple(times)
-    waiting = Waiting(join(*names), {name: len(found) for name, found in times.items()}, {})
+    waiting = PendingRows(join(*names), {name: len(found) for name, found in times.items()}, {})
     found = ranks(policy, waiting, times)
     owners: dict[int, set[str]] = {}
     for name in names:
@@ -122,7 +122,7 @@ def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: 
 
 def test_round_robin_takes_the_oldest_of_each_in_turn() -> None:
     times = {"a": np.array([7, 3, 5]), "b": np.array([9])}
-    found = ranks("round-robin", Waiting(join("a", "b"), {"a": 3, "b": 1}, {}), times)
+    found = ranks("round-robin", PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}), times)
     # a's 3, b's 9, then the rest of a in one run.
     assert found["a"].tolist() == [2, 0, 2] and found["b"].tolist() == [1]
 
@@ -130,7 +130,7 @@ def test_round_robin_takes_the_oldest_of_each_in_turn() -> None:
 def test_equation_1_step_by_step() -> None:
     """|buffer| Π |ht| of the others: a 10·20·30, b 40·10·30, c 5·10·20, and b's rows count from then on."""
     plan = join("a", "b", "c")
-    waiting = Waiting(plan, {"a": 10, "b": 40, "c": 5}, {"a": 10, "b": 20, "c": 30})
+    waiting = PendingRows(plan, {"a": 10, "b": 40, "c": 5}, {"a": 10, "b": 20, "c": 30})
     assert order("initial-output", waiting) == ("b", "a", "c")
     # By results for each row: c would have 10·20, b 10·30, a 20·30.
     assert order("output-rate", waiting) == ("a", "b", "c")
@@ -138,16 +138,16 @@ def test_equation_1_step_by_step() -> None:
 
 
 def test_consumption_rate_takes_those_first_that_give_least() -> None:
-    waiting = Waiting(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
+    waiting = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
     assert order("consumption-rate", waiting) == ("c", "b", "a")
-    unknown = Waiting(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
+    unknown = PendingRows(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
     assert order("consumption-rate", unknown) == ("b", "a")
 
 
 def test_streams_without_rows_or_states_do_no_harm() -> None:
     for policy in POLICIES:
-        assert sorted(order(policy, Waiting(join(*NAMES), {}, {}))) == list(NAMES)  # type: ignore[arg-type]
-        waiting = Waiting(join(*NAMES), {"a": 5}, {"b": 7})
+        assert sorted(order(policy, PendingRows(join(*NAMES), {}, {}))) == list(NAMES)  # type: ignore[arg-type]
+        waiting = PendingRows(join(*NAMES), {"a": 5}, {"b": 7})
         assert sorted(order(policy, waiting)) == list(NAMES)  # type: ignore[arg-type]
 
 
@@ -183,7 +183,7 @@ def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
 def test_choosing_is_quick() -> None:
     names = tuple(f"s{i}" for i in range(20))
     plan = join(*names)
-    waiting = Waiting(
+    waiting = PendingRows(
         plan,
         {n: 10 + i for i, n in enumerate(names)},
         dict.fromkeys(names, 500),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.partition.placement import Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.partition.placement import ArrivalForecast, Load, Placement, by_time, cut_anew, laid_out, levelled
 
 SECOND = 1_000_000
 WINDOW = 10 * SECOND
@@ -20,12 +20,12 @@ NOW = 1_700_000_000 * SECOND
 
 
 @st.composite
-def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], Outlook]:
+def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], ArrivalForecast]:
     """A placement as some batches have left it, what is held, and what is to come."""
     partitions = draw(st.integers(1, 7))
     placement = by_time(draw(st.integers(1, 10**8)), partitions)
     newest = NOW + draw(st.integers(-(10**9), 10**9))
-    outlook = Outlook(
+    outlook = ArrivalForecast(
         newest,
         newest - draw(st.integers(0, 10**8)),
         draw(st.floats(0, 1, allow_subnormal=False)),
@@ -38,7 +38,7 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], Outlook]:
 
 @given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
 def test_every_time_has_one_home_and_known_times_keep_theirs(
-    case: tuple[Placement, list[Load], Outlook], times: list[int]
+    case: tuple[Placement, list[Load], ArrivalForecast], times: list[int]
 ) -> None:
     before, held, outlook = case
     after = laid_out(before, held, outlook)
@@ -51,7 +51,7 @@ def test_every_time_has_one_home_and_known_times_keep_theirs(
 
 @given(placements(), st.integers(1, 9), st.integers(0, 10**7))
 def test_another_number_of_partitions_keeps_the_homes_that_remain(
-    case: tuple[Placement, list[Load], Outlook], partitions: int, back: int
+    case: tuple[Placement, list[Load], ArrivalForecast], partitions: int, back: int
 ) -> None:
     before, _, outlook = case
     shortest = before.cell * len(before.homes) // 2
@@ -61,11 +61,11 @@ def test_another_number_of_partitions_keeps_the_homes_that_remain(
 
 
 @given(placements())
-def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], Outlook]) -> None:
+def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], ArrivalForecast]) -> None:
     """While nothing dies, the rows to come make loads as equal as slices can, or go to the least loaded."""
     before, held, outlook = case
     held = [Load(one.home % before.partitions, one.rows, None) for one in held]
-    outlook = Outlook(outlook.newest, outlook.newest, max(outlook.rate, 1e-3), 2**60)
+    outlook = ArrivalForecast(outlook.newest, outlook.newest, max(outlook.rate, 1e-3), 2**60)
     after = laid_out(before, held, outlook)
     first, ring = outlook.newest // after.cell + 1, len(after.homes)
     loads = dict.fromkeys(range(after.partitions), 0.0)
@@ -89,7 +89,7 @@ def test_slices_are_shorter_while_more_rows_come() -> None:
     held = [Load(n, 1000, None) for n in range(4)]
 
     def usual(rate: float) -> int:
-        after = laid_out(before, held, Outlook(NOW, NOW, rate, WINDOW))
+        after = laid_out(before, held, ArrivalForecast(NOW, NOW, rate, WINDOW))
         first = NOW // after.cell + 1
         ring = len(after.homes)
         runs = [
@@ -124,7 +124,7 @@ class Play:
         self.now, self._batch, self._rate = NOW, int(batch * SECOND), 0.0
 
     def run(self, rows: int) -> None:
-        outlook = Outlook(self.now, self.now, self._rate, WINDOW)
+        outlook = ArrivalForecast(self.now, self.now, self._rate, WINDOW)
         self.placement = laid_out(self.placement, self.held, outlook)
         chunk = WINDOW // 8
         came: Counter[tuple[int, int]] = Counter()

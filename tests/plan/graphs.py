@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from weir.plan.cost import cost
 from weir.plan.tree import Join, JTree, Leaf
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 # Table 3 of 001, in seconds.
-PAPER = Costs.per_match(2.2e-6, 2.0e-7, 2.0e-7)
+PAPER = UnitCosts.per_match(2.2e-6, 2.0e-7, 2.0e-7)
 
 shares = st.floats(0.01, 1.0)
 unit_costs = st.one_of(
     st.just(PAPER),
-    st.builds(Costs.per_match, st.just(1e-6), st.floats(0, 3e-6), st.floats(0, 3e-6)),
-    st.just(Costs(fixed=1e-4, probe=3e-7, compare=1e-7, match=4e-7, out=1e-7, insert=2e-7, delete=1e-7)),
+    st.builds(UnitCosts.per_match, st.just(1e-6), st.floats(0, 3e-6), st.floats(0, 3e-6)),
+    st.just(UnitCosts(fixed=1e-4, probe=3e-7, compare=1e-7, match=4e-7, out=1e-7, insert=2e-7, delete=1e-7)),
 )
 
 

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.plan.choice import Policy, by_policy, choose, two_layer
-from weir.plan.climb import floor
+from weir.plan.choose import PlanPolicy, by_policy, choose, two_layer
 from weir.plan.cost import cost
-from weir.plan.finder import all_qualified, frontier
+from weir.plan.hill_climb import floor
+from weir.plan.jtree_finder import all_qualified, frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.space import Space
 from weir.plan.tree import join
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 from .graphs import PAPER, graphs
 
@@ -80,7 +80,7 @@ def test_policies_choose_what_they_are_called(graph: JoinGraph, cpu: float, memo
     st.sampled_from(("least cpu", "most headroom")),
 )
 def test_the_cheapest_plan_is_taken_only_where_all_plans_would_say_so(
-    graph: JoinGraph, cpu: float, memory: float, policy: Policy
+    graph: JoinGraph, cpu: float, memory: float, policy: PlanPolicy
 ) -> None:
     finite = limits_of(graph, *(0.5 if math.isinf(share) else share for share in (cpu, memory)))
     limits = Limits(
@@ -96,7 +96,7 @@ def test_the_cheapest_plan_is_taken_only_where_all_plans_would_say_so(
 
 def test_the_least_cpu_is_not_always_that_of_a_binary_tree() -> None:
     """The paper's early exit takes it for granted; with costly inserts the mjoin of three is cheaper."""
-    costs = Costs.per_match(1e-6, insert=1e-6, delete=1e-6)
+    costs = UnitCosts.per_match(1e-6, insert=1e-6, delete=1e-6)
     names = "abcd"
     edges = {("a", "b"): 0.5, ("b", "c"): 0.01, ("c", "d"): 0.5}
     graph = JoinGraph.of(dict.fromkeys(names, 20.0), 1.0, edges, costs)
@@ -126,7 +126,7 @@ def test_without_limits_the_least_cpu_is_taken() -> None:
         (lambda: JoinGraph.of({"a": 1, "b": 1}, 1, {("a", "b"): 1.5}), "from 0 to 1"),
         (lambda: JoinGraph.of({"a": 1, "b": 1}, 1, {("a", "x"): 0.5}), "'x'"),
         (lambda: JoinGraph.of({f"s{i}": 1 for i in range(64)}, 1, {}), "2 to 63 streams"),
-        (lambda: Costs(match=-1.0), "cost 'match'"),
+        (lambda: UnitCosts(match=-1.0), "cost 'match'"),
     ],
 )
 def test_what_no_plan_can_be_made_for_is_refused(graph: object, message: str) -> None:

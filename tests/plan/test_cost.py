@@ -12,8 +12,8 @@ from weir.plan.cost import cost
 from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.query.windows import rows
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 amount = st.floats(0.1, 50)
 share = st.floats(0.001, 1)
@@ -28,7 +28,7 @@ def test_equations_1_to_7(
     a: float, b: float, c: float, w: float, ab: float, bc: float, cj: float, ci: float, cd: float
 ) -> None:
     graph = JoinGraph.of(
-        {"A": a, "B": b, "C": c}, w, {("A", "B"): ab, ("B", "C"): bc}, Costs.per_match(cj, ci, cd)
+        {"A": a, "B": b, "C": c}, w, {("A", "B"): ab, ("B", "C"): bc}, UnitCosts.per_match(cj, ci, cd)
     )
     mjoin, bjtree = cost(graph, MJOIN), cost(graph, BJTREE)
     leaves = {node.node: node.cpu for node in mjoin.nodes}
@@ -58,7 +58,7 @@ def test_equations_1_to_7(
 
 def test_windows_may_differ_and_may_count_rows() -> None:
     graph = JoinGraph.of(
-        {"A": 10.0, "B": 5.0}, {"A": 2.0, "B": rows(30)}, {("A", "B"): 0.1}, Costs.per_match(1.0)
+        {"A": 10.0, "B": 5.0}, {"A": 2.0, "B": rows(30)}, {("A", "B"): 0.1}, UnitCosts.per_match(1.0)
     )
     found = cost(graph, join("A", "B"))
     assert found.rows == 20 + 30
@@ -68,10 +68,10 @@ def test_windows_may_differ_and_may_count_rows() -> None:
 
 def test_the_other_papers_count_probes_or_comparisons() -> None:
     rates, edges = {"A": 10.0, "B": 5.0, "C": 1.0}, {("A", "B"): 0.1, ("B", "C"): 0.5}
-    probes = cost(JoinGraph.of(rates, 2.0, edges, Costs.per_probe(1.0)), MJOIN)
+    probes = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts.per_probe(1.0)), MJOIN)
     # Every row probes once, and once more for each match of its first hop.
     assert probes.cpu == pytest.approx(10 + 5 + 1 + 10 * 10 * 0.1 + 5 * 20 * 0.1 + 1 * 10 * 0.5)
-    looked_at = cost(JoinGraph.of(rates, 2.0, edges, Costs.per_comparison(1.0)), MJOIN)
+    looked_at = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts.per_comparison(1.0)), MJOIN)
     first = 10 * 10 + 5 * 20 + 1 * 10
     assert looked_at.cpu == pytest.approx(
         first + (10 * 10 * 0.1) * 2 + (5 * 20 * 0.1) * 2 + (1 * 10 * 0.5) * 20
@@ -81,8 +81,8 @@ def test_the_other_papers_count_probes_or_comparisons() -> None:
 def test_a_set_may_be_less_selective_than_its_edges_say() -> None:
     rates = {"A": 10.0, "B": 10.0, "C": 10.0}
     edges = {("A", "B"): 0.1, ("B", "C"): 0.1}
-    independent = JoinGraph.of(rates, 1.0, edges, Costs(out=1.0))
-    dependent = JoinGraph.of(rates, 1.0, {**edges, ("A", "B", "C"): 0.1}, Costs(out=1.0))
+    independent = JoinGraph.of(rates, 1.0, edges, UnitCosts(out=1.0))
+    dependent = JoinGraph.of(rates, 1.0, {**edges, ("A", "B", "C"): 0.1}, UnitCosts(out=1.0))
     assert cost(independent, MJOIN).cpu == pytest.approx(3 * 1000 * 0.01)
     assert cost(dependent, MJOIN).cpu == pytest.approx(3 * 1000 * 0.1)
     assert dependent.selectivity({"A"}, {"B", "C"}) == pytest.approx(1.0)
@@ -95,7 +95,7 @@ def test_an_attribute_that_all_share_counts_once_per_further_stream() -> None:
         windows=dict.fromkeys("ABC", 1.0),
         selectivities={},
         classes={frozenset("ABC"): 0.1},
-        costs=Costs(out=1.0),
+        costs=UnitCosts(out=1.0),
     )
     # A third stream on the same key matches one in ten, not one in a hundred: a.k = c.k follows.
     assert cost(graph, MJOIN).cpu == pytest.approx(3 * 1000 * 0.01)

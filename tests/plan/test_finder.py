@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from weir.plan.bushy import _greedy, bushy
 from weir.plan.cost import cost
-from weir.plan.finder import all_qualified, cheapest, frontier
+from weir.plan.jtree_finder import all_qualified, cheapest, frontier
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.sketch import Sketch, tree
+from weir.plan.plan_candidate import PlanCandidate, tree
 from weir.plan.space import Space
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 from .graphs import graphs, trees, with_best_orders
 
@@ -63,7 +63,7 @@ def test_the_cheapest_plan_is_the_first_of_the_frontier(graph: JoinGraph, cpu: f
         assert found.cpu == pytest.approx(first.cpu) and found.cpu <= most
 
 
-def _beats(one: Sketch, other: Sketch) -> bool:
+def _beats(one: PlanCandidate, other: PlanCandidate) -> bool:
     return one.cpu <= other.cpu * (1 + 1e-9) and one.memory <= other.memory * (1 + 1e-9)
 
 
@@ -77,7 +77,7 @@ def test_the_best_bushy_tree_has_the_least_cpu_of_all_binary_ones(graph: JoinGra
     assert _greedy(space).cpu >= best.cpu * (1 - 1e-9)
 
 
-def _is_binary(plan: Sketch) -> bool:
+def _is_binary(plan: PlanCandidate) -> bool:
     return not plan.inputs or (len(plan.inputs) == 2 and all(map(_is_binary, plan.inputs)))
 
 

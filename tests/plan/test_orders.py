@@ -5,9 +5,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 
-from weir.plan.orders import best_orders, greedy_orders, path_seconds
+from weir.plan.probing_orders import best_orders, greedy_orders, path_seconds
 from weir.plan.space import Space
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 from .graphs import graphs
 

@@ -16,17 +16,17 @@ from weir.plan.tree import Join, Leaf, join
 from weir.query.windows import RowWindow
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.directions import Direction, Look, Setting, cost, directions, everything, output
+from weir.shed.directions import Direction, HopMenu, Setting, cost, directions, everything, output
 from weir.shed.drop import random_drop
 from weir.shed.harvest import harvest, looking
-from weir.shed.moves import longer, shorter
-from weir.shed.setting import brute_force, double_sided, exchanged, greedy, greedy_reverse
+from weir.shed.harvest_moves import longer, shorter
+from weir.shed.harvest_setting import brute_force, double_sided, exchanged, greedy, greedy_reverse
+from weir.shed.strategies import best_way
 from weir.shed.throttle import throttled
-from weir.shed.ways import best_way
 from weir.stats.batch import Hop
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations, Lags
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
+from weir.stats.unit_costs import UnitCosts
 
 NODE = "(s1 s2 s3)"
 METRICS = ("output", "output per cost", "delta")
@@ -36,11 +36,11 @@ def mjoin(orders: tuple[tuple[int, ...], ...]) -> Join:
     return Join(tuple(Leaf(f"s{i + 1}") for i in range(len(orders))), orders)
 
 
-def normal(mean: float, deviation: float, window: float, buckets: int = 200) -> Lags:
+def normal(mean: float, deviation: float, window: float, buckets: int = 200) -> LagHistogram:
     """A bell over all lags that windows of one length allow."""
     edges = np.linspace(-window, window, buckets + 1)
     middles = (edges[1:] + edges[:-1]) / 2
-    return Lags(-window, window, tuple(np.exp(-(((middles - mean) / deviation) ** 2) / 2).tolist()))
+    return LagHistogram(-window, window, tuple(np.exp(-(((middles - mean) / deviation) ** 2) / 2).tolist()))
 
 
 def mass(mean: float, deviation: float, first: float, last: float) -> float:
@@ -51,8 +51,8 @@ def mass(mean: float, deviation: float, first: float, last: float) -> float:
 def test_figure_3() -> None:
     """R_1 = {3, 2}, ranks 4, 3, 5 in W_3 and 3, 2 in W_2, fractions 0.6 and 0.4 of five ranges."""
     looks = (
-        Look(Hop("s1", NODE, "s3"), 100.0, 0.1, (0.05, 0.10, 0.25, 0.40, 0.20)),
-        Look(Hop("s1", NODE, "s2"), 100.0, 0.1, (0.10, 0.30, 0.35, 0.15, 0.10)),
+        HopMenu(Hop("s1", NODE, "s3"), 100.0, 0.1, (0.05, 0.10, 0.25, 0.40, 0.20)),
+        HopMenu(Hop("s1", NODE, "s2"), 100.0, 0.1, (0.10, 0.30, 0.35, 0.15, 0.10)),
     )
     direction = Direction("s1", 1.0, looks)
     assert [look + 1 for look in looks[0].ranking[:3]] == [4, 3, 5]
@@ -68,9 +68,9 @@ def test_figure_4() -> None:
     selectivity first gives R_1 = {2, 3}, R_2 = {3, 1}, R_3 = {2, 1}, and lags spread by four seconds.
     """
     edges = {("s2", "s3"): 0.0001, ("s1", "s2"): 0.0002, ("s1", "s3"): 0.0003}
-    graph = JoinGraph.of({"s1": 300, "s2": 100, "s3": 150}, 10.0, edges, Costs.per_comparison(1.0))
+    graph = JoinGraph.of({"s1": 300, "s2": 100, "s3": 150}, 10.0, edges, UnitCosts.per_comparison(1.0))
     plan = mjoin(((1, 2), (2, 0), (1, 0)))
-    lags = Correlations("s1", {"s2": normal(4, 4, 10), "s3": normal(5, 4, 10)})
+    lags = LagHistograms("s1", {"s2": normal(4, 4, 10), "s3": normal(5, 4, 10)})
     found = directions(graph, plan, 2.0, lags)
     best = brute_force(found, 0.5 * cost(found, everything(found)))
     assert best[2] == (5, 5)
@@ -96,16 +96,18 @@ def test_scores_from_histograms_are_those_of_the_densities(
     rng = np.random.default_rng(2)
     edges = np.linspace(-10, 10, 101)
     counts = {s: np.histogram(rng.normal(m, 1, 50_000), edges)[0] for s, m in (("s2", 4.0), ("s3", 6.0))}
-    lags = Correlations("s1", {s: Lags(-10, 10, tuple(map(float, count))) for s, count in counts.items()})
+    lags = LagHistograms(
+        "s1", {s: LagHistogram(-10, 10, tuple(map(float, count))) for s, count in counts.items()}
+    )
     scores = lags.ages(driver, partner, np.arange(0.0, 11.0))
     expected = [mass(mean, deviation, k, k + 1) for k in range(10)]
     assert scores == pytest.approx(expected, abs=0.01)
 
 
 def test_ageing_lets_a_changed_correlation_show() -> None:
-    known = Correlations("a", {"b": Lags(0, 2, (1000.0, 0.0))})
+    known = LagHistograms("a", {"b": LagHistogram(0, 2, (1000.0, 0.0))})
     for _ in range(20):
-        known = known.aged(Correlations("a", {"b": Lags(0, 2, (0.0, 100.0))}), kept=0.7)
+        known = known.aged(LagHistograms("a", {"b": LagHistogram(0, 2, (0.0, 100.0))}), kept=0.7)
     assert float(known.lags["b"].share(1, 2)) > 0.99
 
 
@@ -123,10 +125,10 @@ def problems(draw: st.DrawFn, most: int = 3, ranges: int = 4) -> tuple[Direction
     names = [f"s{i + 1}" for i in range(draw(st.integers(2, most)))]
     scores = st.lists(st.floats(0, 1), min_size=ranges, max_size=ranges)
 
-    def look(driver: str, partner: str) -> Look:
+    def look(driver: str, partner: str) -> HopMenu:
         rows = draw(st.floats(10, 1000))
         selectivity = draw(st.floats(0, 0.05))
-        return Look(
+        return HopMenu(
             Hop(driver, "m", partner),
             rows,
             selectivity,
@@ -185,8 +187,8 @@ def test_exchanges_fit_and_never_make_worse(found: tuple[Direction, ...], thrott
 def test_an_exchange_pays_for_a_range_that_greedy_steps_cannot() -> None:
     """All but one of the second hop's ranges give little, yet are taken first: they are cheap."""
     looks = (
-        Look(Hop("s1", NODE, "s2"), 100.0, 0.01, (0.5, 0.5), compare=100.0),
-        Look(Hop("s1", NODE, "s3"), 100.0, 0.01, (0.4, 0.2, 0.2, 0.2), compare=100.0),
+        HopMenu(Hop("s1", NODE, "s2"), 100.0, 0.01, (0.5, 0.5), compare=100.0),
+        HopMenu(Hop("s1", NODE, "s3"), 100.0, 0.01, (0.4, 0.2, 0.2, 0.2), compare=100.0),
     )
     one = (Direction("s1", 1.0, looks),)
     budget = cost(one, ((2, 2),))
@@ -194,13 +196,13 @@ def test_an_exchange_pays_for_a_range_that_greedy_steps_cannot() -> None:
     assert exchanged(one, budget, ((1, 4),)) == ((2, 2),) == brute_force(one, budget)
 
 
-def lagged(streams: int = 3) -> tuple[JoinGraph, Join, Correlations]:
+def lagged(streams: int = 3) -> tuple[JoinGraph, Join, LagHistograms]:
     names = [f"s{i + 1}" for i in range(streams)]
     edges = dict.fromkeys(itertools.combinations(names, 2), 0.002)
-    graph = JoinGraph.of(dict.fromkeys(names, 100.0), 10.0, edges, Costs.per_comparison(1.0))
+    graph = JoinGraph.of(dict.fromkeys(names, 100.0), 10.0, edges, UnitCosts.per_comparison(1.0))
     orders = tuple(tuple(j for j in range(streams) if j != i) for i in range(streams))
     lags = {name: normal(i + 2.0, 0.5, 10) for i, name in enumerate(names[1:])}
-    return graph, Join(tuple(map(Leaf, names)), orders), Correlations("s1", lags)
+    return graph, Join(tuple(map(Leaf, names)), orders), LagHistograms("s1", lags)
 
 
 @pytest.mark.parametrize("throttle", [0.05, 0.3, 1.0])
@@ -235,8 +237,8 @@ def test_what_a_hop_was_seen_to_match_goes_before_the_graph() -> None:
 def test_candidates_of_an_index_have_the_ages_of_the_matches() -> None:
     """A band narrows to what matches; what else it lets through may have any age."""
     pair = frozenset({"a", "b"})
-    graph = JoinGraph.of({"a": 10, "b": 10}, 10.0, {("a", "b"): 0.1}, Costs.per_comparison(1.0))
-    lags = Correlations("a", {"b": normal(-4, 1, 10)})
+    graph = JoinGraph.of({"a": 10, "b": 10}, 10.0, {("a", "b"): 0.1}, UnitCosts.per_comparison(1.0))
+    lags = LagHistograms("a", {"b": normal(-4, 1, 10)})
     for narrowing, expected in ((0.1, 0.0), (0.3, 0.2)):
         narrowed = replace(graph, narrowing={pair: narrowing})
         look = directions(narrowed, join("a", "b"), 1.0, lags)[0].looks[0]
@@ -337,15 +339,15 @@ def rows() -> JoinGraph:
 
 
 def test_streams_that_bring_nothing_give_nothing() -> None:
-    graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, Costs.per_comparison(1.0))
+    graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, UnitCosts.per_comparison(1.0))
     assert harvest(graph, join("a", "b"), 0.5).results == 0
     assert best_way(graph, join("a", "b"), 1.0).results == 0
 
 
 def test_moves_change_what_the_settings_they_lead_to_are_worth() -> None:
     edges = {("a", "b"): 0.02, ("b", "c"): 0.03}
-    graph = JoinGraph.of({"a": 30, "b": 20, "c": 10}, 5.0, edges, Costs(probe=1.0, match=0.5))
-    lags = Correlations("a", {"b": normal(1, 2, 5), "c": normal(-2, 1, 5)})
+    graph = JoinGraph.of({"a": 30, "b": 20, "c": 10}, 5.0, edges, UnitCosts(probe=1.0, match=0.5))
+    lags = LagHistograms("a", {"b": normal(1, 2, 5), "c": normal(-2, 1, 5)})
     for one in directions(graph, join("a", "b", "c"), 1.0, lags):
         for taken in itertools.product(range(1, 6), repeat=2):
             results, spent = one.worth(taken)

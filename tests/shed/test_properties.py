@@ -15,12 +15,12 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import TimeWindow
 from weir.shed.flow import allowance, flow
-from weir.shed.fresh import greedy_cover, jaqpot, least_cover, refresh_rates, tightest
-from weir.shed.network import Network, Wiring, network
-from weir.shed.optimal import optimal, steady
-from weir.shed.policies import POLICIES, grepp
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.shed.freshness import greedy_cover, jaqpot, least_cover, refresh_rates, tightest
+from weir.shed.grepp import POLICIES, grepp
+from weir.shed.hop_network import HopNetwork, Wiring, network
+from weir.shed.linear_program import optimal, steady
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 
 @st.composite
@@ -125,7 +125,7 @@ def test_slack_is_split_no_worse_than_evenly_on_one_path(found: tuple[JoinGraph,
     assert _alone(net, refresh_rates(graph, net, fresh)) <= _alone(net, even) * (1 + 1e-6)
 
 
-def _alone(net: Network, rates: dict[str, float]) -> float:
+def _alone(net: HopNetwork, rates: dict[str, float]) -> float:
     """What it costs to refresh each state apart from the others, by the path that does it most cheaply."""
     # A millionth of the rates, so that no stream has too few rows: the closed form knows no such end.
     return sum(least_cover(net, {state: rate * 1e-6}).cost for state, rate in rates.items())
@@ -206,7 +206,7 @@ def test_what_cannot_be_divided_is_refused(ask: Callable[[object, object], objec
 @pytest.mark.parametrize("rate", [0.0, 10.0])
 @pytest.mark.parametrize("tree", [join(join("a", "b"), "c"), join("a", "b", "c")])
 def test_nothing_gives_nothing(tree: Join, rate: float, in_seconds: bool) -> None:
-    costs = Costs(probe=1e-6, compare=1e-8, match=1e-7)
+    costs = UnitCosts(probe=1e-6, compare=1e-8, match=1e-7)
     graph = JoinGraph.of({"a": rate, "b": 20, "c": 5}, 2, {("a", "b"): 0.0, ("b", "c"): 0.1}, costs)
     net = network(graph, tree, in_seconds=in_seconds)
     for policy in (*POLICIES.values(), optimal):
@@ -228,7 +228,7 @@ def test_the_best_division_is_found_whatever_the_scale(
 
 def test_probing_a_starved_state_costs_less() -> None:
     graph = JoinGraph.of(
-        {"a": 10, "b": 20, "c": 5}, 2, {("a", "b"): 0.1, ("b", "c"): 0.1}, Costs(probe=1, match=1)
+        {"a": 10, "b": 20, "c": 5}, 2, {("a", "b"): 0.1, ("b", "c"): 0.1}, UnitCosts(probe=1, match=1)
     )
     tree = join(join("a", "b"), "c")
     full = network(graph, tree, in_seconds=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.shed.flow import flow
-from weir.shed.network import Link, Network, Path
-from weir.shed.policies import (
+from weir.shed.grepp import (
     Unit,
     best_hjp,
     ebest_hjp,
@@ -18,6 +17,7 @@ from weir.shed.policies import (
     sbest_hjp,
     whole_units,
 )
+from weir.shed.hop_network import HopNetwork, Link, Path
 from weir.stats.batch import Hop
 
 PLENTY = 10_000.0
@@ -25,7 +25,7 @@ PLENTY = 10_000.0
 
 def two_joins(
     a: float, b: float, ab: float, c: float, shares: tuple[float, float] = (1, 1), rate: float = PLENTY
-) -> Network:
+) -> HopNetwork:
     """((A B) C) with the productivities of its four half-way joins, and the selectivities of its joins."""
     low, top = "(A B)", "((A B) C)"
 
@@ -51,14 +51,14 @@ def two_joins(
         Path("B", rate, (1, 2), (b, ab), (low, None)),
         Path("C", rate, (3,), (c,), (None,)),
     )
-    return Network(links, paths, {})
+    return HopNetwork(links, paths, {})
 
 
 def test_figure_2a_one_join() -> None:
     a, b = 0.005 * 500, 0.001 * 5000
     assert (a, b) == (2.5, 5)
     hops = Hop("A", "(A B)", "B"), Hop("B", "(A B)", "A")
-    net = Network(
+    net = HopNetwork(
         links=(
             Link(hops[0], a, 0.005, 500, (), None, True),
             Link(hops[1], b, 0.001, 700, (), None, True),

@@ -11,10 +11,10 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.plan.tree import Join
 from weir.stats.batch import BatchStats, Hop
-from weir.stats.costs import Costs
+from weir.stats.unit_costs import UnitCosts
 
 
-def charge(stats: BatchStats, inserted: int, deleted: int, costs: Costs) -> float:
+def charge(stats: BatchStats, inserted: int, deleted: int, costs: UnitCosts) -> float:
     """Seconds for a batch's hops, results and stored rows; a probe counts once, whatever slices it visits."""
     hops = sum(
         costs.fixed + costs.probe * hop.probes + costs.compare * hop.comparisons + costs.match * hop.matches

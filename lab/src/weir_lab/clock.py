@@ -22,7 +22,7 @@ from weir.errors import QueryError
 from weir.local.query import LocalQuery
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.tree import Join
-from weir.stats.costs import Costs
+from weir.stats.unit_costs import UnitCosts
 from weir_lab.charge import alive_rows, charge, inserted_rows
 
 Delta = Mapping[str, pa.Table]
@@ -50,7 +50,7 @@ class Tick:
 class Machine:
     """What work costs, how many seconds of it a second has, how many rows fit, and how often it ticks."""
 
-    costs: Costs
+    costs: UnitCosts
     limits: Limits = NO_LIMITS
     every: float = 1.0
 

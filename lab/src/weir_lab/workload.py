@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weir.errors import QueryError
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 Arrivals = Literal["regular", "poisson"]
 _SECOND = 1_000_000

@@ -11,8 +11,8 @@ from weir import QueryError
 from weir.plan.cost import cost
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 from weir_lab.charge import alive_rows
 from weir_lab.clock import Machine, Tick
 from weir_lab.qualified.overload import started
@@ -26,7 +26,11 @@ BJTREE = join(join("A", "B"), "C")
 
 
 def run(
-    plan: Join, limits: Limits, seconds: float = 12, arrivals: Arrivals = "poisson", costs: Costs = TABLE_3
+    plan: Join,
+    limits: Limits,
+    seconds: float = 12,
+    arrivals: Arrivals = "poisson",
+    costs: UnitCosts = TABLE_3,
 ) -> list[Tick]:
     work = Workload(GRAPH, arrivals)
     machine = Machine(costs, limits, every=0.25)
@@ -103,7 +107,7 @@ def test_what_is_charged_is_what_the_model_foretells(plan: Join) -> None:
 
 def test_each_cost_is_charged_for_what_it_is_for() -> None:
     last = {
-        name: run(BJTREE, Limits(), 4, costs=replace(Costs(), **{name: 1.0}))[-1]
+        name: run(BJTREE, Limits(), 4, costs=replace(UnitCosts(), **{name: 1.0}))[-1]
         for name in ("probe", "match", "out", "insert", "delete")
     }
     assert last["out"].cpu == last["out"].results

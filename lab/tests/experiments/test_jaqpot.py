@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from weir import QueryError
 from weir.cli.app import app
 from weir.query.windows import RowWindow
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.cli.jaqpot import show
 from weir_lab.jaqpot import experiment
 from weir_lab.jaqpot.aims import aims

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from weir import QueryError
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.workload import Arrivals, Workload
 
 GRAPH = JoinGraph.of({"a": 400, "b": 300.5, "c": 7}, 2, {("a", "b"): 0.15, ("b", "c"): 1.0})

@@ -12,18 +12,18 @@ from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import SAMPLE, Pace, Shedding, Weighing
 from weir.adapt.statistics import Statistics
-from weir.plan.choice import choose
+from weir.plan.choose import choose
+from weir.plan.explain import show_bytes, show_share
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.orders import probing_orders
-from weir.plan.render import show_bytes, show_share
+from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
-from weir.shed.ways import Shed
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.shed.strategies import ShedName
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 # What of a plan may change while it runs: all of it, or the orders in which each driver probes, or nothing.
 Movable = Literal["tree", "orders", "nothing"]
@@ -122,9 +122,9 @@ def analyse(
     statistics: Statistics,
     running: PlanInForce,
     limits: Limits,
-    costs: Costs,
+    costs: UnitCosts,
     settings: Adapt,
-    shed: Shed = "auto",
+    shed: ShedName = "auto",
     movable: Movable = "nothing",
 ) -> Recommendation | None:
     """The best plan within the limits, or the best of what must be skipped; None while too little is known.
@@ -163,7 +163,7 @@ def analyse(
     )
 
 
-def allowance_for_learning(windows: Mapping[str, object], plan: Join, shed: Shed) -> Allowance | None:
+def allowance_for_learning(windows: Mapping[str, object], plan: Join, shed: ShedName) -> Allowance | None:
     """What is allowed while nothing is skipped: in an mjoin a sample, which tells the lags of its results.
 
     These tell what to look at once something must be skipped.
@@ -225,7 +225,12 @@ def _reordered(space: Space, plan: Join) -> Join:
 
 
 def _best(
-    weighing: Weighing, options: Sequence[_Option], limits: Limits, within: Limits, shed: Shed, exact: float
+    weighing: Weighing,
+    options: Sequence[_Option],
+    limits: Limits,
+    within: Limits,
+    shed: ShedName,
+    exact: float,
 ) -> _Option:
     """The best of some plans; if one fits into the share `exact` of the CPU, none is shed."""
 
@@ -246,7 +251,7 @@ def _best(
 
 
 def _shed(
-    weighing: Weighing, option: _Option, limits: Limits, shed: Shed, exact: float, roughly: bool = False
+    weighing: Weighing, option: _Option, limits: Limits, shed: ShedName, exact: float, roughly: bool = False
 ) -> _Option:
     """A plan with what must be skipped, if it takes more than the share `exact` of the limit."""
     found = None
@@ -255,7 +260,7 @@ def _shed(
     return replace(option, shedding=found)
 
 
-def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: Shed) -> Allowance | None:
+def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: ShedName) -> Allowance | None:
     """What is skipped; where nothing is, a sample learns the lags that harvesting would need."""
     if best.shedding is not None:
         return best.shedding.allowance

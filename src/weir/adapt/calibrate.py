@@ -27,12 +27,12 @@ from weir.plan.cost import cost
 from weir.plan.tree import Join, join
 from weir.query.build import query
 from weir.query.model import Query
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 # Of a machine of 2026 that others used too, rounded; good enough to weigh plans against each other. Matches
 # come out at nothing: there are no more of them than comparisons, which explain their time.
-TYPICAL = Costs(
+TYPICAL = UnitCosts(
     fixed=8e-5, probe=6e-8, compare=2e-8, out=4e-9, insert=1e-7,
     visit=5e-5, gather=1.2e-5, seek=7.5e-8, cut=2.5e-4, merge=5e-8,
 )  # fmt: skip
@@ -94,7 +94,7 @@ class _Sample:
             select=", ".join(columns[: self.values]),
         )
 
-    def graph(self, asked: Query, costs: Costs) -> JoinGraph:
+    def graph(self, asked: Query, costs: UnitCosts) -> JoinGraph:
         graph = estimate_join_graph(asked, dict.fromkeys(asked.names, float(self.rate)), costs=costs)
         share, pair = 1 / self.keys, frozenset(_PAIR)
         edges = {frozenset(edge): share for edge in pairwise(asked.names)}
@@ -142,14 +142,14 @@ _SAMPLES = (
 
 
 @cache
-def calibrate_costs() -> Costs:
+def calibrate_costs() -> UnitCosts:
     """The costs of this machine, measured once a process."""
     # Not at the top: it takes longer to import than all the rest, and most queries need no calibration.
     from scipy.optimize import nnls
 
     rows = [row for sample in _SAMPLES for row in _rows(sample)]
     found, _ = nnls(np.array(rows), np.ones(len(rows)))
-    return Costs(**dict(zip(_FITTED, found.tolist(), strict=True)))
+    return UnitCosts(**dict(zip(_FITTED, found.tolist(), strict=True)))
 
 
 def _rows(sample: _Sample) -> list[list[float]]:
@@ -159,7 +159,7 @@ def _rows(sample: _Sample) -> list[list[float]]:
     whole time counts as much as three phases do.
     """
     asked, seconds = sample.query(), _seconds(sample)
-    amounts = {name: cost(sample.graph(asked, Costs(**{name: 1.0})), sample.plan).cpu for name in _FITTED}
+    amounts = {name: cost(sample.graph(asked, UnitCosts(**{name: 1.0})), sample.plan).cpu for name in _FITTED}
     if len(list(sample.plan.inner())) > 1:
         return [[amounts[name] / sum(seconds) for name in _FITTED]] * len(_PHASES)
     return [

@@ -19,12 +19,12 @@ from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan.render import show_bytes
+from weir.plan.explain import show_bytes
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
-from weir.shed.ways import Shed
-from weir.stats.costs import Costs
+from weir.shed.strategies import ShedName
+from weir.stats.unit_costs import UnitCosts
 
 _LOG = logging.getLogger("weir")
 
@@ -34,8 +34,8 @@ class Scope:
     """What a controller may change, how it sheds, by which unit costs, and the seconds between triggers."""
 
     movable: Movable = "nothing"
-    shed: Shed = "auto"
-    costs: Costs = TYPICAL
+    shed: ShedName = "auto"
+    costs: UnitCosts = TYPICAL
     interval: float | None = None
 
 

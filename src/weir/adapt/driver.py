@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from weir.order.policies import DriverOrder
 from weir.plan.tree import Join, JTree, Leaf
 from weir.shed.allowance import Allowance
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 def driver_order(
-    wanted: DriverOrder, plan: Join, allowance: Allowance | None, lags: Correlations | None
+    wanted: DriverOrder, plan: Join, allowance: Allowance | None, lags: LagHistograms | None
 ) -> DriverOrder:
     """The order asked for or, if that is left to us, one in which those come last who look for partners.
 

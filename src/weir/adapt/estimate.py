@@ -16,8 +16,8 @@ from weir.plan.tree import join
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine, Equality
 from weir.query.windows import RowWindow
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph, Streams
+from weir.stats.join_graph import JoinGraph, Streams
+from weir.stats.unit_costs import UnitCosts
 
 # What a condition leaves of all pairs as long as nobody knows better.
 _GUESSES: Mapping[type, float] = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}
@@ -33,7 +33,7 @@ def estimate_join_graph(
     query: Query,
     rates: Mapping[str, float],
     selectivities: Mapping[Streams, float] | None = None,
-    costs: Costs | None = None,
+    costs: UnitCosts | None = None,
     batch: float = 1.0,
 ) -> JoinGraph:
     """The join graph of a query; conditions whose selectivity is not given are guessed by their kind."""
@@ -54,7 +54,7 @@ def estimate_join_graph(
             and not any(c.streams <= members for members in classes)
         },
         row_bytes=row_bytes(query),
-        costs=costs or Costs(),
+        costs=costs or UnitCosts(),
         batch=batch,
         basic=_basic_windows(query, rates),
         lag=max(stream.late for stream in query.streams) / 1e6,

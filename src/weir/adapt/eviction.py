@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.adapt.slice_summary import SliceSummary, to_come
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 def choose_kept(
-    slices: Sequence[SliceSummary], allowed: int, now: int | None, lags: Correlations | None = None
+    slices: Sequence[SliceSummary], allowed: int, now: int | None, lags: LagHistograms | None = None
 ) -> list[bool]:
     """Which slices stay, so that together they take no more bytes than allowed: those worth most a byte.
 

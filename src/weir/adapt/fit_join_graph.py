@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.statistics import Statistics
 from weir.query.model import Query
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph, Streams
+from weir.stats.join_graph import JoinGraph, Streams
+from weir.stats.unit_costs import UnitCosts
 
 Floats = NDArray[np.float64]
 # Bounds within which all that follows are numbers, whatever was measured.
@@ -30,7 +30,7 @@ _SURE = 1000.0
 _CORRECTION = 2
 
 
-def fit_join_graph(query: Query, statistics: Statistics, costs: Costs) -> JoinGraph | None:
+def fit_join_graph(query: Query, statistics: Statistics, costs: UnitCosts) -> JoinGraph | None:
     """The graph as measured; what cannot be measured is guessed. None while some stream's rate is unknown."""
     known = statistics.rates
     if any(name not in known for name in query.names):

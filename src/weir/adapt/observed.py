@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop, HopStats, StateSize
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Observed:
     watermark: int | None = None
     state: Mapping[str, StateSize] = field(default_factory=dict)
     results: int = 0
-    lags: Correlations | None = None
+    lags: LagHistograms | None = None
     oldest: int | None = None
     recall: float | None = None
     interval: float | None = None

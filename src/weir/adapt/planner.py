@@ -20,19 +20,19 @@ from weir.adapt.shedding import AS_ASKED, SHED, Shedding, choose_shedding
 from weir.adapt.table_statistics import TableStatistics, measure_tables
 from weir.adapt.user_statistics import parse_user_statistics
 from weir.errors import QueryError
-from weir.plan.choice import Choice, choose
+from weir.plan.choose import Choice, choose
 from weir.plan.cost import PlanCost, cost
-from weir.plan.default import linear, mjoin
+from weir.plan.default_plan import linear, mjoin
+from weir.plan.explain import mermaid, render, show_bytes, show_share
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.render import mermaid, render, show_bytes, show_share
 from weir.plan.tree import Join, JTree, Leaf, check, is_composed
 from weir.query.model import Budget, Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import check_harvestable, usual_basic
-from weir.shed.ways import Shed, check_shed
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.shed.strategies import ShedName, check_shed
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 _LOG = logging.getLogger("weir")
 _NAMES = ("auto", "mjoin", "bjtree")
@@ -52,7 +52,7 @@ class PlannedJoin:
     choice: Choice | None = None
     limits: Limits = NO_LIMITS
     shedding: Shedding | None = None
-    shed: Shed = "auto"
+    shed: ShedName = "auto"
 
     def allowance(self, query: Query, plan: Join) -> Allowance | None:
         """What is to be skipped on a plan, which after a restart need not be the one chosen now."""
@@ -153,7 +153,7 @@ def _measured(query: Query, tables: Mapping[str, Any]) -> TableStatistics | None
     return measure_tables(query, rows) if len(rows) == len(query.names) else None
 
 
-def _costs(query: Query) -> Costs:
+def _costs(query: Query) -> UnitCosts:
     """Plans are weighed by typical costs; only a limit on CPU needs those of this machine."""
     return TYPICAL if query.budget is None or query.budget.cpu is None else calibrate_costs()
 

@@ -8,21 +8,21 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from weir.plan.cost import PlanCost, cost
+from weir.plan.explain import show_share
 from weir.plan.limits import Limits
-from weir.plan.render import show_share
 from weir.plan.tree import Join, is_composed
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
-from weir.shed.expected import Outlook
+from weir.shed.expected import ShedForecast
 from weir.shed.flow import allowance, flow
-from weir.shed.fresh import refresh_rates, tightest
-from weir.shed.optimal import settled
-from weir.shed.policies import FreshnessError
-from weir.shed.ways import Shed, best_within
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations
+from weir.shed.freshness import refresh_rates, tightest
+from weir.shed.grepp import FreshnessError
+from weir.shed.linear_program import settled
+from weir.shed.strategies import ShedName, best_within
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistograms
 from weir.units import show_interval
 
 # The reasons of a decision that nobody weighed, and of one that skips.
@@ -61,7 +61,7 @@ class Pace:
 
 
 def choose_shedding(
-    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: Shed = "auto"
+    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: ShedName = "auto"
 ) -> Shedding | None:
     """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.
 
@@ -76,10 +76,10 @@ class Weighing:
     What several questions about a plan hang on is found once.
     """
 
-    def __init__(self, query: Query, graph: JoinGraph, lags: Correlations | None = None) -> None:
+    def __init__(self, query: Query, graph: JoinGraph, lags: LagHistograms | None = None) -> None:
         self._query, self._graph = query, graph
         self._pace = Pace()
-        self._outlook = Outlook(graph, lags, None if query.basic is None else query.basic / 1e6)
+        self._outlook = ShedForecast(graph, lags, None if query.basic is None else query.basic / 1e6)
         self._costs: dict[Join, PlanCost] = {}
 
     def at(self, pace: Pace) -> Weighing:
@@ -104,7 +104,7 @@ class Weighing:
         return is_harvestable(self._graph, plan)
 
     def shedding(
-        self, plan: Join, limits: Limits, shed: Shed = "auto", roughly: bool = False
+        self, plan: Join, limits: Limits, shed: ShedName = "auto", roughly: bool = False
     ) -> Shedding | None:
         """What to skip so that a plan takes no more CPU than allowed, as the function `shedding` says.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.kernel.slice import Slice
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 # What a row is worth of its life where no result of such a lag was seen yet.
 _UNSEEN = 0.01
@@ -52,7 +52,7 @@ def live_summaries(slices: Iterable[SliceSummary], now: int | None) -> dict[str,
     return dict(found)
 
 
-def to_come(one: SliceSummary, now: int | None, lags: Correlations | None) -> float:
+def to_come(one: SliceSummary, now: int | None, lags: LagHistograms | None) -> float:
     """The share of the results of a row of the slice that are still to come, or the share of its life."""
     if now is None or one.deadline is None:
         return 1.0
@@ -76,14 +76,14 @@ def lost_results(
     gone: Iterable[SliceSummary],
     slices: Iterable[SliceSummary],
     now: int | None,
-    lags: Correlations | None = None,
+    lags: LagHistograms | None = None,
 ) -> dict[str, float]:
     """The share of what each state's rows could still give that was let go, by the lags as far as known."""
     lost, there = (_worth(some, now, lags) for some in (gone, slices))
     return {node: worth / (worth + there.get(node, 0.0)) for node, worth in lost.items() if worth > 0}
 
 
-def _worth(slices: Iterable[SliceSummary], now: int | None, lags: Correlations | None) -> dict[str, float]:
+def _worth(slices: Iterable[SliceSummary], now: int | None, lags: LagHistograms | None) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for one in slices:
         found[one.node] += one.alive(now) if lags is None else one.rows * to_come(one, now, lags)

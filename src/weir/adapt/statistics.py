@@ -16,7 +16,7 @@ from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop, HopStats
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 # The streams of a partial, and those of the state that it probes, both sorted: whatever the plan.
 Step = tuple[tuple[str, ...], tuple[str, ...]]
@@ -50,7 +50,7 @@ class Statistics:
     rows: Mapping[str, Average] = field(default_factory=dict)
     matches: Mapping[Step, Average] = field(default_factory=dict)
     results: Average = field(default_factory=Average)
-    lags: Correlations | None = None
+    lags: LagHistograms | None = None
     row_bytes: Mapping[tuple[str, ...], Average] = field(default_factory=dict)
     load: Average = field(default_factory=Average)
     loaded: str = ""
@@ -175,7 +175,7 @@ class Statistics:
             rows={name: Average.from_json(one) for name, one in found["rows"].items()},
             matches=matches,
             results=Average.from_json(found["results"]),
-            lags=None if found["lags"] is None else Correlations.from_json(found["lags"]),
+            lags=None if found["lags"] is None else LagHistograms.from_json(found["lags"]),
             row_bytes={tuple(streams): Average.from_json(one) for streams, one in found["rowBytes"]},
             load=Average.from_json(found["load"]),
             loaded=found["loaded"],
@@ -306,18 +306,18 @@ def _lag(seen: Observed) -> float | None:
     return max(0, max(seen.reached.values()) - seen.watermark) / 1e6
 
 
-def _drifted(known: Correlations | None, seen: Correlations | None, each: float) -> Correlations | None:
+def _drifted(known: LagHistograms | None, seen: LagHistograms | None, each: float) -> LagHistograms | None:
     if known is None or seen is None:
         return known or seen
     return seen if differ(known, seen, _DRIFTED, each) else known.aged(seen, KEPT)
 
 
-def _count(lags: Correlations) -> float:
+def _count(lags: LagHistograms) -> float:
     """How many results the lags were counted in."""
     return max((sum(one.counts) for one in lags.lags.values()), default=0.0)
 
 
-def differ(one: Correlations, other: Correlations, change: float, each: float) -> bool:
+def differ(one: LagHistograms, other: LagHistograms, change: float, each: float) -> bool:
     """True if the lags of some stream differ by more than a share of results, and by more than chance.
 
     How far they lie apart is the largest difference of shares below a lag. Of `each` results, one counts.

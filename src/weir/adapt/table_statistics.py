@@ -15,7 +15,7 @@ from weir.expr.evaluate import evaluate, holds
 from weir.expr.nodes import Column, Expr, streams_of
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct
-from weir.stats.graph import Streams
+from weir.stats.join_graph import Streams
 
 _SAMPLE = 20_000
 _SEED = 20_250_801

@@ -9,7 +9,7 @@ from typing import Any
 from weir.adapt.table_statistics import TableStatistics
 from weir.errors import QueryError
 from weir.query.model import Query
-from weir.stats.graph import Streams
+from weir.stats.join_graph import Streams
 
 # Beyond these, products of twenty windows would not be numbers any more.
 _LEAST_RATE, _MOST_RATE = 1e-9, 1e12

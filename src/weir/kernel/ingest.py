@@ -19,8 +19,8 @@ from weir.kernel.row_hash import hash_limit, row_hashes
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
 from weir.kernel.state_schema import StateSchema, arrival_name, line_layout, member, time_name
-from weir.order.interleaved import ranks
-from weir.order.waiting import Waiting
+from weir.order.interleave import ranks
+from weir.order.pending import PendingRows
 from weir.query.model import Stream
 from weir.query.predicate import AttributeClass
 
@@ -104,7 +104,7 @@ def _ranked(
     program: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
 ) -> dict[str, Int64s]:
     """The rank of every row, by the driver order or the policy that chooses one."""
-    waiting = Waiting(
+    waiting = PendingRows(
         plan=program.plan,
         deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
         states={node: sum(one.rows for one in found) for node, found in state.slices.items()},

@@ -17,7 +17,7 @@ from weir.kernel.state_schema import time_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
-from weir.stats.lags import Correlations, Lags
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 # Over all lags that the windows allow: fine beside the few ranges that a window is divided into.
 _BUCKETS = 128
@@ -56,13 +56,13 @@ class LagRecorder:
             buckets = (lags - low) * _BUCKETS // (high - low)
             self._counts[name] += np.bincount(np.clip(buckets, 0, _BUCKETS - 1), minlength=_BUCKETS)
 
-    def get(self) -> Correlations:
+    def get(self) -> LagHistograms:
         """What was counted."""
         lags = {
-            name: Lags(low / 1e6, high / 1e6, tuple(map(float, self._counts[name])))
+            name: LagHistogram(low / 1e6, high / 1e6, tuple(map(float, self._counts[name])))
             for name, (low, high) in self._ranges.items()
         }
-        return Correlations(self._first, lags)
+        return LagHistograms(self._first, lags)
 
 
 def _range(query: Query, name: str) -> tuple[int, int]:

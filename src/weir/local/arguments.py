@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from weir.errors import QueryError, nearest
 from weir.expr.scope import UserFunction, udf
-from weir.plan.render import show_bytes
+from weir.plan.explain import show_bytes
 from weir.query.model import Budget, not_a_budget
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance

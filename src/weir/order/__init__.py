@@ -1,7 +1,16 @@
 """Which delta goes first?"""
 
-from weir.order.interleaved import ranks
-from weir.order.policies import LEARNING, POLICIES, DriverOrder, Policy, check_policy, order
-from weir.order.waiting import Waiting
+from weir.order.interleave import ranks
+from weir.order.pending import PendingRows
+from weir.order.policies import LEARNING, POLICIES, DriverOrder, DriverPolicy, check_policy, order
 
-__all__ = ["LEARNING", "POLICIES", "DriverOrder", "Policy", "Waiting", "check_policy", "order", "ranks"]
+__all__ = [
+    "LEARNING",
+    "POLICIES",
+    "DriverOrder",
+    "PendingRows",
+    "ProbePolicy",
+    "check_policy",
+    "order",
+    "ranks",
+]

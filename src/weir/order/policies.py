@@ -15,11 +15,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from weir.errors import QueryError
-from weir.order.waiting import Waiting
+from weir.order.pending import PendingRows
 from weir.plan.tree import Join
 from weir.stats.batch import Hop
 
-Policy = Literal[
+DriverPolicy = Literal[
     "auto",
     "timestamp",
     "round-robin",
@@ -29,16 +29,16 @@ Policy = Literal[
     "least-work",
 ]
 # What these choose depends on what earlier batches matched.
-LEARNING: tuple[Policy, ...] = ("consumption-rate", "least-work")
+LEARNING: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")
 # An order by hand, or the policy that chooses one for each batch.
-DriverOrder = tuple[str, ...] | Policy
+DriverOrder = tuple[str, ...] | DriverPolicy
 # All orders of so many streams are weighed against each other.
 _FEW = 5
 # Where nothing is known of a hop, it matches rarely.
 _UNKNOWN = 1e-3
 
 
-def order(policy: Policy, waiting: Waiting) -> tuple[str, ...]:
+def order(policy: DriverPolicy, waiting: PendingRows) -> tuple[str, ...]:
     """The streams in the order that a policy gives them; in the plan's, if it interleaves them."""
     check_policy(policy)
     choose = POLICIES.get(policy)
@@ -47,14 +47,14 @@ def order(policy: Policy, waiting: Waiting) -> tuple[str, ...]:
 
 def check_policy(policy: str) -> None:
     """Refuse a policy that does not exist."""
-    if policy not in get_args(Policy):
+    if policy not in get_args(DriverPolicy):
         raise QueryError(
-            f"driver_order is a list of the streams or one of {', '.join(map(repr, get_args(Policy)))}; "
+            f"driver_order is a list of the streams or one of {', '.join(map(repr, get_args(DriverPolicy)))}; "
             f"got {policy!r}"
         )
 
 
-def consumption_rate(waiting: Waiting) -> tuple[str, ...]:
+def consumption_rate(waiting: PendingRows) -> tuple[str, ...]:
     """First the streams whose rows have part in the fewest results, by ascending σ_S.
 
     σ_S is the results over the stream's rows, so as long as nothing is known, the larger streams go first.
@@ -63,7 +63,7 @@ def consumption_rate(waiting: Waiting) -> tuple[str, ...]:
     return tuple(sorted(sizes, key=lambda s: (waiting.gains.get(s, 0.0), -sizes[s])))
 
 
-def initial_output(waiting: Waiting) -> tuple[str, ...]:
+def initial_output(waiting: PendingRows) -> tuple[str, ...]:
     """Each time the stream whose delta will give the most results (003, equation 1).
 
     The selectivity of the whole join is the same for all, so it does not matter.
@@ -71,12 +71,12 @@ def initial_output(waiting: Waiting) -> tuple[str, ...]:
     return _greedy(waiting, lambda delta, others: math.log(delta) + others if delta else -math.inf)
 
 
-def output_rate(waiting: Waiting) -> tuple[str, ...]:
+def output_rate(waiting: PendingRows) -> tuple[str, ...]:
     """Each time the stream whose rows will give the most results each."""
     return _greedy(waiting, lambda delta, others: others if delta else -math.inf)
 
 
-def _greedy(waiting: Waiting, score: Callable[[int, float], float]) -> tuple[str, ...]:
+def _greedy(waiting: PendingRows, score: Callable[[int, float], float]) -> tuple[str, ...]:
     """Again and again the stream of the best score, by its delta and log Π |ht_l| over the other streams."""
     deltas = {s: waiting.deltas.get(s, 0) for s in waiting.plan.streams}
     visible = {s: waiting.states.get(s, 0) for s in deltas}
@@ -101,7 +101,7 @@ def _greedy(waiting: Waiting, score: Callable[[int, float], float]) -> tuple[str
     return tuple(chosen)
 
 
-def least_work(waiting: Waiting) -> tuple[str, ...]:
+def least_work(waiting: PendingRows) -> tuple[str, ...]:
     """The order with the fewest probes and partials: the best of all for few streams, else a good one."""
     streams = waiting.plan.streams
     known = waiting.selectivities
@@ -132,7 +132,7 @@ def _paths(plan: Join) -> dict[str, list[tuple[Hop, str | None]]]:
 _Step = tuple[str, float, str | None]
 
 
-def _work(waiting: Waiting, paths: Mapping[str, Sequence[_Step]], found: Sequence[str]) -> float:
+def _work(waiting: PendingRows, paths: Mapping[str, Sequence[_Step]], found: Sequence[str]) -> float:
     """Probes and partials of a batch that is processed in an order, as far as selectivities tell."""
     visible: dict[str, float] = dict(waiting.states)
     work = 0.0
@@ -150,7 +150,7 @@ def _work(waiting: Waiting, paths: Mapping[str, Sequence[_Step]], found: Sequenc
     return work
 
 
-def _cheapest_first(waiting: Waiting, paths: Mapping[str, Sequence[_Step]]) -> tuple[str, ...]:
+def _cheapest_first(waiting: PendingRows, paths: Mapping[str, Sequence[_Step]]) -> tuple[str, ...]:
     """Again and again the stream that would now make the fewest partials; for all at once, as arrays."""
     streams = waiting.plan.streams
     place = {
@@ -177,7 +177,7 @@ def _cheapest_first(waiting: Waiting, paths: Mapping[str, Sequence[_Step]]) -> t
 
 
 # `auto` gives results early: by counted work alone orders differ by a few per cent at most.
-POLICIES: Mapping[str, Callable[[Waiting], tuple[str, ...]]] = {
+POLICIES: Mapping[str, Callable[[PendingRows], tuple[str, ...]]] = {
     "auto": initial_output,
     "consumption-rate": consumption_rate,
     "initial-output": initial_output,

@@ -94,7 +94,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ArrivalForecast:
     """The newest time seen, the oldest that may still come; rows to expect a µs, and how long each counts."""
 
     newest: int
@@ -121,7 +121,7 @@ def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> 
     return replace(after, homes=tuple(homes))
 
 
-def laid_out(before: Placement, held: Sequence[Load], outlook: Outlook) -> Placement:
+def laid_out(before: Placement, held: Sequence[Load], outlook: ArrivalForecast) -> Placement:
     """The same with the cells beyond the newest row given away anew, slice by slice to the least loaded.
 
     A slice is as long as it takes for a usual slice's count of rows to come (004: workload smoothing), within
@@ -173,7 +173,7 @@ def _cells(partitions: int) -> int:
     return max(partitions, min(_FEWEST * _FINEST * partitions, _MOST_CELLS))
 
 
-def _slice_length(before: Placement, rows: int, outlook: Outlook) -> int:
+def _slice_length(before: Placement, rows: int, outlook: ArrivalForecast) -> int:
     """Cells of a slice: its rows are the rows held over the usual slices in the time that they are kept."""
     cells = _cells(before.partitions)
     usual, longest = (max(1, cells // (slices * before.partitions)) for slices in (_USUAL, _FEWEST))
@@ -184,7 +184,7 @@ def _slice_length(before: Placement, rows: int, outlook: Outlook) -> int:
 class _Loads:
     """Rows of each partition, weighed by what is left of their lives as time goes on."""
 
-    def __init__(self, partitions: int, held: Sequence[Load], outlook: Outlook) -> None:
+    def __init__(self, partitions: int, held: Sequence[Load], outlook: ArrivalForecast) -> None:
         self._kept = max(1, outlook.kept)
         self._start = outlook.newest
         # A row at time t counts (until - t) / kept, so rows and rows * until are all there is to know.

@@ -1,15 +1,14 @@
 """Which join tree?"""
 
-from weir.plan.choice import Candidate, Choice, Policy, choose, two_layer
+from weir.plan.choose import Choice, PlanPolicy, RankedPlan, choose, two_layer
 from weir.plan.cost import NodeCost, PlanCost, cost
-from weir.plan.default import linear, mjoin
+from weir.plan.default_plan import linear, mjoin
+from weir.plan.explain import mermaid, render, show_bytes, show_share
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.render import mermaid, render, show_bytes, show_share
 from weir.plan.tree import Join, JTree, Leaf, check, hops, is_composed, join, nodes
 
 __all__ = [
     "NO_LIMITS",
-    "Candidate",
     "Choice",
     "JTree",
     "Join",
@@ -17,7 +16,8 @@ __all__ = [
     "Limits",
     "NodeCost",
     "PlanCost",
-    "Policy",
+    "ProbePolicy",
+    "RankedPlan",
     "check",
     "choose",
     "cost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.plan.sketch import Sketch, joined, leaf, leaves
+from weir.plan.plan_candidate import PlanCandidate, joined, leaf, leaves
 from weir.plan.space import Mask, Orders, Space
 
 EXACT_STREAMS = 12
@@ -14,14 +14,14 @@ _MOST_SETS = 1100
 _BINARY = ((1,), (0,))
 
 
-def bushy(space: Space) -> Sketch:
+def bushy(space: Space) -> PlanCandidate:
     """The binary tree with the least CPU, of any shape, without products of unconnected streams."""
     if len(space.names) > EXACT_STREAMS:
         return _greedy(space)
     return _exact(space) if space.connected_sets <= _MOST_SETS else _greedy(space)
 
 
-def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:
+def binary(space: Space, one: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
     """One binary join, of which there is one order."""
     masks = (one.mask, other.mask)
     seconds = sum(
@@ -30,7 +30,7 @@ def binary(space: Space, one: Sketch, other: Sketch) -> Sketch:
     return joined(space, (one, other), Orders(_BINARY, seconds + space.fixed(masks)))
 
 
-def _exact(space: Space) -> Sketch:
+def _exact(space: Space) -> PlanCandidate:
     """Dynamic programming over connected sets; all ways to cut sets of one size are weighed at once."""
     connected = space.connected
     rows, narrowing, turnover = space.table, space.narrowing_table, space.turnover_table
@@ -60,7 +60,7 @@ def _exact(space: Space) -> Sketch:
     return _cut_up(space, cut, space.everything)
 
 
-def _cut_up(space: Space, cut: NDArray[np.int64], mask: Mask) -> Sketch:
+def _cut_up(space: Space, cut: NDArray[np.int64], mask: Mask) -> PlanCandidate:
     if mask.bit_count() == 1:
         return leaf(mask)
     one = int(cut[mask])
@@ -81,7 +81,7 @@ def _halves(masks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return subsets[:, :-1]
 
 
-def _greedy(space: Space) -> Sketch:
+def _greedy(space: Space) -> PlanCandidate:
     """Again and again join the two connected trees that cost the least together."""
     trees = list(leaves(space.everything))
     while len(trees) > 1:

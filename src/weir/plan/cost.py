@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.plan.orders import path_seconds
+from weir.plan.probing_orders import path_seconds
 from weir.plan.space import Space
 from weir.plan.tree import JTree, Leaf, nodes
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import QueryError, unknown
-from weir.plan.slicing import Slicing, slicing, slicings
-from weir.stats.graph import JoinGraph
+from weir.plan.slice_model import SliceModel, slicing, slicings
+from weir.stats.join_graph import JoinGraph
 
 Mask = int
 # Beyond, one array over all sets of streams would be larger than what it saves.
@@ -56,7 +56,7 @@ class Space:
         self._corrections = [(self.mask(s), c) for s, c in graph.corrections().items()]
         self._turnover = [1.0 / graph.window_seconds(name) for name in self.names]
         self._leads = leads or {}
-        self._slicings: dict[Mask, Slicing] = {}
+        self._slicings: dict[Mask, SliceModel] = {}
 
     def mask(self, streams: Iterable[str]) -> Mask:
         """The set of these streams."""
@@ -131,7 +131,7 @@ class Space:
         """The combinations of these streams that come into being each second."""
         return self.rows(mask) * self.turnover(mask)
 
-    def slicing(self, mask: Mask) -> Slicing:
+    def slicing(self, mask: Mask) -> SliceModel:
         """How the state of a set is kept."""
         if mask not in self._slicings:
             streams = self.streams(mask)

@@ -4,13 +4,10 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, check_harvestable, directions, is_harvestable, usual_basic
 from weir.shed.drop import random_drop
-from weir.shed.expected import Outlook, expected
+from weir.shed.expected import ShedForecast, expected
 from weir.shed.flow import Flow, allowance, flow
-from weir.shed.fresh import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
-from weir.shed.harvest import Harvest, harvest, looking
-from weir.shed.network import Link, Network, Path, network
-from weir.shed.optimal import optimal, settled, steady
-from weir.shed.policies import (
+from weir.shed.freshness import Cover, greedy_cover, jaqpot, least_cover, refresh_rates, tightest
+from weir.shed.grepp import (
     POLICIES,
     FreshnessError,
     Unit,
@@ -24,9 +21,12 @@ from weir.shed.policies import (
     sbest_hjp,
     whole_units,
 )
-from weir.shed.setting import brute_force, double_sided, greedy, greedy_reverse
+from weir.shed.harvest import Harvest, harvest, looking
+from weir.shed.harvest_setting import brute_force, double_sided, greedy, greedy_reverse
+from weir.shed.hop_network import HopNetwork, Link, Path, network
+from weir.shed.linear_program import optimal, settled, steady
+from weir.shed.strategies import ShedName, Strategy, best_way, best_within, check_shed
 from weir.shed.throttle import throttled
-from weir.shed.ways import Shed, Way, best_way, best_within, check_shed
 
 __all__ = [
     "POLICIES",
@@ -37,13 +37,13 @@ __all__ = [
     "Flow",
     "FreshnessError",
     "Harvest",
+    "HopNetwork",
     "Link",
-    "Network",
-    "Outlook",
     "Path",
-    "Shed",
+    "ShedForecast",
+    "ShedName",
+    "Strategy",
     "Unit",
-    "Way",
     "allowance",
     "best_hjp",
     "best_way",

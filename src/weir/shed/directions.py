@@ -20,10 +20,10 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, Leaf
 from weir.query.model import MOST_BASIC_WINDOWS
 from weir.query.windows import RowWindow
-from weir.shed.moves import Moves
+from weir.shed.harvest_moves import Moves
 from weir.stats.batch import Hop
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistograms
 
 Floats = NDArray[np.float64]
 # How many ranges each hop looks into, direction by direction.
@@ -35,7 +35,7 @@ RANGES = 10
 
 
 @dataclass(frozen=True)
-class Look:
+class HopMenu:
     """One hop of a direction: the partner's window, range by range.
 
     `scores[k]` is how likely a result's partner has an age in range k. Of the whole window, `search` is what
@@ -81,7 +81,7 @@ class Direction:
 
     stream: str
     rate: float
-    looks: tuple[Look, ...]
+    looks: tuple[HopMenu, ...]
 
     @cached_property
     def menus(self) -> tuple[tuple[list[float], list[float]], ...]:
@@ -122,7 +122,7 @@ def directions(
     graph: JoinGraph,
     plan: Join,
     basic: float | None = None,
-    correlations: Correlations | None = None,
+    correlations: LagHistograms | None = None,
     measured: Mapping[Hop, float] | None = None,
 ) -> tuple[Direction, ...]:
     """The directions of an mjoin, for basic windows of so many seconds; else `usual_basic`.
@@ -201,7 +201,7 @@ def _looks(
     driver: int,
     scored: Scored,
     measured: Mapping[Hop, float],
-) -> Iterator[Look]:
+) -> Iterator[HopMenu]:
     graph, names, node = space.graph, plan.streams, str(plan)
     bound = space.mask([names[driver]])
     for i in plan.orders[driver]:
@@ -212,7 +212,7 @@ def _looks(
         matching = space.selectivity(bound, partner)
         index = graph.costs.probe + graph.costs.seek * bool(space.by_value(bound, partner))
         by_chance, by_match = _compared(space.narrowed(bound, partner), matching)
-        yield Look(
+        yield HopMenu(
             hop=hop,
             rows=space.rows(partner),
             selectivity=measured.get(hop, weight * matching),
@@ -236,7 +236,7 @@ def _compared(narrowed: float, matching: float) -> tuple[float, float]:
 
 
 def scores(
-    graph: JoinGraph, every: float, correlations: Correlations | None, driver: str, partner: str
+    graph: JoinGraph, every: float, correlations: LagHistograms | None, driver: str, partner: str
 ) -> tuple[tuple[float, ...], float]:
     """p^k of each range (002, section IV-B.1), and how much likelier than by chance the driver comes last."""
     mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)

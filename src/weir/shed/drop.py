@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.shed.directions import Direction
-from weir.shed.policies import check_budget
+from weir.shed.grepp import check_budget
 
 Floats = NDArray[np.float64]
 # No stream is thinned out further than to e^-30 of its rows.

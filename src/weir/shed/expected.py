@@ -10,7 +10,7 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import (
     Direction,
-    Look,
+    HopMenu,
     Scored,
     basic_window,
     directions_in,
@@ -18,30 +18,30 @@ from weir.shed.directions import (
     scores,
 )
 from weir.shed.flow import Flow, flow
-from weir.shed.network import Network, Wiring
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations
+from weir.shed.hop_network import HopNetwork, Wiring
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistograms
 
 
 def expected(
     graph: JoinGraph,
     plan: Join,
     allowance: Allowance | None = None,
-    correlations: Correlations | None = None,
+    correlations: LagHistograms | None = None,
     basic: float | None = None,
 ) -> tuple[float, float]:
     """Results a second, and seconds a second for what can be skipped; without an allowance, those of all."""
-    return Outlook(graph, correlations, basic).expected(plan, allowance)
+    return ShedForecast(graph, correlations, basic).expected(plan, allowance)
 
 
-class Outlook:
+class ShedForecast:
     """What plans give and take when the streams are as a graph and correlations say.
 
     Each answer is found once: the same few plans are asked about again and again.
     """
 
     def __init__(
-        self, graph: JoinGraph, correlations: Correlations | None = None, basic: float | None = None
+        self, graph: JoinGraph, correlations: LagHistograms | None = None, basic: float | None = None
     ) -> None:
         self.graph, self.correlations = graph, correlations
         self._space, self._basic = Space(graph), basic
@@ -106,7 +106,7 @@ class Outlook:
         return results, spent
 
 
-def _looked_at(look: Look, ages: Ages | None) -> tuple[float, float]:
+def _looked_at(look: HopMenu, ages: Ages | None) -> tuple[float, float]:
     """The share of a window that is looked at, and the share of its matches that lie there."""
     if ages is None:
         return 1.0, 1.0
@@ -123,7 +123,7 @@ def _through(wiring: Wiring, allowed: Allowance) -> Flow:
     return flow(settled, _grants(settled, allowed))
 
 
-def _grants(net: Network, allowed: Allowance) -> list[float]:
+def _grants(net: HopNetwork, allowed: Allowance) -> list[float]:
     grants: list[float] = []
     for link in net.links:
         arriving = link.rate + sum(grants[i] * net.links[i].productivity for i in link.sources)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.shed.allowance import Allowance
-from weir.shed.network import Network
+from weir.shed.hop_network import HopNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Flow:
     spent: float
 
 
-def flow(net: Network, grants: Sequence[float]) -> Flow:
+def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     """Let rows flow: a link probes with what reaches it, at most with what it is granted.
 
     Where a producer makes more than its consumer may probe with, the rest is stored but goes no further: the
@@ -41,7 +41,7 @@ def flow(net: Network, grants: Sequence[float]) -> Flow:
     return Flow(tuple(arriving), tuple(probes), results, inserts, spent)
 
 
-def allowance(net: Network, grants: Sequence[float]) -> Allowance:
+def allowance(net: HopNetwork, grants: Sequence[float]) -> Allowance:
     """An allocation as shares of what will reach each hop."""
     found = flow(net, grants)
     return Allowance(

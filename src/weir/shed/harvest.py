@@ -9,11 +9,11 @@ from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance, check_sample
 from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
-from weir.shed.setting import exchanged, greedy, greedy_reverse
+from weir.shed.harvest_setting import exchanged, greedy, greedy_reverse
 from weir.shed.throttle import check_throttle
 from weir.stats.batch import Hop
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def harvest(
     graph: JoinGraph,
     plan: Join,
     throttle: float,
-    correlations: Correlations | None = None,
+    correlations: LagHistograms | None = None,
     basic: float | None = None,
     sample: float = 0.0,
     measured: Mapping[Hop, float] | None = None,

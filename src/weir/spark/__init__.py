@@ -5,4 +5,4 @@ from weir.spark.join import SparkJoin
 from weir.spark.phases import PHASES, listen
 from weir.spark.query import SparkQuery
 
-__all__ = ["PHASES", "SparkJoin", "SparkQuery", "Way", "ask", "ask_sql", "listen"]
+__all__ = ["PHASES", "SparkJoin", "SparkQuery", "Strategy", "ask", "ask_sql", "listen"]

@@ -11,7 +11,7 @@ from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import Join
 from weir.spark.report import Part
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 def within(
@@ -20,7 +20,7 @@ def within(
     programs: PhysicalPlans,
     plan: Join,
     now: int | None,
-    lags: Correlations | None,
+    lags: LagHistograms | None,
 ) -> tuple[dict[int, Part], tuple[SliceSummary, ...]]:
     """The parts with at most so many bytes of slices, and what had to go, each state's as one.
 

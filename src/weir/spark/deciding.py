@@ -15,8 +15,8 @@ from weir.adapt.driver import driver_order
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import PhysicalPlans, effort_allowed
+from weir.order.pending import PendingRows
 from weir.order.policies import DriverOrder, order
-from weir.order.waiting import Waiting
 from weir.partition.placement import SHARED, Placement
 from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
@@ -179,7 +179,7 @@ class Decider:
             return wanted
         states = {node: size.rows for node, size in before.sizes().items()}
         # What will come is taken to be like what is there.
-        return order(wanted, Waiting(plan, states, states, seen.selectivities(plan), seen.gains))
+        return order(wanted, PendingRows(plan, states, states, seen.selectivities(plan), seen.gains))
 
     def _idle(self, before: Manifest, clock: int | None) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""

@@ -7,7 +7,7 @@ import logging
 from pyspark.sql import SparkSession
 
 from weir.local.arguments import check_budget
-from weir.plan.render import show_bytes
+from weir.plan.explain import show_bytes
 from weir.query.model import Budget
 from weir.spark.spread import is_one_host
 from weir.units import show_size

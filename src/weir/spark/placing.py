@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from weir.kernel.decision import Decision
-from weir.partition.placement import SHARED, Load, Outlook, Placement, by_time, cut_anew, laid_out, levelled
+from weir.partition.placement import (
+    SHARED,
+    ArrivalForecast,
+    Load,
+    Placement,
+    by_time,
+    cut_anew,
+    laid_out,
+    levelled,
+)
 from weir.partition.resize import Resize
 from weir.query.model import Query
 from weir.spark.manifest import Manifest
@@ -81,7 +90,7 @@ def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement
     lag = newest - oldest
     retentions = [query.bounds.retention(i) or 0 for i in range(len(query.names))]
     kept = max(0, sum(retentions) // len(retentions)) + lag
-    outlook = Outlook(newest, oldest, before.balance.rate, kept)
+    outlook = ArrivalForecast(newest, oldest, before.balance.rate, kept)
     return laid_out(placement, _held(relocated(before, placement), lag), outlook)
 
 

@@ -15,7 +15,7 @@ from weir.plan.tree import Join, hops
 from weir.spark.slices import SliceEntry
 from weir.spark.trees import standing_from_json, standing_to_json
 from weir.stats.batch import Hop, HopStats
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Counts:
     results: int = 0
     stale: int = 0
     hops: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    lags: Correlations | None = None
+    lags: LagHistograms | None = None
     building: tuple[int, float] = (0, 0.0)
     oldest: int | None = None
 
@@ -158,7 +158,7 @@ class Counts:
     def from_json(counts: Mapping[str, Any]) -> Counts:
         """The counts of `to_json`."""
         found = counts["lags"]
-        lags = None if found is None else Correlations.from_json(found)
+        lags = None if found is None else LagHistograms.from_json(found)
         building, oldest = tuple(counts["building"]), counts["oldest"]
         return Counts(counts["results"], counts["stale"], counts["hops"], lags, building, oldest)
 

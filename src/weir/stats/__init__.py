@@ -1,18 +1,18 @@
 """What do we see?"""
 
 from weir.stats.batch import BatchStats, Hop, HopStats, StateSize
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph, Streams
-from weir.stats.lags import Correlations, Lags
+from weir.stats.join_graph import JoinGraph, Streams
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
+from weir.stats.unit_costs import UnitCosts
 
 __all__ = [
     "BatchStats",
-    "Correlations",
-    "Costs",
     "Hop",
     "HopStats",
     "JoinGraph",
-    "Lags",
+    "LagHistogram",
+    "LagHistograms",
     "StateSize",
     "Streams",
+    "UnitCosts",
 ]

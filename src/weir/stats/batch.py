@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,7 +80,7 @@ class BatchStats:
     estimated_recall: float | None = None
     order: tuple[str, ...] = ()
     produced: tuple[tuple[float, int], ...] = ()
-    lags: Correlations | None = None
+    lags: LagHistograms | None = None
     per_hop_beside: Mapping[Hop, HopStats] = field(default_factory=dict)
     building: Mapping[str, float] = field(default_factory=dict)
     oldest: int | None = None

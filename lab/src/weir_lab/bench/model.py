@@ -19,13 +19,13 @@ from weir.adapt.calibrate import calibrate_costs
 from weir.adapt.estimate import estimate_join_graph
 from weir.local.query import LocalQuery
 from weir.plan.cost import cost
-from weir.plan.orders import probing_orders
+from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.build import query
 from weir.query.model import Query
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph, Streams
+from weir.stats.join_graph import JoinGraph, Streams
+from weir.stats.unit_costs import UnitCosts
 from weir_lab.bench.figure import Figure, from_json, to_json
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -64,7 +64,7 @@ class Trial:
         windows = {name: f"{round(seconds * _SECOND)} us" for name, seconds in self.windows.items()}
         return query(dict.fromkeys(self.rates, _SCHEMA), self.on, within=windows, select=self.select)
 
-    def graph(self, costs: Costs) -> JoinGraph:
+    def graph(self, costs: UnitCosts) -> JoinGraph:
         """What the generator knows of it, and nothing that a run tells."""
         return estimate_join_graph(self.query, self.rates, self.selectivities, costs)
 
@@ -123,7 +123,7 @@ def measure(quick: bool) -> list[Figure]:
     ]
 
 
-def outcome(trial: Trial, costs: Costs, steady: int) -> Outcome:
+def outcome(trial: Trial, costs: UnitCosts, steady: int) -> Outcome:
     """Run a trial until its windows are full, then for some more batches, and compare these."""
     foretold = cost(trial.graph(costs), trial.plan)
     running = LocalQuery(trial.query, trial.plan)
@@ -162,9 +162,9 @@ def _drawn(seed: int, kind: str, shape: str) -> Trial | None:
     select = ", ".join(columns[: rng.integers(1, len(columns) + 1)])
     plan = join(*names) if shape == "mjoin" else join(*_parts(rng, names, shape == "bjtree"))
     trial = Trial(kind, " AND ".join(conditions), select, rates, windows, keys, shares, shape, plan, seed)
-    space = Space(trial.graph(Costs(probe=1.0, match=1.0)))
+    space = Space(trial.graph(UnitCosts(probe=1.0, match=1.0)))
     trial = replace(trial, plan=_ordered(space, plan))
-    carried = cost(trial.graph(Costs(match=1.0)), trial.plan).cpu
+    carried = cost(trial.graph(UnitCosts(match=1.0)), trial.plan).cpu
     return trial if carried <= _MOST_ROWS and space.rate(space.everything) >= 1 else None
 
 

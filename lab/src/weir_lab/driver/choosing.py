@@ -9,9 +9,9 @@ from time import process_time
 
 import numpy as np
 
-from weir.order.interleaved import ranks
+from weir.order.interleave import ranks
+from weir.order.pending import PendingRows
 from weir.order.policies import POLICIES, order
-from weir.order.waiting import Waiting
 from weir.plan.tree import hops, join
 
 STREAMS = 20
@@ -39,7 +39,7 @@ def choices(streams: int = STREAMS) -> Iterator[Choice]:
     for policy in (*POLICIES, "timestamp", "round-robin"):
         taken = []
         for _ in range(_REPEATS):
-            waiting = Waiting(
+            waiting = PendingRows(
                 plan,
                 dict.fromkeys(names, rows),
                 {name: int(held) for name, held in zip(names, rng.integers(1, 10**5, streams), strict=True)},

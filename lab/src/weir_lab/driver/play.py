@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.order.interleaved import ranks
-from weir.order.policies import DriverOrder, Policy, order
+from weir.order.interleave import ranks
+from weir.order.policies import DriverOrder, DriverPolicy, order
 from weir_lab.driver.arrivals import Int64s
 from weir_lab.driver.course import Course, early, ratio
 from weir_lab.driver.settings import (
@@ -197,6 +197,6 @@ def _spread(found: Sequence[float]) -> tuple[float, float, float]:
     return sum(found) / len(found), min(found), max(found)
 
 
-def named(policy: str) -> Policy:
+def named(policy: str) -> DriverPolicy:
     """A policy of this package as weir.order's."""
     return policy  # type: ignore[return-value]

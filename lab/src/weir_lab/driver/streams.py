@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from weir.order.waiting import Waiting
+from weir.order.pending import PendingRows
 from weir.plan.tree import hops
 from weir.stats.batch import Hop
 from weir_lab.driver.arrivals import Int64s, times
@@ -28,9 +28,9 @@ class Streams:
         edges = np.linspace(0, self.data_set.span, batches + 1)
         return {name: np.searchsorted(found, edges) for name, found in self.times.items()}
 
-    def waiting(self, cuts: Mapping[str, Int64s], batch: int, known: Known) -> Waiting:
+    def waiting(self, cuts: Mapping[str, Int64s], batch: int, known: Known) -> PendingRows:
         """A batch as the policies see it."""
-        return Waiting(
+        return PendingRows(
             self.data_set.plan,
             {name: int(at[batch + 1] - at[batch]) for name, at in cuts.items()},
             {name: int(at[batch]) for name, at in cuts.items()},

@@ -30,7 +30,7 @@ from weir.plan.tree import join
 from weir.shed.allowance import Allowance
 from weir.shed.harvest import harvest
 from weir.stats.batch import Hop
-from weir.stats.lags import Correlations
+from weir.stats.lag_histogram import LagHistograms
 from weir_lab.clock import Delta
 from weir_lab.grubjoin.play import BASIC
 from weir_lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
@@ -137,7 +137,7 @@ def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
     return _Run(seconds, sum(hop.comparisons for hop in hops), slices, stats.results)
 
 
-def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[Correlations, dict[Hop, float]]:
+def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[LagHistograms, dict[Hop, float]]:
     mine = copy(query)
     mine.allow(Allowance(sample=1.0))
     for _ in mine.chunks(batch):

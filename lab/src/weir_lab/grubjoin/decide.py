@@ -20,10 +20,10 @@ import numpy as np
 from weir.plan.tree import Join, Leaf
 from weir.shed.directions import Direction, Setting, cost, directions, everything, output
 from weir.shed.harvest import best_setting
-from weir.shed.setting import Metric, brute_force, double_sided, greedy, greedy_reverse
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations, Lags
+from weir.shed.harvest_setting import Metric, brute_force, double_sided, greedy, greedy_reverse
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
+from weir.stats.unit_costs import UnitCosts
 
 WINDOW = 10.0
 RATES = (100.0, 500.0)
@@ -71,11 +71,11 @@ def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direct
     names = [f"s{i + 1}" for i in range(streams)]
     edges = {pair: _spread(rng, *SELECTIVITIES) for pair in combinations(names, 2)}
     rates = {name: float(rng.uniform(*RATES)) for name in names}
-    graph = JoinGraph.of(rates, WINDOW, edges, Costs.per_comparison(1.0))
+    graph = JoinGraph.of(rates, WINDOW, edges, UnitCosts.per_comparison(1.0))
     orders = tuple(_order(names, edges, i) for i in range(streams))
     lags = {name: _bell(rng) for name in names[1:]}
     plan = Join(tuple(map(Leaf, names)), orders)
-    return directions(graph, plan, WINDOW / ranges, Correlations(names[0], lags))
+    return directions(graph, plan, WINDOW / ranges, LagHistograms(names[0], lags))
 
 
 def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterator[Optimality]:
@@ -132,10 +132,10 @@ def _pair(names: Sequence[str], i: int, j: int) -> tuple[str, str]:
     return (names[i], names[j]) if i < j else (names[j], names[i])
 
 
-def _bell(rng: np.random.Generator) -> Lags:
+def _bell(rng: np.random.Generator) -> LagHistogram:
     edges = np.linspace(-WINDOW, WINDOW, _BUCKETS + 1)
     away = ((edges[1:] + edges[:-1]) / 2 - rng.uniform(-WINDOW, WINDOW)) / (WINDOW * _spread(rng, *WIDTHS))
-    return Lags(-WINDOW, WINDOW, tuple((np.exp(-(away**2) / 2) + 1e-12).tolist()))
+    return LagHistogram(-WINDOW, WINDOW, tuple((np.exp(-(away**2) / 2) + 1e-12).tolist()))
 
 
 def _spread(rng: np.random.Generator, low: float, high: float) -> float:

@@ -10,9 +10,9 @@ from itertools import combinations
 from weir.local.query import LocalQuery
 from weir.plan.tree import Join
 from weir.stats.batch import BatchStats, Hop
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations, Lags
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
+from weir.stats.unit_costs import UnitCosts
 
 # Of what was known, this share is left after the usual time between two adaptations.
 KEPT = 0.7
@@ -29,7 +29,7 @@ class Learned:
         self._came: deque[dict[str, int]] = deque(maxlen=round(window / every))
         self._matches: dict[Hop, float] = {}
         self._pairs: dict[Hop, float] = {}
-        self._lags: Correlations | None = None
+        self._lags: LagHistograms | None = None
 
     def add(self, query: LocalQuery) -> None:
         """Take in the last batch of a query."""
@@ -52,10 +52,10 @@ class Learned:
                 sums[hop] *= self._kept
         if self._lags is not None:
             nothing = {name: _emptied(lags) for name, lags in self._lags.lags.items()}
-            self._lags = self._lags.aged(Correlations(self._lags.first, nothing), self._kept)
+            self._lags = self._lags.aged(LagHistograms(self._lags.first, nothing), self._kept)
 
     @property
-    def correlations(self) -> Correlations | None:
+    def correlations(self) -> LagHistograms | None:
         """How far apart the rows of sampled results lie."""
         return self._lags
 
@@ -77,12 +77,12 @@ class Learned:
         usual = matches / pairs if pairs else 0.01
         edges = dict.fromkeys(map(frozenset, combinations(names, 2)), usual)
         windows = dict.fromkeys(names, self._window)
-        return JoinGraph(names, dict(rates), windows, edges, costs=Costs.per_comparison(1.0))
+        return JoinGraph(names, dict(rates), windows, edges, costs=UnitCosts.per_comparison(1.0))
 
     def _see(self, stats: BatchStats) -> None:
         if stats.lags is not None:
             self._lags = stats.lags if self._lags is None else self._lags.aged(stats.lags, 1.0)
 
 
-def _emptied(lags: Lags) -> Lags:
+def _emptied(lags: LagHistogram) -> LagHistogram:
     return replace(lags, counts=(0.0,) * len(lags.counts))

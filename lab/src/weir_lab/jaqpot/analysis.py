@@ -15,9 +15,9 @@ import numpy as np
 from weir.errors import QueryError
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow
-from weir.shed.fresh import greedy_cover, jaqpot, least_cover, refresh_rates
-from weir.shed.network import network
-from weir.stats.graph import JoinGraph
+from weir.shed.freshness import greedy_cover, jaqpot, least_cover, refresh_rates
+from weir.shed.hop_network import network
+from weir.stats.join_graph import JoinGraph
 
 SIZES = (5, 10, 20, 50)
 T = TypeVar("T")

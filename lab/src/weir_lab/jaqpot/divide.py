@@ -9,11 +9,11 @@ from weir.errors import QueryError
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.shed.flow import allowance, flow
-from weir.shed.fresh import greedy_cover, jaqpot, refresh_rates, tightest
-from weir.shed.network import Network, network
-from weir.shed.optimal import optimal, steady
-from weir.shed.policies import POLICIES, grepp
-from weir.stats.graph import JoinGraph
+from weir.shed.freshness import greedy_cover, jaqpot, refresh_rates, tightest
+from weir.shed.grepp import POLICIES, grepp
+from weir.shed.hop_network import HopNetwork, network
+from weir.shed.linear_program import optimal, steady
+from weir.stats.join_graph import JoinGraph
 
 RIVALS = ("EqualHJ", "GlobalHJPR", "EBestHJP", "SBestHJP")
 GREPP, JAQPOT, LP, STEADY = "GrePP", "JAQPOT", "LP", "LP, steady"
@@ -52,7 +52,7 @@ def divide(
     return _fresh(lambda rates: jaqpot(net, budget, rates), graph, net, budget, fresh)
 
 
-def cover_share(graph: JoinGraph, net: Network, budget: float, fresh: Mapping[str, float]) -> float | None:
+def cover_share(graph: JoinGraph, net: HopNetwork, budget: float, fresh: Mapping[str, float]) -> float | None:
     """The share of a budget that JAQPOT spends on freshness; None if there is not enough."""
     try:
         cost = greedy_cover(net, refresh_rates(graph, net, fresh)).cost
@@ -64,7 +64,7 @@ def cover_share(graph: JoinGraph, net: Network, budget: float, fresh: Mapping[st
 def _fresh(
     policy: Callable[[Mapping[str, float]], Grants],
     graph: JoinGraph,
-    net: Network,
+    net: HopNetwork,
     budget: float,
     fresh: Mapping[str, float] | None,
 ) -> Division:
@@ -81,6 +81,6 @@ def _fresh(
     return _division(net, grepp(net, budget), factor)
 
 
-def _division(net: Network, grants: Grants, loosened: float = 1.0) -> Division:
+def _division(net: HopNetwork, grants: Grants, loosened: float = 1.0) -> Division:
     found = flow(net, grants)
     return Division(allowance(net, grants), found.results, found.spent, loosened)

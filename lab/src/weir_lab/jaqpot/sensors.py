@@ -26,7 +26,7 @@ from weir.local.join import LocalJoin
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.clock import Delta
 from weir_lab.jaqpot.divide import GREPP, JAQPOT, POLICIES_COMPARED, RIVALS, Division, divide
 from weir_lab.jaqpot.freshness import BUDGET, Staleness

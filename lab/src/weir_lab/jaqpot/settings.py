@@ -19,8 +19,8 @@ import numpy as np
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.flow import Flow, flow
-from weir.shed.network import Network, network
-from weir.stats.graph import JoinGraph
+from weir.shed.hop_network import HopNetwork, network
+from weir.stats.join_graph import JoinGraph
 
 Shape = Literal["linear", "bushy"]
 SHAPES: tuple[Shape, ...] = ("linear", "bushy")
@@ -56,7 +56,7 @@ class Setting:
     batches: int = BATCHES
 
     @cached_property
-    def net(self) -> Network:
+    def net(self) -> HopNetwork:
         """The plan's hops."""
         return network(self.graph, self.tree)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from weir.query.windows import RowWindow
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.clock import Delta
 from weir_lab.jaqpot.divide import POLICIES_COMPARED, divide
 from weir_lab.jaqpot.play import Stage, filled

@@ -8,10 +8,10 @@ from statistics import median
 from time import process_time
 
 from weir.plan.bushy import bushy
-from weir.plan.choice import by_policy, two_layer
-from weir.plan.climb import state_removal, state_selection
-from weir.plan.finder import all_qualified, frontier
-from weir.plan.sketch import Sketch, joined, leaves
+from weir.plan.choose import by_policy, two_layer
+from weir.plan.hill_climb import state_removal, state_selection
+from weir.plan.jtree_finder import all_qualified, frontier
+from weir.plan.plan_candidate import PlanCandidate, joined, leaves
 from weir.plan.space import Space
 from weir_lab.qualified.settings import Design, Setting
 
@@ -217,7 +217,7 @@ def _two_layer(setting: Setting, paper: bool) -> Taken | None:
     return (chosen.taken.cpu, chosen.taken.memory) if chosen.qualified else None
 
 
-def _taken(plan: Sketch | None) -> Taken | None:
+def _taken(plan: PlanCandidate | None) -> Taken | None:
     return None if plan is None else (plan.cpu, plan.memory)
 
 

@@ -9,7 +9,7 @@ from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
 from weir.plan.limits import Limits
 from weir.plan.tree import Join
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.clock import Machine, Tick
 from weir_lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, ParameterSet, Plan, Plans
 from weir_lab.workload import Workload

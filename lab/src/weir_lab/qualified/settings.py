@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from weir.plan.bushy import bushy
-from weir.plan.choice import two_layer
+from weir.plan.choose import two_layer
 from weir.plan.limits import Limits
-from weir.plan.sketch import joined, leaves
+from weir.plan.plan_candidate import joined, leaves
 from weir.plan.space import Space
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 from weir_lab.qualified.table2 import CPU_AVAILABLE, TABLE_3
 
 Design = Literal["printed", "tuned", "between"]

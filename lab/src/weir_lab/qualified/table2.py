@@ -12,17 +12,17 @@ from itertools import pairwise
 from typing import Literal
 
 from weir.plan.bushy import bushy
-from weir.plan.finder import frontier
+from weir.plan.jtree_finder import frontier
 from weir.plan.limits import Limits
-from weir.plan.sketch import Sketch, joined, leaves, tree
+from weir.plan.plan_candidate import PlanCandidate, joined, leaves, tree
 from weir.plan.space import Space
 from weir.plan.tree import Join
-from weir.stats.costs import Costs
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import UnitCosts
 
 Situation = Literal["a", "b", "c", "d", "e"]
 # Table 3, in seconds: joining a pair, inserting and deleting a row.
-TABLE_3 = Costs.per_match(2.2e-6, 2.0e-7, 2.0e-7)
+TABLE_3 = UnitCosts.per_match(2.2e-6, 2.0e-7, 2.0e-7)
 # Section 4.1.4: what a second has.
 CPU_AVAILABLE = 1.0
 # M_a is a Java heap, and Java's M is 2^20.
@@ -137,7 +137,7 @@ class Plans:
         return found if found and found.cpu[0] < found.cpu[1] and found.memory[0] < found.memory[1] else None
 
 
-def _plan(space: Space, kind: Literal["mjoin", "bjtree", "jtree"], sketch: Sketch) -> Plan:
+def _plan(space: Space, kind: Literal["mjoin", "bjtree", "jtree"], sketch: PlanCandidate) -> Plan:
     named = tree(space, sketch)
     assert isinstance(named, Join)
     return Plan(kind, named, sketch.cpu, sketch.memory)

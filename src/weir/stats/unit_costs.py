@@ -9,7 +9,7 @@ from weir.errors import QueryError
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class UnitCosts:
     """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
 
     `fixed` is paid per hop for every slice that a batch brings (one, if a graph has no basic windows), `out`
@@ -41,16 +41,16 @@ class Costs:
                 raise QueryError(f"the cost '{name}' must be a number of seconds, zero or more; got {value}")
 
     @staticmethod
-    def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> Costs:
+    def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> UnitCosts:
         """The model of qualified plans (001, table 1): C_j a match, C_i and C_d a stored row."""
-        return Costs(match=join, insert=insert, delete=delete)
+        return UnitCosts(match=join, insert=insert, delete=delete)
 
     @staticmethod
-    def per_probe(probe: float) -> Costs:
+    def per_probe(probe: float) -> UnitCosts:
         """JAQPOT's model (000, section 2): only half-way joins count, each the same."""
-        return Costs(probe=probe)
+        return UnitCosts(probe=probe)
 
     @staticmethod
-    def per_comparison(compare: float) -> Costs:
+    def per_comparison(compare: float) -> UnitCosts:
         """The model of GrubJoin (002) and PSP (004): every pair that is looked at counts."""
-        return Costs(compare=compare)
+        return UnitCosts(compare=compare)

@@ -11,11 +11,13 @@ import numpy as np
 
 from weir.plan.bushy import binary
 from weir.plan.limits import Limits
-from weir.plan.sketch import Sketch, joined
+from weir.plan.plan_candidate import PlanCandidate, joined
 from weir.plan.space import Mask, Orders, Space
 
 
-def state_selection(space: Space, limits: Limits, mjoin: Sketch, paper: bool = False) -> Sketch | None:
+def state_selection(
+    space: Space, limits: Limits, mjoin: PlanCandidate, paper: bool = False
+) -> PlanCandidate | None:
     """Algorithm 3: store the output of one more join while CPU is short and memory is left.
 
     As printed (`paper`), the first state that saves CPU but breaks the memory limit ends the search; here
@@ -37,7 +39,7 @@ def state_selection(space: Space, limits: Limits, mjoin: Sketch, paper: bool = F
     return plan if limits.allow(plan.cpu, plan.memory) else None
 
 
-def state_removal(space: Space, limits: Limits, bjtree: Sketch) -> Sketch | None:
+def state_removal(space: Space, limits: Limits, bjtree: PlanCandidate) -> PlanCandidate | None:
     """Algorithm 4: give up the state that costs the least CPU for the memory it frees, until both fit."""
     plan = bjtree
     while not limits.allow(plan.cpu, plan.memory):
@@ -51,7 +53,7 @@ def state_removal(space: Space, limits: Limits, bjtree: Sketch) -> Sketch | None
     return plan
 
 
-def without_one(space: Space, plan: Sketch) -> Iterator[tuple[Sketch, Sketch]]:
+def without_one(space: Space, plan: PlanCandidate) -> Iterator[tuple[PlanCandidate, PlanCandidate]]:
     """Each intermediate state, and the plan without it: its join is merged into the one it feeds."""
     for i, child in enumerate(plan.inputs):
         if child.inputs:
@@ -62,7 +64,7 @@ def without_one(space: Space, plan: Sketch) -> Iterator[tuple[Sketch, Sketch]]:
                 yield state, joined(space, (*before, shorter, *after), kept)
 
 
-def with_one_more(space: Space, plan: Sketch) -> Iterator[Sketch]:
+def with_one_more(space: Space, plan: PlanCandidate) -> Iterator[PlanCandidate]:
     """The plans with one state more: two connected inputs of a join of three or more are joined first."""
     for i, child in enumerate(plan.inputs):
         kept = Orders(plan.orders, plan.seconds)
@@ -76,10 +78,10 @@ def with_one_more(space: Space, plan: Sketch) -> Iterator[Sketch]:
                     yield joined(space, [*rest, binary(space, one, other)])
 
 
-def local_search(space: Space, limits: Limits, plans: list[Sketch]) -> Sketch:
+def local_search(space: Space, limits: Limits, plans: list[PlanCandidate]) -> PlanCandidate:
     """From the best of some plans, add or remove a state as long as the tighter limit gains by it."""
 
-    def excess(plan: Sketch) -> float:
+    def excess(plan: PlanCandidate) -> float:
         return limits.excess(plan.cpu, plan.memory)
 
     plan = min(plans, key=excess)
@@ -94,7 +96,7 @@ def local_search(space: Space, limits: Limits, plans: list[Sketch]) -> Sketch:
     return plan
 
 
-def _candidates(space: Space, plan: Sketch) -> Iterator[tuple[Sketch, Sketch]]:
+def _candidates(space: Space, plan: PlanCandidate) -> Iterator[tuple[PlanCandidate, PlanCandidate]]:
     """Pairs of connected inputs, those first that appear often in the orders and whose join is small."""
     if len(plan.inputs) < 3:
         return
@@ -111,7 +113,7 @@ def _candidates(space: Space, plan: Sketch) -> Iterator[tuple[Sketch, Sketch]]:
         yield plan.inputs[i], plan.inputs[j]
 
 
-def _frequencies(space: Space, plan: Sketch) -> Counter[tuple[int, int]]:
+def _frequencies(space: Space, plan: PlanCandidate) -> Counter[tuple[int, int]]:
     """How often each edge is used (001, figure 9): a probe of an input goes by its most selective edge."""
     masks = np.array([child.mask for child in plan.inputs])
     selectivity, _, linked = space.between(masks.tolist())
@@ -128,7 +130,7 @@ def _frequencies(space: Space, plan: Sketch) -> Counter[tuple[int, int]]:
     return often
 
 
-def _optimised(space: Space, one: Sketch, other: Sketch) -> Sketch:
+def _optimised(space: Space, one: PlanCandidate, other: PlanCandidate) -> PlanCandidate:
     """The join of two inputs, or one join of what they are made of where that saves CPU and memory."""
     best = binary(space, one, other)
     for mine in {(one,), one.inputs or (one,)}:

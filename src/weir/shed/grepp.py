@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from weir.errors import QueryError, unknown
-from weir.shed.network import Network, Path
+from weir.shed.hop_network import HopNetwork, Path
 
 Grants = tuple[float, ...]
-Policy = Callable[[Network, float], Grants]
+ProbePolicy = Callable[[HopNetwork, float], Grants]
 # Results for each row of a path's stream are taken as fractions with denominators up to this.
 _FINEST = 100
 
@@ -25,27 +25,27 @@ class FreshnessError(QueryError):
     """The states of a plan cannot be kept as fresh as asked."""
 
 
-def equal_hj(net: Network, budget: float) -> Grants:
+def equal_hj(net: HopNetwork, budget: float) -> Grants:
     """Equally among half-way joins."""
     check_budget(budget)
     return tuple(budget / len(net.links) / link.cost for link in net.links)
 
 
-def global_hjpr(net: Network, budget: float) -> Grants:
+def global_hjpr(net: HopNetwork, budget: float) -> Grants:
     """Among half-way joins in the ratio of their productivities."""
     check_budget(budget)
     whole = sum(link.productivity for link in net.links)
     return tuple(budget * link.productivity / whole / link.cost if whole else 0.0 for link in net.links)
 
 
-def ebest_hjp(net: Network, budget: float) -> Grants:
+def ebest_hjp(net: HopNetwork, budget: float) -> Grants:
     """Equally among joins; within a join the most productive half-way join first."""
     check_budget(budget)
     nodes = dict.fromkeys(link.hop.node for link in net.links)
     return _best_within(net, {node: budget / len(nodes) for node in nodes})
 
 
-def sbest_hjp(net: Network, budget: float) -> Grants:
+def sbest_hjp(net: HopNetwork, budget: float) -> Grants:
     """Among joins in the ratio of their selectivities; within a join the most productive first."""
     check_budget(budget)
     shares = {node: math.prod(found) for node, found in net.selectivities.items()}
@@ -53,7 +53,7 @@ def sbest_hjp(net: Network, budget: float) -> Grants:
     return _best_within(net, {node: budget * s / whole if whole else 0.0 for node, s in shares.items()})
 
 
-def best_hjp(net: Network, budget: float) -> Grants:
+def best_hjp(net: HopNetwork, budget: float) -> Grants:
     """BestHJP of a single join (000, section 2): the most productive half-way join first."""
     check_budget(budget)
     nodes = {link.hop.node for link in net.links}
@@ -62,7 +62,7 @@ def best_hjp(net: Network, budget: float) -> Grants:
     return _best_within(net, dict.fromkeys(nodes, budget))
 
 
-def grepp(net: Network, budget: float) -> Grants:
+def grepp(net: HopNetwork, budget: float) -> Grants:
     """GrePP (000, section 4.1): the most productive path first, each up to what its stream brings.
 
     The paper's paths have no end; here what a path cannot use flows to the next one.
@@ -86,7 +86,7 @@ class Unit:
     results: int
 
 
-def productivity_table(net: Network) -> dict[str, Unit]:
+def productivity_table(net: HopNetwork) -> dict[str, Unit]:
     """The path productivity table of a plan whose probes cost 1; fractions are rounded a little."""
     table = {}
     for path in net.paths:
@@ -97,7 +97,7 @@ def productivity_table(net: Network) -> dict[str, Unit]:
     return table
 
 
-def whole_units(net: Network, budget: float) -> Grants:
+def whole_units(net: HopNetwork, budget: float) -> Grants:
     """GrePP with whole units of paths only (000, section 4.1), which may leave a lot unused."""
     check_budget(budget)
     table, left = productivity_table(net), math.floor(budget)
@@ -109,7 +109,7 @@ def whole_units(net: Network, budget: float) -> Grants:
     return _of_units(net, table, taken)
 
 
-def knapsack(net: Network, budget: float) -> Grants:
+def knapsack(net: HopNetwork, budget: float) -> Grants:
     """The best choice of whole units (000, equations 9 and 10), by dynamic programming over the budget."""
     check_budget(budget)
     table = productivity_table(net)
@@ -142,7 +142,7 @@ def _most(path: Path, unit: Unit) -> int:
     return math.floor(path.rate / unit.rows)
 
 
-def _of_units(net: Network, table: Mapping[str, Unit], taken: Mapping[str, int]) -> Grants:
+def _of_units(net: HopNetwork, table: Mapping[str, Unit], taken: Mapping[str, int]) -> Grants:
     grants = [0.0] * len(net.links)
     for path in net.paths:
         rows = taken.get(path.stream, 0) * table[path.stream].rows
@@ -151,7 +151,7 @@ def _of_units(net: Network, table: Mapping[str, Unit], taken: Mapping[str, int])
     return tuple(grants)
 
 
-POLICIES: Mapping[str, Policy] = {
+POLICIES: Mapping[str, ProbePolicy] = {
     "EqualHJ": equal_hj,
     "GlobalHJPR": global_hjpr,
     "EBestHJP": ebest_hjp,
@@ -162,7 +162,7 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
-def check_refresh(net: Network, refresh: Mapping[str, float]) -> Mapping[str, float]:
+def check_refresh(net: HopNetwork, refresh: Mapping[str, float]) -> Mapping[str, float]:
     """Refuse refresh rates of states that a plan does not have, and what is no rate."""
     for state, rate in refresh.items():
         if state not in net.states:
@@ -178,7 +178,7 @@ def check_budget(budget: float) -> None:
         raise QueryError(f"the budget must be above zero; got {budget}")
 
 
-def _best_within(net: Network, budgets: Mapping[str, float]) -> Grants:
+def _best_within(net: HopNetwork, budgets: Mapping[str, float]) -> Grants:
     """In every join, the most productive half-way join first, up to the rows that reach it.
 
     Links stand inputs first, so what reaches a join is known before its own turn; within a join of many

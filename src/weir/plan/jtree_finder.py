@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.orders import Step, best_orders
-from weir.plan.sketch import Sketch, joined, leaf
+from weir.plan.plan_candidate import PlanCandidate, joined, leaf
+from weir.plan.probing_orders import Step, best_orders
 from weir.plan.space import Mask, Space, bits
 
 
-def all_qualified(space: Space, limits: Limits, cross: bool = False) -> list[Sketch]:
+def all_qualified(space: Space, limits: Limits, cross: bool = False) -> list[PlanCandidate]:
     """All qualified plans, as the paper finds them: every partition of every set, every sub-plan that fits.
 
     With `cross`, sub-plans may also join streams that no edge connects. For up to six or seven streams.
     """
-    plans: dict[Mask, list[Sketch]] = {}
+    plans: dict[Mask, list[PlanCandidate]] = {}
     least = _least_memory(space)
     for mask in _sets(space, cross):
         # What the streams outside will take at least, so that a sub-plan is dropped as early as can be.
@@ -41,7 +41,7 @@ def all_qualified(space: Space, limits: Limits, cross: bool = False) -> list[Ske
     return plans.get(space.everything, [])
 
 
-def frontier(space: Space, limits: Limits = NO_LIMITS, cross: bool = False) -> list[Sketch]:
+def frontier(space: Space, limits: Limits = NO_LIMITS, cross: bool = False) -> list[PlanCandidate]:
     """The qualified plans that no other beats in both CPU and memory, least CPU first.
 
     The same guarantee as `all_qualified`, for more streams: what a join adds does not depend on how its
@@ -65,7 +65,7 @@ def frontier(space: Space, limits: Limits = NO_LIMITS, cross: bool = False) -> l
 class _Known:
     """The plans of sets, the least that each takes with its state; sets by lowest stream, last ones first."""
 
-    plans: dict[Mask, list[Sketch]]
+    plans: dict[Mask, list[PlanCandidate]]
     least: dict[Mask, tuple[float, float]]
     led: dict[Mask, list[Mask]]
 
@@ -77,7 +77,7 @@ def _tabulated(space: Space) -> Step:
     return lambda bound, partner: steps[bound][column[partner]]
 
 
-def cheapest(space: Space, most: float = math.inf) -> Sketch | None:
+def cheapest(space: Space, most: float = math.inf) -> PlanCandidate | None:
     """The plan with the least CPU, if it takes no more than `most`: the first of the frontier, found sooner.
 
     As long as memory does not count, the cheapest plan of a set is made of the cheapest ones of its parts.
@@ -101,13 +101,13 @@ class _Cheapest:
         self._first = dict(zip(connected, reached.tolist(), strict=False))
         # The sets that have a plan within the limit, by their lowest stream: the plan, and what it takes with
         # the state it makes.
-        self._plans: dict[Mask, Sketch] = {}
+        self._plans: dict[Mask, PlanCandidate] = {}
         self._least: dict[Mask, float] = {}
         self._led: dict[Mask, list[Mask]] = {1 << i: [] for i in range(len(space.names))}
         # The least that a plan of the set at hand is known to take.
         self._bound = math.inf
 
-    def search(self) -> Sketch | None:
+    def search(self) -> PlanCandidate | None:
         """The cheapest plan; None if none is within the limit."""
         space = self._space
         for mask in self._sets:
@@ -118,7 +118,7 @@ class _Cheapest:
                 insort(self._led[mask & -mask], mask, key=neg)
         return self._plans.get(space.everything)
 
-    def _best(self, mask: Mask, room: float) -> Sketch | None:
+    def _best(self, mask: Mask, room: float) -> PlanCandidate | None:
         """The cheapest plan of a set, if there is room for it."""
         space = self._space
         best: tuple[Mask, ...] | None = None
@@ -176,9 +176,9 @@ class _Frontier:
         self._least, self._step = known.least, step
         self._last_hops = space.graph.costs.match * space.rate(mask)
         # Sorted by CPU, and so by memory the other way round.
-        self._found: list[Sketch] = []
+        self._found: list[PlanCandidate] = []
 
-    def search(self) -> list[Sketch]:
+    def search(self) -> list[PlanCandidate]:
         """All of them, least CPU first."""
         # First the single join of all streams: whatever takes more CPU and more memory is cut off.
         self._weigh([1 << i for i in bits(self._mask)])
@@ -213,9 +213,9 @@ class _Frontier:
             if not self._is_hopeless(plan.cpu, plan.memory):
                 self._add(plan)
 
-    def _combinations(self, parts: Sequence[Mask]) -> list[tuple[Sketch, ...]]:
+    def _combinations(self, parts: Sequence[Mask]) -> list[tuple[PlanCandidate, ...]]:
         """How the parts may be made: sums of sub-plans that no other sum beats in both."""
-        combinations: list[tuple[float, float, tuple[Sketch, ...]]] = [(0.0, 0.0, ())]
+        combinations: list[tuple[float, float, tuple[PlanCandidate, ...]]] = [(0.0, 0.0, ())]
         for part in parts:
             sums = sorted(
                 ((cpu + plan.cpu, memory + plan.memory, (*inputs, plan))
@@ -230,7 +230,7 @@ class _Frontier:
                     least = one[1]
         return [inputs for _, _, inputs in combinations]
 
-    def _add(self, plan: Sketch) -> None:
+    def _add(self, plan: PlanCandidate) -> None:
         place = bisect_left(self._found, plan.cpu, key=_cpu)
         end = place
         while end < len(self._found) and self._found[end].memory >= plan.memory:
@@ -254,11 +254,11 @@ class _Frontier:
         return place > 0 and self._found[place - 1].memory <= memory
 
 
-def _cpu(plan: Sketch) -> float:
+def _cpu(plan: PlanCandidate) -> float:
     return plan.cpu
 
 
-def partitions(mask: Mask, known: dict[Mask, list[Sketch]]) -> Iterator[list[Mask]]:
+def partitions(mask: Mask, known: dict[Mask, list[PlanCandidate]]) -> Iterator[list[Mask]]:
     """Every way to cut a set into two or more sets that have plans."""
     for first in _parts(mask, known):
         rest = mask ^ first
@@ -266,7 +266,7 @@ def partitions(mask: Mask, known: dict[Mask, list[Sketch]]) -> Iterator[list[Mas
             yield from ([first, *others] for others in _cover(rest, known))
 
 
-def _cover(mask: Mask, known: dict[Mask, list[Sketch]]) -> Iterator[list[Mask]]:
+def _cover(mask: Mask, known: dict[Mask, list[PlanCandidate]]) -> Iterator[list[Mask]]:
     if not mask:
         yield []
         return

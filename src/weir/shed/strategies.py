@@ -13,17 +13,17 @@ from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Direction, Setting, cost, everything, output
 from weir.shed.drop import random_drop
-from weir.shed.expected import Outlook
+from weir.shed.expected import ShedForecast
 from weir.shed.flow import allowance, flow
+from weir.shed.grepp import check_budget
 from weir.shed.harvest import best_setting, good_setting, harvested, looking
-from weir.shed.network import Link, Network
-from weir.shed.optimal import optimal
-from weir.shed.policies import check_budget
-from weir.shed.setting import exchanged
-from weir.stats.graph import JoinGraph
-from weir.stats.lags import Correlations
+from weir.shed.harvest_setting import exchanged
+from weir.shed.hop_network import HopNetwork, Link
+from weir.shed.linear_program import optimal
+from weir.stats.join_graph import JoinGraph
+from weir.stats.lag_histogram import LagHistograms
 
-Shed = Literal["auto", "jaqpot", "harvest", "random-drop"]
+ShedName = Literal["auto", "jaqpot", "harvest", "random-drop"]
 # How many ways are tried between looking at little with every row and at everything with few.
 _BETWEEN = 6
 # Fewer with many streams, for which each try takes long.
@@ -33,7 +33,7 @@ _BETTER = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Strategy:
     """What is skipped, by what name, and the results each second that are expected of it."""
 
     name: str
@@ -45,20 +45,20 @@ def best_way(
     graph: JoinGraph,
     plan: Join,
     budget: float,
-    shed: Shed = "auto",
-    correlations: Correlations | None = None,
+    shed: ShedName = "auto",
+    correlations: LagHistograms | None = None,
     basic: float | None = None,
-) -> Way:
+) -> Strategy:
     """The way with the most results within a budget; `auto` tries all, and mixtures of probes and ages.
 
     The budget is in the unit of the graph's costs, each second, for what can be skipped.
     """
-    return best_within(Outlook(graph, correlations, basic), plan, budget, shed)
+    return best_within(ShedForecast(graph, correlations, basic), plan, budget, shed)
 
 
 def best_within(
-    outlook: Outlook, plan: Join, budget: float, shed: Shed = "auto", roughly: bool = False
-) -> Way:
+    outlook: ShedForecast, plan: Join, budget: float, shed: ShedName = "auto", roughly: bool = False
+) -> Strategy:
     """The same by what is known of a plan already; `roughly`, what takes long is left out."""
     check_shed(shed)
     check_budget(budget)
@@ -77,39 +77,41 @@ def best_within(
     return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
 
 
-def _results(one: Way) -> float:
+def _results(one: Strategy) -> float:
     return one.results
 
 
 def check_shed(shed: str) -> None:
     """Refuse a way that does not exist."""
-    if shed not in get_args(Shed):
-        raise QueryError(f"shed is one of {', '.join(map(repr, get_args(Shed)))}; got {shed!r}")
+    if shed not in get_args(ShedName):
+        raise QueryError(f"shed is one of {', '.join(map(repr, get_args(ShedName)))}; got {shed!r}")
 
 
-def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Way:
+def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Strategy:
     return replace(_both(found, everything(found), budget, every), name="jaqpot")
 
 
-def _by_ages(found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None) -> Way:
+def _by_ages(
+    found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None
+) -> Strategy:
     best = harvested(found, budget, every, setting)
-    return Way("harvest", best.allowance, best.results)
+    return Strategy("harvest", best.allowance, best.results)
 
 
-def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Way:
+def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Strategy:
     drop = random_drop(found, budget)
     kept = float(np.prod([1 - share for share in drop.values()]))
-    return Way("random-drop", Allowance(drop=drop), kept * output(found, everything(found)))
+    return Strategy("random-drop", Allowance(drop=drop), kept * output(found, everything(found)))
 
 
-_WAYS: Mapping[str, Callable[[Sequence[Direction], float, float], Way]] = {
+_WAYS: Mapping[str, Callable[[Sequence[Direction], float, float], Strategy]] = {
     "jaqpot": _by_probes,
     "harvest": _by_ages,
     "random-drop": _by_rows,
 }
 
 
-def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Way]:
+def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Strategy]:
     """Ages for more than the budget, and then as many probes as it pays for."""
     full = cost(found, everything(found))
     if budget >= full:
@@ -132,18 +134,18 @@ def _middles(found: Sequence[Direction], budget: float) -> list[tuple[Setting, f
     return [(good_setting(found, middle), middle) for middle in middles]
 
 
-def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Way:
+def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Strategy:
     """The best division of probes over hops that look at the ages of a setting."""
     net = _network(found, setting)
     grants = optimal(net, budget)
     ages = looking(found, setting, every)
     shares = allowance(net, grants).probes
-    return Way(
+    return Strategy(
         "jaqpot and harvest", replace(ages, probes={**shares, **ages.probes}), flow(net, grants).results
     )
 
 
-def _network(found: Sequence[Direction], setting: Setting) -> Network:
+def _network(found: Sequence[Direction], setting: Setting) -> HopNetwork:
     """The hops of an mjoin that looks at some ages only, as JAQPOT's program takes them."""
     links: list[Link] = []
     for one, taken in zip(found, setting, strict=True):
@@ -160,4 +162,4 @@ def _network(found: Sequence[Direction], setting: Setting) -> Network:
                     cost=takes[count],
                 )
             )
-    return Network(tuple(links), (), {})
+    return HopNetwork(tuple(links), (), {})

@@ -9,15 +9,15 @@ from typing import Literal
 
 from weir.errors import unknown
 from weir.plan.bushy import bushy
-from weir.plan.climb import floor, local_search, state_removal, state_selection
-from weir.plan.finder import cheapest, frontier
+from weir.plan.hill_climb import floor, local_search, state_removal, state_selection
+from weir.plan.jtree_finder import cheapest, frontier
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.sketch import Sketch, joined, leaves, tree
+from weir.plan.plan_candidate import PlanCandidate, joined, leaves, tree
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
-Policy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
+PlanPolicy = Literal["least cpu", "least memory", "not dominated", "most headroom"]
 _POLICIES = ("least cpu", "least memory", "not dominated", "most headroom")
 # The exact search takes milliseconds up to six streams, and for more where few sets of them are connected;
 # when the hill-climbers fail, it may take a second.
@@ -29,7 +29,7 @@ _NEAR = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RankedPlan:
     """A plan with its CPU (seconds each second) and its memory."""
 
     plan: Join
@@ -41,12 +41,12 @@ class Candidate:
 class Choice:
     """The plan taken, whether it fits, what found it, and the two plans everybody knows beside it."""
 
-    taken: Candidate
+    taken: RankedPlan
     limits: Limits
     qualified: bool
     found_by: str
-    mjoin: Candidate
-    bjtree: Candidate
+    mjoin: RankedPlan
+    bjtree: RankedPlan
 
     @property
     def plan(self) -> Join:
@@ -60,7 +60,7 @@ class Choice:
 
 
 def choose(
-    graph: JoinGraph, limits: Limits = NO_LIMITS, policy: Policy = "most headroom", quick: bool = False
+    graph: JoinGraph, limits: Limits = NO_LIMITS, policy: PlanPolicy = "most headroom", quick: bool = False
 ) -> Choice:
     """The plan to run: by the policy among all qualified ones for few streams, by two layers for many.
 
@@ -86,7 +86,7 @@ def choose(
     return _choice(space, limits, least, "exhaustive search", mjoin, bjtree)
 
 
-def _is_best(first: Sketch, limits: Limits) -> bool:
+def _is_best(first: PlanCandidate, limits: Limits) -> bool:
     """True if the plan with the least CPU is also the least over the tighter limit, as memory is not it."""
     by_cpu = limits.excess(first.cpu, 0.0)
     if not by_cpu:
@@ -111,7 +111,7 @@ def two_layer(graph: JoinGraph, limits: Limits, paper: bool = False) -> Choice:
     return _Layers(Space(graph), limits, paper).run()
 
 
-def by_policy(plans: Sequence[Sketch], limits: Limits, policy: Policy) -> Sketch:
+def by_policy(plans: Sequence[PlanCandidate], limits: Limits, policy: PlanPolicy) -> PlanCandidate:
     """One of several qualified plans; without a limit on CPU, head-room is best spent on saving it."""
     if policy == "least memory":
         return min(plans, key=lambda plan: (plan.memory, plan.cpu))
@@ -150,13 +150,13 @@ class _Layers:
             return self._found(fewer, "state-removal")
         return self._found(self._least_over(), "none" if self._paper else "local search")
 
-    def _cheaper(self) -> Sketch:
+    def _cheaper(self) -> PlanCandidate:
         """The mjoin fits; so may the bjtree with less CPU, which the paper does not ask."""
         if self._paper or not self._limits.allow(self._bjtree.cpu, self._bjtree.memory):
             return self._mjoin
         return by_policy([self._mjoin, self._bjtree], self._limits, "most headroom")
 
-    def _least_over(self) -> Sketch:
+    def _least_over(self) -> PlanCandidate:
         both = [self._mjoin, self._bjtree]
         if self._paper:
             return min(both, key=lambda plan: self._limits.excess(plan.cpu, plan.memory))
@@ -171,7 +171,7 @@ class _Layers:
             return self._fitting() or plan
         return plan
 
-    def _fitting(self) -> Sketch | None:
+    def _fitting(self) -> PlanCandidate | None:
         """The one of all plans that fits best, if any does."""
         limits = self._limits
         if math.isinf(limits.memory):
@@ -179,16 +179,18 @@ class _Layers:
         plans = frontier(self._space, limits)
         return min(plans, key=lambda plan: limits.excess(plan.cpu, plan.memory), default=None)
 
-    def _found(self, plan: Sketch, how: str) -> Choice:
+    def _found(self, plan: PlanCandidate, how: str) -> Choice:
         return _choice(self._space, self._limits, plan, how, self._mjoin, self._bjtree)
 
 
-def _choice(space: Space, limits: Limits, taken: Sketch, how: str, mjoin: Sketch, bjtree: Sketch) -> Choice:
+def _choice(
+    space: Space, limits: Limits, taken: PlanCandidate, how: str, mjoin: PlanCandidate, bjtree: PlanCandidate
+) -> Choice:
     one, usual, other = (_candidate(space, plan) for plan in (taken, mjoin, bjtree))
     return Choice(one, limits, limits.allow(one.cpu, one.memory), how, usual, other)
 
 
-def _candidate(space: Space, plan: Sketch) -> Candidate:
+def _candidate(space: Space, plan: PlanCandidate) -> RankedPlan:
     named = tree(space, plan)
     assert isinstance(named, Join)
-    return Candidate(named, plan.cpu, plan.memory)
+    return RankedPlan(named, plan.cpu, plan.memory)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from weir.errors import QueryError, unknown
 from weir.query.windows import RowWindow
-from weir.stats.costs import Costs
+from weir.stats.unit_costs import UnitCosts
 
 Streams = frozenset[str]
 _NOTHING: Mapping[Streams, float] = MappingProxyType({})
@@ -48,7 +48,7 @@ class JoinGraph:
     classes: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
     narrowing: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
     row_bytes: Callable[[Streams], float] | None = None
-    costs: Costs = field(default_factory=Costs)
+    costs: UnitCosts = field(default_factory=UnitCosts)
     slices: float = 1.0
     batch: float = 1.0
     basic: Mapping[str, float] = field(default_factory=lambda: _UNCUT)
@@ -87,12 +87,12 @@ class JoinGraph:
         rates: Mapping[str, float],
         window: float | RowWindow | Mapping[str, float | RowWindow],
         selectivities: Mapping[tuple[str, str], float] | Mapping[tuple[str, ...], float],
-        costs: Costs | None = None,
+        costs: UnitCosts | None = None,
     ) -> JoinGraph:
         """A graph from plain numbers: one window for all or one for each, edges as pairs of names."""
         windows = window if isinstance(window, Mapping) else dict.fromkeys(rates, window)
         edges = {frozenset(streams): share for streams, share in selectivities.items()}
-        return JoinGraph(tuple(rates), dict(rates), windows, edges, costs=costs or Costs())
+        return JoinGraph(tuple(rates), dict(rates), windows, edges, costs=costs or UnitCosts())
 
     @property
     def edges(self) -> tuple[Streams, ...]:

@@ -10,7 +10,7 @@ from weir.stats.batch import Hop
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingRows:
     """How many rows of each stream have come, and how many each state of the plan holds.
 
     `selectivities` says how much of what a probe reaches matches at each hop, and `gains` how many results a

@@ -18,23 +18,23 @@ import numpy as np
 from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.flow import flow
-from weir.shed.network import Network, Wiring
-from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh
-from weir.stats.graph import JoinGraph
+from weir.shed.grepp import FreshnessError, Grants, check_budget, check_refresh
+from weir.shed.hop_network import HopNetwork, Wiring
+from weir.stats.join_graph import JoinGraph
 
 # Sizes and allocations are solved for in turns; half-way each time, so that they do not swing.
 _ROUNDS = 40
 _CLOSE = 1e-4
 
 
-def optimal(net: Network, budget: float, refresh: Mapping[str, float] | None = None) -> Grants:
+def optimal(net: HopNetwork, budget: float, refresh: Mapping[str, float] | None = None) -> Grants:
     """The grants with the most results for states of fixed sizes; refused if no grants keep states fresh."""
     check_budget(budget)
     wanted = {state: rate for state, rate in check_refresh(net, refresh or {}).items() if rate > 0}
     return _program(net, budget, wanted) if wanted else _most_productive(net, budget)
 
 
-def _most_productive(net: Network, budget: float) -> Grants:
+def _most_productive(net: HopNetwork, budget: float) -> Grants:
     """The best grants where no state has to be kept fresh: GrePP (000, section 4.1), link by link."""
     results, costs = [0.0] * len(net.links), [0.0] * len(net.links)
     for i in range(len(net.links) - 1, -1, -1):
@@ -55,7 +55,7 @@ def _most_productive(net: Network, budget: float) -> Grants:
     return tuple(grants)
 
 
-def _program(net: Network, budget: float, wanted: Mapping[str, float]) -> Grants:
+def _program(net: HopNetwork, budget: float, wanted: Mapping[str, float]) -> Grants:
     """The best grants that bring so many rows a second into some states."""
     # Not at the top: most queries never run short.
     from scipy.optimize import linprog
@@ -92,7 +92,7 @@ def _program(net: Network, budget: float, wanted: Mapping[str, float]) -> Grants
     return tuple(np.maximum(found.x * scale, 0.0).tolist())
 
 
-def steady(graph: JoinGraph, tree: Join, budget: float) -> tuple[Network, Grants]:
+def steady(graph: JoinGraph, tree: Join, budget: float) -> tuple[HopNetwork, Grants]:
     """The same where a state's size follows from the allowances that feed it: a fixed point over programs.
 
     With windows of time, a state that is starved is small, and probing it gives little; the sizes that
@@ -104,10 +104,10 @@ def steady(graph: JoinGraph, tree: Join, budget: float) -> tuple[Network, Grants
 
 def settled(
     wiring: Wiring, budget: float, refresh: Mapping[str, float] | None = None
-) -> tuple[Network, Grants]:
+) -> tuple[HopNetwork, Grants]:
     """The same for the links of a plan."""
     net = wiring.network()
-    best: tuple[bool, float, Network, Grants] | None = None
+    best: tuple[bool, float, HopNetwork, Grants] | None = None
     for _ in range(_ROUNDS):
         try:
             grants = optimal(net, budget, refresh)

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.shed.directions import Direction, Setting, cost, everything, output
-from weir.shed.moves import Move, Taken, longer, ratio, shorter
+from weir.shed.harvest_moves import Move, Taken, longer, ratio, shorter
 
 Metric = Literal["output", "output per cost", "delta"]
 # Costs are sums of many products; what exceeds the budget by less than this is rounding.

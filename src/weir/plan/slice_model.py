@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Slicing:
+class SliceModel:
     """One state: slices a batch brings, slices a probe visits, rows kept, rows rewritten each second."""
 
     fresh: float
@@ -31,13 +31,13 @@ class Slicing:
     rewritten: float
 
 
-def slicing(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> Slicing:
+def slicing(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> SliceModel:
     """Of a state over some streams, the lead first, of which so many rows are alive.
 
     Without basic windows, states are what papers take them for: alive rows, and nothing else.
     """
     if not graph.basic:
-        return Slicing(1.0, graph.slices, rows, 0.0)
+        return SliceModel(1.0, graph.slices, rows, 0.0)
     lead, *others = streams
     window, basic, batch = graph.window_seconds(lead), graph.basic[lead], graph.batch
     extra = basic / 2 + graph.lag
@@ -56,7 +56,7 @@ def slicing(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> Slicing:
     again = min(1.0, basic / batch) + max(0.0, math.log2(basic / batch))
     rewritten = kept / batch * -math.expm1(-born / cells) if others else rows / window * again
     # Of the slices of its own batch, a row sees those of lower ranks: half of them.
-    return Slicing(fresh, _occupied(cells, kept) + fresh / 2, kept, rewritten)
+    return SliceModel(fresh, _occupied(cells, kept) + fresh / 2, kept, rewritten)
 
 
 def slicings(graph: JoinGraph, rows: Floats) -> tuple[Floats, Floats, Floats]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.errors import QueryError, unknown
-from weir.shed.network import Network, Path
-from weir.shed.policies import FreshnessError, Grants, check_budget, check_refresh, grepp
-from weir.stats.graph import JoinGraph
+from weir.shed.grepp import FreshnessError, Grants, check_budget, check_refresh, grepp
+from weir.shed.hop_network import HopNetwork, Path
+from weir.stats.join_graph import JoinGraph
 
 # What exceeds a budget by less is rounding.
 _HAIR = 1 + 1e-6
@@ -34,7 +34,7 @@ class Cover:
         """What that costs in all."""
         return sum(self.resources.values())
 
-    def grants(self, net: Network) -> list[float]:
+    def grants(self, net: HopNetwork) -> list[float]:
         """The same, link by link."""
         grants = [0.0] * len(net.links)
         for path in net.paths:
@@ -43,7 +43,7 @@ class Cover:
         return grants
 
 
-def refresh_rates(graph: JoinGraph, net: Network, fresh: Mapping[str, float]) -> dict[str, float]:
+def refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
 
     What a stream's freshness leaves beside its window is divided over the states on its path so that
@@ -84,7 +84,7 @@ def _weights(costs: Sequence[float]) -> list[float]:
     return [math.sqrt(cost) / whole if whole else 1 / len(costs) for cost in costs]
 
 
-def _cheapest(net: Network) -> dict[str, float]:
+def _cheapest(net: HopNetwork) -> dict[str, float]:
     """What one row more in each state costs along the best path; nothing where no path brings any."""
     found = dict.fromkeys(net.states, math.inf)
     for path in net.paths:
@@ -93,7 +93,7 @@ def _cheapest(net: Network) -> dict[str, float]:
     return {state: 0.0 if math.isinf(cost) else cost for state, cost in found.items()}
 
 
-def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
+def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
     """GH-WMSCP: again and again the path that brings the most rows still wanted for its probes.
 
     Multiples are real numbers here (000, section 4.1, lets cycles be taken together): a path is taken until
@@ -122,7 +122,7 @@ def greedy_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
     return Cover(probes)
 
 
-def least_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
+def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
     """The cheapest cover (000, equations 11 and 12), as a linear program."""
     from scipy.optimize import LinearConstraint, milp
 
@@ -140,7 +140,7 @@ def least_cover(net: Network, refresh: Mapping[str, float]) -> Cover:
     return Cover({path.stream: float(x * c) for path, x, c in zip(net.paths, found.x, costs, strict=True)})
 
 
-def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
+def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Grants:
     """Algorithm 1 of 000: the cover first, GrePP with the rest.
 
     Where the greedy cover is too dear, the least one is tried; 000 would give up.
@@ -162,7 +162,7 @@ def jaqpot(net: Network, budget: float, refresh: Mapping[str, float]) -> Grants:
     return tuple(one + other for one, other in zip(grants, more, strict=True))
 
 
-def tightest(graph: JoinGraph, net: Network, fresh: Mapping[str, float], budget: float) -> float:
+def tightest(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budget: float) -> float:
     """The least factor by which all freshness must be loosened so that the budget can hold it; 1 if it does.
 
     Infinite if no freshness can be held, because some state gets no rows at all.
@@ -194,14 +194,14 @@ def _entered(path: Path, state: str) -> float:
     return path.inserted(path.cost).get(state, 0.0)
 
 
-def _path(net: Network, stream: str) -> Path:
+def _path(net: HopNetwork, stream: str) -> Path:
     for path in net.paths:
         if path.stream == stream:
             return path
     raise unknown("stream", stream, [path.stream for path in net.paths], where=" in fresh")
 
 
-def _infeasible(net: Network, refresh: Mapping[str, float]) -> FreshnessError:
+def _infeasible(net: HopNetwork, refresh: Mapping[str, float]) -> FreshnessError:
     """Name a state that even all rows of all streams do not refresh fast enough."""
     brought = {s: sum(path.rate * _entered(path, s) for path in net.paths) for s in refresh}
     state = max(refresh, key=lambda s: refresh[s] - brought[s])

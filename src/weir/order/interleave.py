@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.order.pending import PendingRows
 from weir.order.policies import DriverOrder, order
-from weir.order.waiting import Waiting
 
 Int64s = NDArray[np.int64]
 
 
-def ranks(wanted: DriverOrder, waiting: Waiting, times: Mapping[str, Int64s]) -> dict[str, Int64s]:
+def ranks(wanted: DriverOrder, waiting: PendingRows, times: Mapping[str, Int64s]) -> dict[str, Int64s]:
     """The rank of every row of a batch, for the event times of each stream's rows.
 
     `timestamp` goes strictly by time, as an mjoin without batches does; `round-robin` takes the oldest row

@@ -16,7 +16,7 @@ from weir.plan.space import Mask, Space
 from weir.plan.tree import Join, Leaf
 from weir.query.windows import RowWindow, TimeWindow
 from weir.stats.batch import Hop
-from weir.stats.graph import JoinGraph
+from weir.stats.join_graph import JoinGraph
 
 # No probe is free, not even of an empty state.
 _LEAST = 1e-12
@@ -82,7 +82,7 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class HopNetwork:
     """All links, sources before what they feed, and the path of every stream.
 
     `counted` are the intermediate states whose windows count rows: only these hold old rows when they starve.
@@ -93,7 +93,7 @@ class Network:
     sizes: Sizes
     counted: frozenset[str] = frozenset()
 
-    def without(self, resources: Mapping[str, float]) -> Network:
+    def without(self, resources: Mapping[str, float]) -> HopNetwork:
         """What is left of the streams when their paths have got so much already."""
         paths = tuple(
             replace(path, rate=max(0.0, path.rate - resources.get(path.stream, 0.0) / path.cost))
@@ -117,7 +117,7 @@ class Network:
         return tuple(dict.fromkeys(link.feeds for link in self.links if link.feeds is not None))
 
 
-def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds: bool = False) -> Network:
+def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds: bool = False) -> HopNetwork:
     """The network of a plan, for states of given sizes or of those they have when nothing is skipped.
 
     A probe costs 1, as in 000, or `in_seconds` what the graph's unit costs make of it and of what it finds.
@@ -174,7 +174,7 @@ class Wiring:
         self._ways = _ways(tree)
         self._counted = frozenset(str(node) for node in tree.inner() if isinstance(node.window, RowWindow))
 
-    def network(self, sizes: Sizes | None = None) -> Network:
+    def network(self, sizes: Sizes | None = None) -> HopNetwork:
         """The network for states of given sizes, or of those they have when nothing is skipped."""
         graph, space = self._space.graph, self._space
         if sizes is not None:
@@ -192,7 +192,7 @@ class Wiring:
                 held[name] = _held(node, inflow, space.rows(space.mask(node.streams)))
         return self._made(held, links)
 
-    def resized(self, net: Network, inserts: Mapping[str, float]) -> Network:
+    def resized(self, net: HopNetwork, inserts: Mapping[str, float]) -> HopNetwork:
         """The network with the state sizes that belong to some inserts a second."""
         space, sizes = self._space, dict(net.sizes)
         for node, name, *_ in self._joins[:-1]:
@@ -202,7 +202,7 @@ class Wiring:
             sizes[name] = _held(node, inserts[name], space.rows(mask) * share)
         return self.network(sizes)
 
-    def _made(self, sizes: Sizes, links: Sequence[Link]) -> Network:
+    def _made(self, sizes: Sizes, links: Sequence[Link]) -> HopNetwork:
         rates = self._space.graph.rates
         paths = tuple(
             Path(
@@ -215,7 +215,7 @@ class Wiring:
             )
             for stream, numbers in self._ways.items()
         )
-        return Network(tuple(links), paths, dict(sizes), self._counted)
+        return HopNetwork(tuple(links), paths, dict(sizes), self._counted)
 
 
 def _add(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.plan.orders import probing_orders
+from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Mask, Orders, Space, bits
 from weir.plan.tree import Join, JTree, Leaf
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class PlanCandidate:
     """A tree; `cpu` and `memory` are those of the whole, but for its own output, which is not stored.
 
     `seconds` is what the hops of the top join take, the part of `cpu` that does not depend on its inputs'
@@ -19,35 +19,35 @@ class Sketch:
     """
 
     mask: Mask
-    inputs: tuple[Sketch, ...]
+    inputs: tuple[PlanCandidate, ...]
     orders: tuple[tuple[int, ...], ...]
     seconds: float
     cpu: float
     memory: float
 
     @property
-    def states(self) -> tuple[Sketch, ...]:
+    def states(self) -> tuple[PlanCandidate, ...]:
         """The joins below the top: those whose output is stored."""
         inner = [child for child in self.inputs if child.inputs]
         return tuple(state for child in inner for state in (child, *child.states))
 
 
-def leaf(mask: Mask) -> Sketch:
+def leaf(mask: Mask) -> PlanCandidate:
     """One stream."""
-    return Sketch(mask, (), (), 0.0, 0.0, 0.0)
+    return PlanCandidate(mask, (), (), 0.0, 0.0, 0.0)
 
 
-def leaves(mask: Mask) -> tuple[Sketch, ...]:
+def leaves(mask: Mask) -> tuple[PlanCandidate, ...]:
     """Every stream of a set."""
     return tuple(leaf(1 << i) for i in bits(mask))
 
 
-def joined(space: Space, inputs: Sequence[Sketch], found: Orders | None = None) -> Sketch:
+def joined(space: Space, inputs: Sequence[PlanCandidate], found: Orders | None = None) -> PlanCandidate:
     """A join of some trees, whose outputs are now stored; probing orders are chosen unless given."""
     inputs = tuple(inputs)
     masks = [child.mask for child in inputs]
     orders = found or probing_orders(space, masks)
-    return Sketch(
+    return PlanCandidate(
         mask=sum(masks),
         inputs=inputs,
         orders=orders.orders,
@@ -57,7 +57,7 @@ def joined(space: Space, inputs: Sequence[Sketch], found: Orders | None = None) 
     )
 
 
-def tree(space: Space, sketch: Sketch) -> JTree:
+def tree(space: Space, sketch: PlanCandidate) -> JTree:
     """The same with names."""
     if not sketch.inputs:
         return Leaf(space.streams(sketch.mask)[0])

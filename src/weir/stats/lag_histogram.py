@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Lags:
+class LagHistogram:
     """How often each lag was seen, in buckets of equal width from `low` to `high` seconds: 002's L_i.
 
     Within a bucket lags are spread evenly. As long as none was seen, all are held to be equally likely.
@@ -72,11 +72,11 @@ class Lags:
 
 
 @dataclass(frozen=True)
-class Correlations:
+class LagHistograms:
     """The lags of every stream against the one that is named `first`, whose own lag is zero."""
 
     first: str
-    lags: Mapping[str, Lags]
+    lags: Mapping[str, LagHistogram]
 
     def ages(self, driver: str, partner: str, edges: Floats) -> Floats:
         """The shares of T(driver) - T(partner) between each two edges, in seconds."""
@@ -94,9 +94,9 @@ class Correlations:
         """How long after the first one a stream's rows come on average, in seconds."""
         return 0.0 if stream == self.first else float(self._lags(stream).shares @ self._lags(stream).middles)
 
-    def aged(self, seen: Correlations, kept: float) -> Correlations:
+    def aged(self, seen: LagHistograms, kept: float) -> LagHistograms:
         """What is known after one more batch: a share of what was, and what was seen now."""
-        return Correlations(
+        return LagHistograms(
             self.first, {name: _added(old, seen.lags[name], kept) for name, old in self.lags.items()}
         )
 
@@ -105,20 +105,21 @@ class Correlations:
         return asdict(self)
 
     @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Correlations:
+    def from_json(found: Mapping[str, Any]) -> LagHistograms:
         """The correlations of `to_json`."""
         lags = {
-            name: Lags(one["low"], one["high"], tuple(one["counts"])) for name, one in found["lags"].items()
+            name: LagHistogram(one["low"], one["high"], tuple(one["counts"]))
+            for name, one in found["lags"].items()
         }
-        return Correlations(found["first"], lags)
+        return LagHistograms(found["first"], lags)
 
-    def _lags(self, stream: str) -> Lags:
+    def _lags(self, stream: str) -> LagHistogram:
         if stream not in self.lags:
             raise unknown("stream", stream, (self.first, *self.lags), where=" in the correlations")
         return self.lags[stream]
 
 
-def _added(old: Lags, seen: Lags, kept: float) -> Lags:
-    return Lags(
+def _added(old: LagHistogram, seen: LagHistogram, kept: float) -> LagHistogram:
+    return LagHistogram(
         old.low, old.high, tuple(kept * one + more for one, more in zip(old.counts, seen.counts, strict=True))
     )
