@@ -146,10 +146,10 @@ def join(
     }
     wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark.ask import Way, ask  # only who has Spark needs it
+        from weir.spark.build_join import RunOptions, build_join  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
-        return ask(given, way, **settings)
+        way = RunOptions(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
+        return build_join(given, way, **settings)
     _check_local(partitions, idle, spread)
     check_budget(budget)
     inputs = read_all(given)
@@ -212,10 +212,10 @@ def sql(
     }
     wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
     if any(map(_is_spark, given.values())):
-        from weir.spark.ask import Way, ask_sql  # only who has Spark needs it
+        from weir.spark.build_join import RunOptions, build_sql_join  # only who has Spark needs it
 
-        way = Way(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
-        return ask_sql(text, given, way, **settings)
+        way = RunOptions(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
+        return build_sql_join(text, given, way, **settings)
     _check_local(partitions, idle, spread)
     check_budget(budget)
     inputs = read_all(given)

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark.folder import LocalFolder
-from weir.spark.phases import listen
+from weir.spark.batch_events import listen
+from weir.spark.filesystem import LocalFolder
 from weir.spark.query import SparkQuery
 
 TRIPLE: dict[str, Any] = {

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark.folder import open_folder
-from weir.spark.manifest import Ledger, Manifest
+from weir.spark.filesystem import open_folder
+from weir.spark.ledger import Ledger, Manifest
 from weir.spark.query import SparkQuery
 
 from .streams import (

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.plan.tree import hops, join
-from weir.spark.folder import open_folder
-from weir.spark.manifest import Ledger
+from weir.spark.filesystem import open_folder
+from weir.spark.ledger import Ledger
 
 from .streams import PAIR, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
 

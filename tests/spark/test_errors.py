@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
+from weir.spark.batch_events import listen
 from weir.spark.join import SparkJoin
-from weir.spark.phases import listen
 
 from .streams import PAIR, Feed, expected, pair_feed, read_bag, rows, run
 

@@ -9,8 +9,8 @@ from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
 from weir.query.build import query
 from weir.spark.admission import within
-from weir.spark.report import Part
-from weir.spark.slices import SliceEntry
+from weir.spark.report import PartitionState
+from weir.spark.slice_files import SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
 QUERY = query(dict.fromkeys("abc", ROW), "a.k = b.k AND b.k = c.k", within="10 seconds")
@@ -18,12 +18,12 @@ MJOIN, FIRST, OTHER = tree("a", "b", "c"), tree(tree("a", "b"), "c"), tree(tree(
 HELD = ("a", "b", "c", "(a b)")
 
 
-def part(standing: MigrationState) -> Part:
+def part(standing: MigrationState) -> PartitionState:
     def entry(node: str) -> SliceEntry:
         spans = {f"{name}@time": (0, 9) for name in "abc" if name in node}
         return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, 99, "", 0)
 
-    return Part(tuple(map(entry, HELD)), standing=standing)
+    return PartitionState(tuple(map(entry, HELD)), standing=standing)
 
 
 def test_what_was_made_for_a_third_plan_goes_and_the_rest_can_be_weighed() -> None:

@@ -17,10 +17,10 @@ import weir
 from weir.errors import QueryError
 from weir.plan.tree import Leaf
 from weir.spark.errors import ChangedQueryError
-from weir.spark.folder import open_folder
-from weir.spark.manifest import Ledger, Manifest
+from weir.spark.filesystem import open_folder
+from weir.spark.ledger import Ledger, Manifest
 from weir.spark.query import SparkQuery
-from weir.spark.spread import shared_on
+from weir.spark.routing import shared_on
 
 from .streams import (
     LATE,

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.plan.tree import join as tree
+from weir.spark.batch_events import listen
 from weir.spark.errors import ChangedQueryError
-from weir.spark.phases import listen
 
 from .streams import (
     PAIR,

@@ -13,8 +13,8 @@ import weir
 from weir.errors import QueryError
 from weir.kernel import plan_migration as migrate
 from weir.plan.tree import join as tree
+from weir.spark.batch_events import listen
 from weir.spark.join import SparkJoin
-from weir.spark.phases import listen
 from weir.spark.query import SparkQuery
 
 from .spreads import asked, batches_of, by_duckdb, case

@@ -17,8 +17,8 @@ from weir.errors import QueryError
 from weir.plan.tree import hops
 from weir.plan.tree import join as tree
 from weir.spark.errors import ChangedQueryError
-from weir.spark.folder import LocalFolder
-from weir.spark.manifest import Ledger, job_of
+from weir.spark.filesystem import LocalFolder
+from weir.spark.ledger import Ledger, job_of
 
 from .streams import LATE, Feed, add_batch, bag, generate, read_bag, repeat_last_batch, rows, run, write_feed
 

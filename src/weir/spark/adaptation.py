@@ -12,7 +12,7 @@ from weir.kernel.decision import Decision
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
-from weir.spark.folder import Folder
+from weir.spark.filesystem import Folder
 from weir.spark.history import History
 
 

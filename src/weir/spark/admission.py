@@ -10,18 +10,18 @@ from weir.adapt.slice_summary import SliceSummary
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import Join
-from weir.spark.report import Part
+from weir.spark.report import PartitionState
 from weir.stats.lag_histogram import LagHistograms
 
 
 def within(
-    parts: Mapping[int, Part],
+    parts: Mapping[int, PartitionState],
     most: int,
     programs: PhysicalPlans,
     plan: Join,
     now: int | None,
     lags: LagHistograms | None,
-) -> tuple[dict[int, Part], tuple[SliceSummary, ...]]:
+) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
     """The parts with at most so many bytes of slices, and what had to go, each state's as one.
 
     The `plan` is the one that was decided, though an earlier one may still answer.
@@ -40,7 +40,7 @@ def within(
     return left, tuple(gone.values())
 
 
-def held(part: Part, programs: PhysicalPlans, plan: Join) -> list[SliceSummary]:
+def held(part: PartitionState, programs: PhysicalPlans, plan: Join) -> list[SliceSummary]:
     """What is known of a partition's slices, one for one, when a plan was decided."""
     standing = part.standing or MigrationState(plan)
     program = programs.of(standing.plan, standing.beside(plan))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from weir.spark.folder import Folder
+from weir.spark.filesystem import Folder
 
 _FILE = "history.jsonl"
 # Older ones go.

@@ -8,8 +8,8 @@ from weir.adapt.controller import Scope
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.order.policies import DriverOrder
 from weir.shed.allowance import Allowance
+from weir.spark.routing import Routing
 from weir.spark.settings import Settings
-from weir.spark.spread import Routing
 from weir.spark.union import Slots
 
 

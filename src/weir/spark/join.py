@@ -19,9 +19,9 @@ from weir.order.policies import DriverOrder
 from weir.plan.tree import Join
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.spark.routing import Routing
 from weir.spark.settings import Settings
 from weir.spark.sinks import Step
-from weir.spark.spread import Routing
 from weir.spark.steps import check_stateless, refuse_stateful
 from weir.spark.task import WholeTask
 from weir.spark.union import routed, tagged_union

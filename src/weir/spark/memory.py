@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from weir.local.arguments import check_budget
 from weir.plan.explain import show_bytes
 from weir.query.model import Budget
-from weir.spark.spread import is_one_host
+from weir.spark.routing import is_one_host
 from weir.units import show_size
 
 _LOG = logging.getLogger("weir")

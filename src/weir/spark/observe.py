@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from weir.adapt.observed import Observed
 from weir.adapt.slice_summary import SliceSummary, live_summaries
 from weir.kernel.decision import Decision
-from weir.spark.emission import summed
-from weir.spark.manifest import Manifest
-from weir.spark.report import Counts, Report
+from weir.spark.emit import summed
+from weir.spark.ledger import Manifest
+from weir.spark.report import ProbeCounts, TaskReport
 
 # The phases of a task that do less if less is probed.
 _JOINING = ("build", "probe")
@@ -31,8 +31,8 @@ def observed(
     decision: Decision,
     before: Manifest,
     after: Manifest,
-    reports: Sequence[Report],
-    told: Mapping[int, Counts],
+    reports: Sequence[TaskReport],
+    told: Mapping[int, ProbeCounts],
     seconds: float,
 ) -> Observed:
     """What is to be learned from a batch whose counts are all known."""
@@ -62,7 +62,7 @@ def observed(
     )
 
 
-def join_seconds(reports: Sequence[Report], told: Mapping[int, Counts]) -> list[float]:
+def join_seconds(reports: Sequence[TaskReport], told: Mapping[int, ProbeCounts]) -> list[float]:
     """The seconds of each partition's join: of its task, and of what it probed in a job of its own.
 
     Reading, merging and writing state take what they take, whatever is skipped.
@@ -76,11 +76,11 @@ def join_seconds(reports: Sequence[Report], told: Mapping[int, Counts]) -> list[
     return list(seconds.values())
 
 
-def _hop_seconds(counts: Counts) -> float:
+def _hop_seconds(counts: ProbeCounts) -> float:
     return sum(hop["seconds"] for hop in counts.hops.values())
 
 
-def _entered(batch: int, reports: Sequence[Report]) -> dict[str, int]:
+def _entered(batch: int, reports: Sequence[TaskReport]) -> dict[str, int]:
     """The rows of each stream that went into the join, once each."""
     stored, read = Counter[str](), Counter[str]()
     for report in reports:

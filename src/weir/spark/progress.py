@@ -12,8 +12,8 @@ from weir.adapt.statistics import Statistics
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import answering
 from weir.plan.tree import Join
-from weir.spark.manifest import Manifest
-from weir.spark.report import Counts, Report
+from weir.spark.ledger import Manifest
+from weir.spark.report import ProbeCounts, TaskReport
 from weir.stats.batch import StateSize
 
 
@@ -30,8 +30,8 @@ class Progress:
         decision: Decision,
         answered: Decision | None,
         after: Manifest,
-        reports: Sequence[Report],
-        counts: Counts | None,
+        reports: Sequence[TaskReport],
+        counts: ProbeCounts | None,
         let_go: Mapping[str, int],
         seconds: Mapping[str, float],
     ) -> Progress:
@@ -88,7 +88,7 @@ def _building(after: Manifest, decision: Decision) -> dict[str, float]:
     return shares
 
 
-def _spent(counts: Counts) -> dict[str, float]:
+def _spent(counts: ProbeCounts) -> dict[str, float]:
     steps, seconds = counts.building
     return {"steps": steps, "seconds": seconds}
 
@@ -118,7 +118,7 @@ def _placement(after: Manifest) -> dict[str, Any] | None:
     return {"spread": found.spread, "partitions": found.partitions, "relocated": found.relocate}
 
 
-def _partitions(after: Manifest, reports: Sequence[Report]) -> dict[str, dict[str, int]]:
+def _partitions(after: Manifest, reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
     rows_in = {report.partition: sum(report.rows_in.values()) for report in reports}
     slices = {number: part.slices for number, part in after.parts.items()}
     return {
@@ -131,11 +131,11 @@ def _partitions(after: Manifest, reports: Sequence[Report]) -> dict[str, dict[st
     }
 
 
-def _dropped(reports: Sequence[Report]) -> int:
+def _dropped(reports: Sequence[TaskReport]) -> int:
     return sum(sum(report.dropped.values()) for report in reports)
 
 
-def _streams(reports: Sequence[Report]) -> dict[str, dict[str, int]]:
+def _streams(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
     rows, late, null, shed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for report in reports:
         rows.update(report.rows_in)
@@ -153,7 +153,7 @@ def _streams(reports: Sequence[Report]) -> dict[str, dict[str, int]]:
     }
 
 
-def _longest(reports: Sequence[Report]) -> dict[str, float]:
+def _longest(reports: Sequence[TaskReport]) -> dict[str, float]:
     """Seconds per phase of the slowest task."""
     phases = {phase for report in reports for phase in report.seconds}
     return {phase: max(report.seconds.get(phase, 0.0) for report in reports) for phase in sorted(phases)}

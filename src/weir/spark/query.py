@@ -11,7 +11,7 @@ from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
-from weir.spark.runtime import MicroBatches
+from weir.spark.batches import MicroBatches
 
 
 class SparkQuery:

@@ -12,14 +12,14 @@ from weir.kernel.ingest import Ingested
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans, effort
 from weir.plan.tree import Join, hops
-from weir.spark.slices import SliceEntry
-from weir.spark.trees import standing_from_json, standing_to_json
+from weir.spark.plan_json import standing_from_json, standing_to_json
+from weir.spark.slice_files import SliceEntry
 from weir.stats.batch import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionState:
     """The state of one partition: its live slices, where its row windows go on, and which plan answers.
 
     Without a standing, the plan that is decided answers: no batch has built here yet.
@@ -30,7 +30,7 @@ class Part:
     next_numbers: Mapping[str, int] = field(default_factory=dict)
     standing: MigrationState | None = None
 
-    def towards(self, programs: PhysicalPlans, plan: Join) -> Part:
+    def towards(self, programs: PhysicalPlans, plan: Join) -> PartitionState:
         """The same when a plan is decided, without the slices that nobody needs any more."""
         standing = (self.standing or MigrationState(plan)).towards(plan)
         program = programs.of(standing.plan, standing.beside(plan))
@@ -47,11 +47,11 @@ class Part:
         }
 
     @staticmethod
-    def from_json(part: Mapping[str, Any]) -> Part:
+    def from_json(part: Mapping[str, Any]) -> PartitionState:
         """The part of `to_json`."""
         slices = tuple(SliceEntry.from_json(entry) for entry in part["slices"])
         standing = part["standing"]
-        return Part(
+        return PartitionState(
             slices,
             part["next_place"],
             part["next_numbers"],
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ProbeCounts:
     """What a partition's probes counted; several partitions add up.
 
     `building` are the steps and seconds of hops that make states of another plan. `oldest` is the age of the
@@ -75,7 +75,7 @@ class Counts:
     oldest: int | None = None
 
     @staticmethod
-    def of(work: Work) -> Counts:
+    def of(work: Work) -> ProbeCounts:
         """The counts of a batch's work."""
         per_hop = {
             str(hop): {
@@ -92,7 +92,7 @@ class Counts:
             for hop, stats in work.per_hop().items()
         }
         beside = work.per_hop_beside().values()
-        return Counts(
+        return ProbeCounts(
             work.results,
             work.stale,
             per_hop,
@@ -129,7 +129,7 @@ class Counts:
             if (found := self.hops.get(str(hop))) is not None
         }
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: ProbeCounts) -> ProbeCounts:
         summed = {name: dict(found) for name, found in self.hops.items()}
         for name, found in other.hops.items():
             mine = summed.setdefault(name, dict.fromkeys(found, 0))
@@ -140,7 +140,7 @@ class Counts:
         building = (self.building[0] + other.building[0], self.building[1] + other.building[1])
         oldest = max((age for age in (self.oldest, other.oldest) if age is not None), default=None)
         results, stale = self.results + other.results, self.stale + other.stale
-        return Counts(results, stale, summed, both, building, oldest)
+        return ProbeCounts(results, stale, summed, both, building, oldest)
 
     def to_json(self) -> dict[str, Any]:
         """As it travels."""
@@ -155,40 +155,40 @@ class Counts:
         }
 
     @staticmethod
-    def from_json(counts: Mapping[str, Any]) -> Counts:
+    def from_json(counts: Mapping[str, Any]) -> ProbeCounts:
         """The counts of `to_json`."""
         found = counts["lags"]
         lags = None if found is None else LagHistograms.from_json(found)
         building, oldest = tuple(counts["building"]), counts["oldest"]
-        return Counts(counts["results"], counts["stale"], counts["hops"], lags, building, oldest)
+        return ProbeCounts(counts["results"], counts["stale"], counts["hops"], lags, building, oldest)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TaskReport:
     """One partition's batch: its state afterwards, what came in, what came out, how long each phase took."""
 
     partition: int
-    part: Part
+    part: PartitionState
     rows_in: Mapping[str, int]
     late: Mapping[str, int]
     null_time: Mapping[str, int]
     dropped: Mapping[str, int]
     newest: Mapping[str, int]
-    counts: Counts
+    counts: ProbeCounts
     files: tuple[str, ...]
     seconds: Mapping[str, float]
 
     @staticmethod
     def of(
         partition: int,
-        part: Part,
+        part: PartitionState,
         built: Ingested,
-        counts: Counts,
+        counts: ProbeCounts,
         files: tuple[str, ...],
         seconds: Mapping[str, float],
-    ) -> Report:
+    ) -> TaskReport:
         """The report of a built batch."""
-        return Report(
+        return TaskReport(
             partition,
             part,
             built.rows_in,
@@ -207,7 +207,7 @@ class Report:
         gone = (self.late, self.null_time, self.dropped)
         return {name: n - sum(one.get(name, 0) for one in gone) for name, n in self.rows_in.items()}
 
-    def without(self, copies: Mapping[str, int], theirs: Ingested) -> Report:
+    def without(self, copies: Mapping[str, int], theirs: Ingested) -> TaskReport:
         """The same without so many copies, and what was counted of those that are here beside other rows."""
         own = {name: n - copies.get(name, 0) for name, n in self.rows_in.items()}
 
@@ -240,14 +240,14 @@ class Report:
         ).encode()
 
     @staticmethod
-    def from_bytes(data: bytes) -> Report:
+    def from_bytes(data: bytes) -> TaskReport:
         """The report of `to_bytes`."""
         found = json.loads(data)
-        return Report(
+        return TaskReport(
             **{
                 **found,
-                "part": Part.from_json(found["part"]),
-                "counts": Counts.from_json(found["counts"]),
+                "part": PartitionState.from_json(found["part"]),
+                "counts": ProbeCounts.from_json(found["counts"]),
                 "files": tuple(found["files"]),
             }
         )

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 
-from weir.spark.folder import Folder
+from weir.spark.filesystem import Folder
 from weir.spark.task import ResultFiles
 
 Step = Callable[[DataFrame], DataFrame]

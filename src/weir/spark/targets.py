@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
-from weir.spark.folder import open_folder
+from weir.spark.filesystem import open_folder
 from weir.spark.sinks import CallSink, FileSink, NoSink, ParquetSink, Sink, Step
 
 _FILES = ("parquet", "orc", "json", "csv", "text")

@@ -23,8 +23,8 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, as_it_stands, ready
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, expire, tidy
-from weir.spark.report import Counts, Part, Report
-from weir.spark.slices import SliceEntry, close_others, open_output, read_slice, write_slices
+from weir.spark.report import PartitionState, ProbeCounts, TaskReport
+from weir.spark.slice_files import SliceEntry, close_others, open_output, read_slice, write_slices
 from weir.spark.union import Slots
 
 REPORT = "report binary"
@@ -38,7 +38,7 @@ class Assignment:
     decision: Decision
     batch: int
     watermark: int | None
-    parts: Mapping[int, Part]
+    parts: Mapping[int, PartitionState]
     root: str
 
     def load(
@@ -49,11 +49,11 @@ class Assignment:
         Slices that the program has no use for, which is the plan's unless it is given, are left out.
         """
         close_others(self.root, self._every())
-        return self._state(self.parts.get(partition, Part()), program or self.program)
+        return self._state(self.parts.get(partition, PartitionState()), program or self.program)
 
     def standing(self, partition: int) -> MigrationState:
         """Which plan answers in a partition, and what is being made there for the one that is decided."""
-        found = self.parts.get(partition, Part()).standing or MigrationState(self.program.plan)
+        found = self.parts.get(partition, PartitionState()).standing or MigrationState(self.program.plan)
         return found.towards(self.decision.plan)
 
     @cached_property
@@ -63,16 +63,18 @@ class Assignment:
 
     def load_shared(self, partition: int) -> tuple[State, frozenset[int]]:
         """The state of all partitions, and the identities of the slices of one of them."""
-        mine = frozenset((entry.file, entry.index) for entry in self.parts.get(partition, Part()).slices)
+        mine = frozenset(
+            (entry.file, entry.index) for entry in self.parts.get(partition, PartitionState()).slices
+        )
         every = self._every()
         close_others(self.root, every)
-        state, entries = self._state(Part(every), self.program)
+        state, entries = self._state(PartitionState(every), self.program)
         return state, frozenset(one for one, entry in entries.items() if (entry.file, entry.index) in mine)
 
     def _every(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
-    def _state(self, part: Part, program: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+    def _state(self, part: PartitionState, program: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -112,7 +114,7 @@ class BuildTask:
             report = self._counted_once(self._run(partition, tables), copies)
             yield pa.RecordBatch.from_pydict({"report": [report.to_bytes()]})
 
-    def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> Report:
+    def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> TaskReport:
         job, work = self.assignment, Work()
         clock = _Laps()
         standing = job.standing(partition)
@@ -133,9 +135,9 @@ class BuildTask:
             chunks = probe(program, decision, built.state, job.batch, work)
             files = write_results(self.results, job.program, job.batch, partition, chunks)
         clock.lap("probe")
-        return Report.of(partition, part, built, Counts.of(work), files, clock.seconds)
+        return TaskReport.of(partition, part, built, ProbeCounts.of(work), files, clock.seconds)
 
-    def _counted_once(self, report: Report, copies: Mapping[str, pa.Table]) -> Report:
+    def _counted_once(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
         """The report without what was counted of rows that other partitions count."""
         if not copies:
             return report
@@ -148,7 +150,7 @@ class BuildTask:
 
     def _keep(
         self, partition: int, entries: Mapping[int, SliceEntry], after: State, standing: MigrationState
-    ) -> Part:
+    ) -> PartitionState:
         """Write the slices that were not there before: new ones and merged ones."""
         job = self.assignment
         live = [one for found in after.slices.values() for one in found]
@@ -156,7 +158,7 @@ class BuildTask:
         written = {id(one): entry for entry, one in write_slices(job.root, job.batch, partition, fresh)}
         known = {**entries, **written}
         slices = tuple(known[id(one)] for one in live)
-        return Part(slices, after.next_place, dict(after.next_numbers), standing)
+        return PartitionState(slices, after.next_place, dict(after.next_numbers), standing)
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ class ProbeTask:
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             work = Work()
             yield from put_out(self.results, job, partition, _found(job, partition, self.shared, work))
-            write_counts(f"{self.stats}/{job.batch}-{partition}.json", Counts.of(work))
+            write_counts(f"{self.stats}/{job.batch}-{partition}.json", ProbeCounts.of(work))
 
 
 def put_out(
@@ -262,7 +264,7 @@ def _as_spark_writes(schema: pa.Schema) -> pa.Schema:
     return schema.with_metadata({"org.apache.spark.sql.parquet.row.metadata": note})
 
 
-def write_counts(uri: str, counts: Counts) -> None:
+def write_counts(uri: str, counts: ProbeCounts) -> None:
     """Replace a partition's counts."""
     with open_output(uri) as stream:
         stream.write(json.dumps(counts.to_json()).encode())

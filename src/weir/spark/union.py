@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from weir.expr.nodes import Column, columns_of
 from weir.partition.placement import Placement
 from weir.query.model import Query
-from weir.spark.spread import Routing, Segments
+from weir.spark.routing import Routing, Segments
 
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 

@@ -12,15 +12,15 @@ from pyspark.sql import DataFrame
 from weir.errors import QueryError
 from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
-from weir.spark.check import check_workers
-from weir.spark.folder import open_folder, qualify
+from weir.spark.batches import MicroBatches
+from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job import Job
-from weir.spark.manifest import Ledger, job_of
+from weir.spark.ledger import Ledger, job_of
 from weir.spark.memory import check_memory
+from weir.spark.preflight import check_workers
 from weir.spark.query import SparkQuery
-from weir.spark.runtime import MicroBatches
+from weir.spark.routing import movable
 from weir.spark.sinks import Sink
-from weir.spark.spread import movable
 from weir.spark.targets import FORGETFUL, Target, sink_for
 from weir.spark.trigger import interval_of
 from weir.spark.union import tagged_union

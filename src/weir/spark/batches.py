@@ -21,24 +21,24 @@ from weir.partition.resize import Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget, not_a_budget
 from weir.shed.allowance import Allowance
-from weir.spark.account import Account
 from weir.spark.adaptation import Adaptation
-from weir.spark.deciding import Decider
-from weir.spark.emission import Emission, summed
+from weir.spark.batch_events import notify
+from weir.spark.commit import Commit
+from weir.spark.decide import Decider
+from weir.spark.emit import Emission, summed
 from weir.spark.errors import DamagedStateError
-from weir.spark.folder import Folder, open_folder
-from weir.spark.garbage import SWEEP_EVERY, Garbage
+from weir.spark.filesystem import Folder, open_folder
 from weir.spark.job import Job
-from weir.spark.manifest import Ledger, Manifest
+from weir.spark.ledger import Ledger, Manifest
 from weir.spark.memory import check_memory
-from weir.spark.phases import reached
-from weir.spark.placing import placement_of, relocated
 from weir.spark.progress import Progress
-from weir.spark.report import Report
+from weir.spark.rebalance import placement_of, relocated
+from weir.spark.report import TaskReport
 from weir.spark.sinks import FoldedSink, FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, BuildTask
 from weir.spark.trigger import Triggers
 from weir.spark.union import placed, routed
+from weir.spark.vacuum import SWEEP_EVERY, Vacuum
 
 _LOG = logging.getLogger("weir")
 
@@ -50,7 +50,7 @@ class MicroBatches:
         self._spark, self._job, self._sink = spark, job, sink
         self._folder: Folder = open_folder(spark, f"{job.checkpoint}/weir")
         self._ledger = Ledger(self._folder)
-        self._garbage = Garbage(self._folder, self._ledger, job.settings.batches_to_retain)
+        self._garbage = Vacuum(self._folder, self._ledger, job.settings.batches_to_retain)
         self._emission = Emission(self._folder, job, sink)
         self._session: SparkSession | None = None
         self._programs = PhysicalPlans(job.program.query, (job.program,))
@@ -59,7 +59,7 @@ class MicroBatches:
         self._decider = Decider(job, self._ledger, self._programs, self._adaptation)
         self.triggers = Triggers()
         cores, wants_frame = spark.sparkContext.defaultParallelism, isinstance(sink, FrameSink)
-        self._account = Account(job, self._programs, self._adaptation, self.triggers, cores, wants_frame)
+        self._account = Commit(job, self._programs, self._adaptation, self.triggers, cores, wants_frame)
         self.progress: dict[int, Progress] = {}
 
     def resize(self, change: Resize) -> None:
@@ -108,7 +108,7 @@ class MicroBatches:
             )
         first = self._garbage.is_new
         self._garbage.collect(before, batch)
-        reached("decide", batch)
+        notify("decide", batch)
         deciding = perf_counter()
         decision, attempt = self._decider.decide(before, batch)
         decided = perf_counter()
@@ -121,16 +121,16 @@ class MicroBatches:
             before.parts,
             f"{self._folder.uri}/slices",
         )
-        reached("build", batch)
+        notify("build", batch)
         reports = self._build(frame, assignment)
         self._check_times(batch, reports)
-        reached("built", batch)
+        notify("built", batch)
         built = perf_counter()
         # Tasks that lost a race leave hidden files; now and then is soon enough for those.
         sweep = attempt > 1 or first or batch % SWEEP_EVERY == 0
         placement = placement_of(decision)
         told = self._emission.put_out(frame.sparkSession, assignment, placement, reports, sweep)
-        reached("emitted", batch)
+        notify("emitted", batch)
         emitted = perf_counter()
         counts = None if told is None else summed(told)
         self._decider.effort = max((one.effort for one in (told or {}).values()), default=0)
@@ -141,7 +141,7 @@ class MicroBatches:
         learned = perf_counter()
         self._ledger.write_manifest(after)
         self._garbage.keep(after)
-        reached("committed", batch)
+        notify("committed", batch)
         seconds = {
             "decide": decided - deciding,
             "build": built - started,
@@ -166,7 +166,7 @@ class MicroBatches:
         self._decider.spread = new.spread
         return relocated(before, new)
 
-    def _build(self, frame: DataFrame, assignment: Assignment) -> list[Report]:
+    def _build(self, frame: DataFrame, assignment: Assignment) -> list[TaskReport]:
         session = frame.sparkSession
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
@@ -176,10 +176,10 @@ class MicroBatches:
         task = BuildTask(assignment, self._job.slots, results)
         rows = routed(placed(frame, placement), placement.partitions)
         found = rows.mapInArrow(task, REPORT).collect()
-        reports = [Report.from_bytes(bytes(row.report)) for row in found]
+        reports = [TaskReport.from_bytes(bytes(row.report)) for row in found]
         return sorted(reports, key=lambda report: report.partition)
 
-    def _check_times(self, batch: int, reports: list[Report]) -> None:
+    def _check_times(self, batch: int, reports: list[TaskReport]) -> None:
         if self._job.settings.on_null_time == "drop":
             return
         for report in reports:
@@ -205,7 +205,7 @@ _SESSION: Mapping[str, Any] = {
 }
 
 
-def _answered(decision: Decision, reports: list[Report]) -> Decision | None:
+def _answered(decision: Decision, reports: list[TaskReport]) -> Decision | None:
     """What a batch went by, for the plan that answered; None if that was not the same in all partitions."""
     standings = [report.part.standing for report in reports]
     plans = {standing.plan for standing in standings if standing is not None} or {decision.plan}

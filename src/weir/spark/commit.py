@@ -15,17 +15,17 @@ from weir.kernel.state_schema import LINE
 from weir.order.policies import LEARNING
 from weir.spark.adaptation import Adaptation
 from weir.spark.admission import held, within
-from weir.spark.emission import Told, summed
+from weir.spark.emit import Told, summed
 from weir.spark.job import Job
-from weir.spark.manifest import Manifest
+from weir.spark.ledger import Manifest
 from weir.spark.observe import Run, observed
-from weir.spark.placing import placement_of
-from weir.spark.report import Part, Report
-from weir.spark.spread import is_mjoin
+from weir.spark.rebalance import placement_of
+from weir.spark.report import PartitionState, TaskReport
+from weir.spark.routing import is_mjoin
 from weir.spark.trigger import Triggers
 
 
-class Account:
+class Commit:
     """Draws up the manifest after each batch of a query; `wants_frame` is its sink's wish for a DataFrame."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Account:
         batch: int,
         decision: Decision,
         answered: Decision | None,
-        reports: list[Report],
+        reports: list[TaskReport],
         told: Told | None,
     ) -> tuple[Manifest, Mapping[str, int]]:
         """The manifest after a batch, and how many rows of each state had to go for memory."""
@@ -81,8 +81,8 @@ class Account:
         return found, {one.node: one.rows for one in let_go}
 
     def _admitted(
-        self, before: Manifest, parts: dict[int, Part], decision: Decision, now: int | None
-    ) -> tuple[dict[int, Part], tuple[SliceSummary, ...]]:
+        self, before: Manifest, parts: dict[int, PartitionState], decision: Decision, now: int | None
+    ) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
         """What the budget has memory for, and what it has not."""
         most = None if self._adaptation is None else self._adaptation.most_bytes
         if most is None:
@@ -112,7 +112,7 @@ class Account:
         before: Manifest,
         after: Manifest,
         answered: Decision | None,
-        reports: list[Report],
+        reports: list[TaskReport],
         told: Told | None,
         seconds: float,
         first: bool,
@@ -134,7 +134,7 @@ class Account:
             return replace(after, statistics=before.statistics.after(job.program.query, seen))
         return replace(after, statistics=self._adaptation.learn(seen))
 
-    def _is_uneven(self, decision: Decision, reports: list[Report], told: Told | None) -> bool:
+    def _is_uneven(self, decision: Decision, reports: list[TaskReport], told: Told | None) -> bool:
         """True if by key one partition had so much to do that sharing it all would have been cheaper."""
         if told is None or self._job.routing.instead is None or placement_of(decision).is_shared:
             return False
@@ -154,7 +154,7 @@ def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
     return max(after.values()) - max(before.values()) if before and after else 0
 
 
-def _living(part: Part, watermark: int | None) -> Part:
+def _living(part: PartitionState, watermark: int | None) -> PartitionState:
     live = tuple(
         entry
         for entry in part.slices

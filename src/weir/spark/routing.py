@@ -7,7 +7,7 @@ partition, and tasks divide the rows of a batch among them, each probing the sli
 each row of the master stream is in one partition, and the rows of the others are copied to wherever a master
 row may need them.
 
-Here it is chosen how a query starts; how it goes on is chosen before each batch (`weir.spark.placing`).
+Here it is chosen how a query starts; how it goes on is chosen before each batch (`weir.spark.rebalance`).
 """
 
 from __future__ import annotations

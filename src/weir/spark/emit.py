@@ -13,16 +13,16 @@ from pyspark.sql.types import StructType
 
 from weir.kernel.output import result_schema
 from weir.partition.placement import Placement
-from weir.spark.folder import Folder
+from weir.spark.batch_events import notify
+from weir.spark.filesystem import Folder
+from weir.spark.hop_shuffle import moves, ring, ring_counts
 from weir.spark.job import Job
-from weir.spark.phases import reached
-from weir.spark.report import Counts, Report
-from weir.spark.ring import moves, ring, ring_counts
+from weir.spark.report import ProbeCounts, TaskReport
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.task import REPORT, Assignment, ProbeTask, ResultFiles
 
 # What each partition counted.
-Told = Mapping[int, Counts]
+Told = Mapping[int, ProbeCounts]
 
 
 class Emission:
@@ -36,11 +36,11 @@ class Emission:
         spark: SparkSession,
         assignment: Assignment,
         placement: Placement,
-        reports: list[Report],
+        reports: list[TaskReport],
         repeated: bool,
     ) -> Told | None:
         """Hand the results to the sink; None if the counts are not all known."""
-        reached("emit", assignment.batch)
+        notify("emit", assignment.batch)
         sink = self._sink
         if isinstance(sink, FrameSink):
             schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
@@ -63,7 +63,7 @@ class Emission:
         spark: SparkSession,
         assignment: Assignment,
         placement: Placement,
-        reports: list[Report],
+        reports: list[TaskReport],
         results: ResultFiles | None,
         schema: StructType | str,
     ) -> DataFrame | None:
@@ -79,12 +79,12 @@ class Emission:
             return ring(numbers, built, width, stats, results, schema)
         return numbers.mapInArrow(ProbeTask(built, stats, placement.is_shared, results), schema)
 
-    def _touched(self, spark: SparkSession, reports: list[Report], placement: Placement) -> DataFrame:
+    def _touched(self, spark: SparkSession, reports: list[TaskReport], placement: Placement) -> DataFrame:
         """The numbers of the partitions that got rows, divided over as many tasks as a placement has."""
         numbers = spark.range(0, placement.partitions, 1, placement.partitions)
         return numbers.filter(numbers.id.isin([report.partition for report in reports]))
 
-    def _probe_counts(self, batch: int, reports: list[Report], placement: Placement) -> Told | None:
+    def _probe_counts(self, batch: int, reports: list[TaskReport], placement: Placement) -> Told | None:
         built = {report.partition: report.counts for report in reports}
         if placement.spread == "psp":
             found = ring_counts(self._folder, batch, moves(self._job.program), list(built))
@@ -92,24 +92,24 @@ class Emission:
             found = self._told(batch, list(built))
         if found is None:
             return None
-        return {number: counts + built.get(number, Counts()) for number, counts in found.items()}
+        return {number: counts + built.get(number, ProbeCounts()) for number, counts in found.items()}
 
-    def _told(self, batch: int, touched: list[int]) -> dict[int, Counts] | None:
+    def _told(self, batch: int, touched: list[int]) -> dict[int, ProbeCounts] | None:
         """What the tasks wrote down of their probes; None if one is missing. The files go."""
         names = {number: f"stats/{batch}-{number}.json" for number in touched}
         read = {number: self._folder.read(name) for number, name in names.items()}
         for name in names.values():
             self._folder.delete(name)
-        found = {n: Counts.from_json(json.loads(data)) for n, data in read.items() if data is not None}
+        found = {n: ProbeCounts.from_json(json.loads(data)) for n, data in read.items() if data is not None}
         return found if len(found) == len(touched) else None
 
 
-def _built(assignment: Assignment, reports: list[Report]) -> Assignment:
+def _built(assignment: Assignment, reports: list[TaskReport]) -> Assignment:
     """The assignment with the slices that the batch has built."""
     parts = {report.partition: report.part for report in reports}
     return replace(assignment, parts={**assignment.parts, **parts})
 
 
-def summed(told: Told) -> Counts:
+def summed(told: Told) -> ProbeCounts:
     """What all partitions counted together."""
-    return reduce(Counts.__add__, told.values(), Counts())
+    return reduce(ProbeCounts.__add__, told.values(), ProbeCounts())

@@ -23,9 +23,9 @@ from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.spark.adaptation import Adaptation
 from weir.spark.job import Job
-from weir.spark.manifest import Ledger, Manifest
-from weir.spark.placing import placement_after
-from weir.spark.spread import check_count, check_plan, is_mjoin
+from weir.spark.ledger import Ledger, Manifest
+from weir.spark.rebalance import placement_after
+from weir.spark.routing import check_count, check_plan, is_mjoin
 
 _LOG = logging.getLogger("weir")
 # A batch that failed twice is tried with less in flight, so that it does not poison the query for ever.
@@ -34,7 +34,7 @@ _FEW_CANDIDATES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Course:
+class DecidedPlan:
     """The plan to go by from the next batch on, with what is allowed for it and for those that answer yet."""
 
     plan: Join
@@ -56,7 +56,9 @@ class Decider:
         self._adaptation = adaptation
         # A start goes by what the join says, whatever the number of partitions was before it.
         self._resizes = deque([Resize(job.routing.partitions, "passive")])
-        self._course = Course(job.program.plan, job.settings.allowance, job.settings.reason, job.meanwhile)
+        self._course = DecidedPlan(
+            job.program.plan, job.settings.allowance, job.settings.reason, job.meanwhile
+        )
         self.spread = job.routing.name
         self.effort = 0
 
@@ -79,7 +81,7 @@ class Decider:
         if allowance is not None:
             allowance.check(plan)
         check_plan(plan, self.spread)
-        self._course = Course(plan, allowance, reason, _either(course.allowance, course.meanwhile))
+        self._course = DecidedPlan(plan, allowance, reason, _either(course.allowance, course.meanwhile))
 
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """What was decided for this batch before a failure, or now; and the how-manieth attempt this is."""
@@ -126,7 +128,7 @@ class Decider:
         """Go on from what was decided for a batch that is tried again."""
         if self._adaptation is None and decision.plan == self._course.plan:
             return
-        self._course = Course(decision.plan, decision.allowance, decision.reason, decision.meanwhile)
+        self._course = DecidedPlan(decision.plan, decision.allowance, decision.reason, decision.meanwhile)
         if self._adaptation is not None:
             self._adaptation.start(decision.plan, decision.allowance, before.statistics)
 
@@ -153,7 +155,7 @@ class Decider:
                 return None
         return verdict
 
-    def _going(self, before: Manifest) -> Course:
+    def _going(self, before: Manifest) -> DecidedPlan:
         """The course of the next batch, without what was said of plans that no partition has any more."""
         course = self._course
         if course.meanwhile is None or _answering(before) - {course.plan}:
@@ -167,7 +169,7 @@ class Decider:
             wanted = self._resizes.popleft()
         return wanted
 
-    def _driver_order(self, before: Manifest, placement: Placement, course: Course) -> DriverOrder:
+    def _driver_order(self, before: Manifest, placement: Placement, course: DecidedPlan) -> DriverOrder:
         """Where partitions look at each other's slices, the order is one for all, chosen before the batch."""
         plan, allowance, seen = course.plan, course.allowance, before.statistics
         standings = (part.standing for part in before.parts.values() if part.standing is not None)

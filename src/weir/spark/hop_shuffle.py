@@ -23,9 +23,9 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_ids import partial_at, places, together
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
-from weir.spark.folder import Folder
-from weir.spark.report import Counts
-from weir.spark.slices import SliceEntry, open_output, read_slice
+from weir.spark.filesystem import Folder
+from weir.spark.report import ProbeCounts
+from weir.spark.slice_files import SliceEntry, open_output, read_slice
 from weir.spark.task import Assignment, ResultFiles, put_out
 from weir.spark.union import PARTITION, routed
 
@@ -54,9 +54,9 @@ def moves(program: PhysicalPlan) -> int:
     return len(program.query.names) - 1
 
 
-def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, Counts] | None:
+def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, ProbeCounts] | None:
     """What each partition counted in all stages; None if one was not run to its end. The files go."""
-    counts: dict[int, Counts] = {}
+    counts: dict[int, ProbeCounts] = {}
     names, complete = [], True
     for stage in range(last + 1):
         wanted: set[int] = set()
@@ -66,7 +66,9 @@ def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> di
             complete = complete and data is not None
             if data is not None:
                 told = json.loads(data)
-                counts[partition] = counts.get(partition, Counts()) + Counts.from_json(told["counts"])
+                counts[partition] = counts.get(partition, ProbeCounts()) + ProbeCounts.from_json(
+                    told["counts"]
+                )
                 wanted.update(told["sent"])
         touched = sorted(wanted)
     for name in names:
@@ -100,7 +102,7 @@ class _Stage:
                 yield from post.sent(found)
             else:
                 yield from put_out(self.results, self.job, partition, post.results(found))
-            told = {"counts": Counts.of(post.work).to_json(), "sent": sorted(post.reached)}
+            told = {"counts": ProbeCounts.of(post.work).to_json(), "sent": sorted(post.reached)}
             with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
                 stream.write(json.dumps(told).encode())
 

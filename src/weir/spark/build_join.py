@@ -21,8 +21,8 @@ from weir.query.sql import SqlQuery, sql_query
 from weir.shed.allowance import Allowance
 from weir.spark.frames import frame_schema, lateness, read_frame
 from weir.spark.join import SparkJoin
+from weir.spark.routing import Routing, check_count, routing, shared_on
 from weir.spark.settings import Settings
-from weir.spark.spread import Routing, check_count, routing, shared_on
 from weir.units import interval
 
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
@@ -31,7 +31,7 @@ Orderer = Callable[[Query], DriverOrder]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RunOptions:
     """How a join is to run: its plan and driver order, partitions, what counts as idle, what hops may do."""
 
     wish: PlanRequest
@@ -44,14 +44,14 @@ class Way:
     adapt: Adapt | None = None
 
 
-def ask(frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
+def build_join(frames: Mapping[str, Any], way: RunOptions, **asked: Any) -> SparkJoin:
     """The join that `weir.join` was asked for, over Spark DataFrames."""
     known, schemas = _read(frames)
     asked["late"] = _late(known, asked["time"], asked["late"])
     return _joined(query(schemas, **asked), known, way)
 
 
-def ask_sql(text: str, frames: Mapping[str, Any], way: Way, **asked: Any) -> SparkJoin:
+def build_sql_join(text: str, frames: Mapping[str, Any], way: RunOptions, **asked: Any) -> SparkJoin:
     """The join that `weir.sql` was asked for, over Spark DataFrames."""
     known, schemas = _read(frames)
     found: SqlQuery = sql_query(text, schemas, **asked)
@@ -66,7 +66,7 @@ def _read(frames: Mapping[str, Any]) -> tuple[dict[str, DataFrame], dict[str, pa
     return known, {name: frame_schema(name, frame) for name, frame in known.items()}
 
 
-def _joined(asked: Query, frames: Mapping[str, DataFrame], way: Way) -> SparkJoin:
+def _joined(asked: Query, frames: Mapping[str, DataFrame], way: RunOptions) -> SparkJoin:
     spark = next(iter(frames.values())).sparkSession
     settings = Settings(
         allowance=way.allowance,

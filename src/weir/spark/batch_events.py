@@ -18,7 +18,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     return lambda: _LISTENERS.remove(listener)
 
 
-def reached(phase: str, batch: int) -> None:
+def notify(phase: str, batch: int) -> None:
     """A batch is at a phase."""
     _LOG.debug("batch %d: %s", batch, phase)
     for listener in tuple(_LISTENERS):

@@ -21,10 +21,10 @@ from weir.partition.placement import (
 )
 from weir.partition.resize import Resize
 from weir.query.model import Query
-from weir.spark.manifest import Manifest
-from weir.spark.report import Part
-from weir.spark.slices import SliceEntry
-from weir.spark.spread import Routing
+from weir.spark.ledger import Manifest
+from weir.spark.report import PartitionState
+from weir.spark.routing import Routing
+from weir.spark.slice_files import SliceEntry
 
 
 def placement_after(
@@ -60,7 +60,7 @@ def relocated(before: Manifest, placement: Placement) -> Manifest:
     slices: dict[int, list[SliceEntry]] = {}
     for home, entry in zip(levelled(_held(before), placement.partitions), before.entries, strict=True):
         slices.setdefault(home, []).append(entry)
-    return replace(before, parts={home: Part(tuple(given)) for home, given in slices.items()})
+    return replace(before, parts={home: PartitionState(tuple(given)) for home, given in slices.items()})
 
 
 def _spread(before: Manifest, old: Placement, routing: Routing) -> tuple[str, str]:

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
-from weir.spark.folder import Folder, local_path
-from weir.spark.slices import open_output, open_path
+from weir.spark.filesystem import Folder, local_path
+from weir.spark.slice_files import open_output, open_path
 
 
 class _Probe:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from weir.spark.folder import Folder
-from weir.spark.manifest import Ledger, Manifest
+from weir.spark.filesystem import Folder
+from weir.spark.ledger import Ledger, Manifest
 
 SWEEP_EVERY = 50
 
 
-class Garbage:
+class Vacuum:
     """The files that the manifests of the last batches name, and what becomes of all others."""
 
     def __init__(self, folder: Folder, ledger: Ledger, retained: int) -> None:

@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.spark.errors import DamagedStateError
-from weir.spark.folder import local_path
+from weir.spark.filesystem import local_path
 
 # Hadoop's names for what Arrow calls otherwise.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}

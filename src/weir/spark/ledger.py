@@ -21,10 +21,10 @@ from weir.query.model import Query
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.spark.errors import ChangedQueryError, DamagedStateError
-from weir.spark.folder import Folder
-from weir.spark.report import Part
-from weir.spark.slices import SliceEntry
-from weir.spark.trees import plan_from_json, tree_to_json
+from weir.spark.filesystem import Folder
+from weir.spark.plan_json import plan_from_json, tree_to_json
+from weir.spark.report import PartitionState
+from weir.spark.slice_files import SliceEntry
 from weir.stats.batch import Hop, StateSize
 
 VERSION = 1
@@ -37,7 +37,7 @@ class Manifest:
     batch: int = -1
     watermark: int | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
-    parts: Mapping[int, Part] = field(default_factory=dict)
+    parts: Mapping[int, PartitionState] = field(default_factory=dict)
     recall: Recall = field(default_factory=Recall)
     statistics: Statistics = field(default_factory=Statistics)
     balance: SkewMonitor = field(default_factory=SkewMonitor)
@@ -84,7 +84,7 @@ class Manifest:
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Manifest:
         """The manifest of `to_json`."""
-        parts = {int(number): Part.from_json(part) for number, part in found["parts"].items()}
+        parts = {int(number): PartitionState.from_json(part) for number, part in found["parts"].items()}
         return Manifest(
             batch=found["batch"],
             watermark=found["watermark"],
