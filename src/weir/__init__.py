@@ -1,12 +1,42 @@
 """Join many streams inside windows, with any predicate, within the CPU, memory and freshness given."""
 
-from weir.adapt.settings import Adapt
-from weir.api import join, sql
-from weir.errors import QueryError
-from weir.expr.scope import udf
-from weir.query.model import Budget
-from weir.query.windows import rows
-from weir.shed.ages import Ages
-from weir.shed.allowance import Allowance
+from typing import TYPE_CHECKING
 
-__all__ = ["Adapt", "Ages", "Allowance", "Budget", "QueryError", "join", "rows", "sql", "udf"]
+from weir.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from weir.adapt.settings import Adapt
+    from weir.api import join, sql
+    from weir.errors import QueryError
+    from weir.expr.scope import udf
+    from weir.query.model import Budget
+    from weir.query.windows import rows
+    from weir.shed.ages import Ages
+    from weir.shed.allowance import Allowance
+
+__all__ = [
+    "Adapt",
+    "Ages",
+    "Allowance",
+    "Budget",
+    "QueryError",
+    "join",
+    "rows",
+    "sql",
+    "udf",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Adapt": "weir.adapt.settings",
+        "Ages": "weir.shed.ages",
+        "Allowance": "weir.shed.allowance",
+        "Budget": "weir.query.model",
+        "QueryError": "weir.errors",
+        "join": "weir.api",
+        "rows": "weir.query.windows",
+        "sql": "weir.api",
+        "udf": "weir.expr.scope",
+    },
+)

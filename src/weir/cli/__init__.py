@@ -1,5 +1,1 @@
 """The `weir` command."""
-
-from weir.cli.app import app, main
-
-__all__ = ["app", "main"]

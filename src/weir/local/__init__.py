@@ -1,7 +1,22 @@
 """How does it run in one process?"""
 
-from weir.local.join import LocalJoin
-from weir.local.query import LocalQuery
-from weir.local.tables import is_table, read_all, read_schema, read_table
+from typing import TYPE_CHECKING
 
-__all__ = ["LocalJoin", "LocalQuery", "is_table", "read_all", "read_schema", "read_table"]
+from weir.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from weir.local.join import LocalJoin
+    from weir.local.query import LocalQuery
+
+__all__ = [
+    "LocalJoin",
+    "LocalQuery",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "LocalJoin": "weir.local.join",
+        "LocalQuery": "weir.local.query",
+    },
+)

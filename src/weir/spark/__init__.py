@@ -1,8 +1,27 @@
 """How does it run on Spark?"""
 
-from weir.spark.batch_events import PHASES, listen
-from weir.spark.build_join import RunOptions, build_join, build_sql_join
-from weir.spark.join import SparkJoin
-from weir.spark.query import SparkQuery
+from typing import TYPE_CHECKING
 
-__all__ = ["PHASES", "SparkJoin", "SparkQuery", "Strategy", "build_join", "build_sql_join", "listen"]
+from weir.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from weir.spark.batch_events import PHASES, listen
+    from weir.spark.join import SparkJoin
+    from weir.spark.query import SparkQuery
+
+__all__ = [
+    "PHASES",
+    "SparkJoin",
+    "SparkQuery",
+    "listen",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "PHASES": "weir.spark.batch_events",
+        "SparkJoin": "weir.spark.join",
+        "SparkQuery": "weir.spark.query",
+        "listen": "weir.spark.batch_events",
+    },
+)
