@@ -31,7 +31,7 @@ class Admitted:
 
 
 def admit(case: Case) -> Admitted:
-    """The watermark of DESIGN 4, row by row: a batch uses the one that the batch before it left."""
+    """The watermark, row by row: a batch uses the one that the batch before it left."""
     rows: dict[str, list[tuple[int, int]]] = {name: [] for name in case.names}
     late, null_time, newest, watermark = [], [], {}, None
     for batch in range(case.batches):
@@ -109,7 +109,7 @@ def in_windows(case: Case, picks: Picks) -> bool:
 
 
 def in_lines(case: Case, admitted: Admitted) -> Callable[[Picks], bool]:
-    """Row windows: every row stands before the n-th successor of every other (see `weir.kernel.row_window`)."""
+    """Row windows: every row stands before the n-th successor of every other."""
     places = place_all(case, admitted)
     leaves = {
         one.name: leave(places[one.name], one.window.rows)

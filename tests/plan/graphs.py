@@ -12,7 +12,7 @@ from weir.plan.tree import Join, JTree, Leaf
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
-# Table 3 of 001, in seconds.
+# Table 3 of Zhu et al. 2010, in seconds.
 PAPER = UnitCosts.per_match(2.2e-6, 2.0e-7, 2.0e-7)
 
 shares = st.floats(0.01, 1.0)

@@ -1,4 +1,4 @@
-"""The cost model against the equations of 001, symbol by symbol."""
+"""The cost model against the equations of Zhu et al. 2010, symbol by symbol."""
 
 from __future__ import annotations
 

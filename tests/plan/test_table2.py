@@ -1,4 +1,4 @@
-"""Table 2 of 001 by its own formulas, and where what is printed contradicts them."""
+"""Table 2 of Zhu et al. 2010 by its own formulas, and where what is printed contradicts them."""
 
 from __future__ import annotations
 

@@ -232,5 +232,5 @@ def test_a_line_inside_the_select_is_counted_from_the_scripts_start() -> None:
 
 
 def test_parsing_needs_no_spark() -> None:
-    code = "import sys; from weir.script import parse_script; sys.exit('pyspark' in sys.modules)"
+    code = "import sys; from weir.script.parse import parse_script; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

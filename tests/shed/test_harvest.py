@@ -1,4 +1,4 @@
-"""GrubJoin's choice: the figures of 002 that can be worked out, and what holds for any mjoin."""
+"""GrubJoin's choice: the figures of Gedik et al. 2007 that follow by hand, and what holds for any mjoin."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_runs_hold_exactly_the_ages_kept(kept: frozenset[int], every: int, age: 
 
 
 def test_what_may_be_forgotten() -> None:
-    """002, section VII: nothing that some hop looks at, nor anything younger."""
+    """Gedik et al. 2007, section VII: nothing that some hop looks at, nor anything younger."""
     plan = join("a", "b", "c")
     ages = {hop: Ages(10, frozenset({0, 3})) for hop in (Hop("a", str(plan), "b"), Hop("c", str(plan), "b"))}
     assert Allowance(ages=ages).oldest(plan) == {"b": 40}

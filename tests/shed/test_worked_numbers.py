@@ -1,4 +1,4 @@
-"""The numbers that 000 prints, on networks with the productivities of its figures."""
+"""The numbers that Mukherji et al. 2011 prints, on networks with the productivities of its figures."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_stopped_clock_stands_still() -> None:
 
 @pytest.mark.parametrize("plan", [MJOIN, BJTREE])
 def test_what_is_charged_is_what_the_model_foretells(plan: Join) -> None:
-    """The formulas of 001 against what the engine did: CPU each second, and rows in state."""
+    """The formulas of Zhu et al. 2010 against what the engine did: CPU each second, and rows in state."""
     expected = cost(GRAPH, plan)
     ticks = run(plan, Limits(), 32, "regular")
     first, last = ticks[len(ticks) // 4], ticks[-1]

@@ -1,4 +1,4 @@
-"""The cost model of 004, section 5, against its own equations and against the simulator."""
+"""The cost model of Wang and Rundensteiner 2009 against its own equations and the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ring with real rows: theorems 1 and 2 of 004, and rings that change their length."""
+"""The ring with real rows: theorems 1 and 2 of Wang and Rundensteiner 2009, and resized rings."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _AIM = 0.9
 # change with every breath.
 _BACK = 0.8
 # While work is skipped, the model is held to be so many times too pessimistic at most, from one decision to
-# the next (the boost factor of 002, section III).
+# the next (the boost factor of Gedik et al. 2007, section III).
 _BOOST = 1.2
 _SCALES = (1e-6, 1e6)
 # What cannot be skipped takes this share of the work at most.
@@ -187,7 +187,7 @@ def _pace(statistics: Statistics, running: PlanInForce, modelled: Weighing, limi
     found = (load - rest) / probing if load and probing > 0 else before or 1.0
     if before and not running.is_exact:
         # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
-        # and then a little only (the throttle of 002, section III).
+        # and then a little only (the throttle of Gedik et al. 2007, section III).
         if is_underused(statistics, limits):
             found = before / _BOOST
         elif load > limits.cpu:

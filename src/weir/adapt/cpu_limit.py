@@ -1,7 +1,7 @@
 """How much CPU the next batch may take, from a budget and from what the last batches took.
 
-A batch should take `cpu` times the trigger interval or, without one, `cpu` times the event time it spans
-(DESIGN 4). What is no work of the join cannot be skipped, so it is taken off first.
+A batch should take `cpu` times the trigger interval or, without one, `cpu` times the event time it spans.
+Work outside the join cannot be skipped, so it is subtracted first.
 """
 
 from __future__ import annotations

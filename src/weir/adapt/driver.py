@@ -17,7 +17,8 @@ def driver_order(
 
     Of rows that came in one batch the one that is processed last finds the others, so inputs go first of
     which more probes are skipped. Where ages are skipped, only those do that have none left, and the others
-    go by their lags: harvesting takes the row of the latest time to find a result (002, section IV-B).
+    go by their lags: harvesting expects the latest row of a result to find it (Gedik et al. 2007, section
+    IV-B).
     """
     if wanted != "auto" or allowance is None:
         return wanted

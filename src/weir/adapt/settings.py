@@ -18,7 +18,8 @@ from weir.errors import QueryError, strict, unknown
 class Adapt:
     """How far a statistic moves before all is weighed again, and the gain from which on something changes.
 
-    Both are shares, ε and p of 000, section 5.4. The first `calibrate` batches decide nothing.
+    Both are shares: ε and p of Mukherji et al. 2011, section 5.4. The first `calibrate` batches decide
+    nothing.
 
     >>> Adapt(gain=0.1)
     Adapt(change=0.05, gain=0.1, calibrate=3)

@@ -12,7 +12,7 @@ from weir.stats.batch import Hop, HopStats
 # How a batch weighs beside the next one: the rate seen lately counts.
 _AGEING = 0.5
 # What finding partners in other partitions takes more than finding them in one's own, and the seconds of the
-# second Spark job that it needs (DESIGN, section 5).
+# second Spark job that it needs.
 _SHARING, SECOND_JOB = 1.2, 0.3
 # For so many batches in a row another spread must have been cheaper.
 _PATIENCE = 3

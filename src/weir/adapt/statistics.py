@@ -118,7 +118,7 @@ class Statistics:
 
     @property
     def gains(self) -> dict[str, float]:
-        """The results that a row of each stream has part in (003, table 1: σ_S)."""
+        """Results per row of each stream (Valsomatzis and Gounaris 2013, table 1: σ_S)."""
         results = self.results.value or 0.0
         return {name: results / rate for name, rate in self.rates.items() if rate > 0}
 

@@ -1,4 +1,4 @@
-"""How far apart in time the rows of sampled results lie (002, section V-B): what harvesting learns from.
+"""Record time lags between the rows of sampled results, for harvesting (Gedik et al. 2007, section V-B).
 
 Sampled rows look at everything, so what they find tells of all results, whatever ages the others look at.
 """

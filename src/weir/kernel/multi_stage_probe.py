@@ -1,4 +1,4 @@
-"""An mjoin one hop at a time, for partials that go from partition to partition (004; DESIGN, section 9).
+"""Run an mjoin hop by hop: partials move between partitions (PSP, Wang and Rundensteiner 2009).
 
 What is correct: a partial visits every partition that holds slices which it may match, and each slice lies in
 one partition, so a pair is found once. Who may probe is decided where a partial is made, once, and not again

@@ -156,7 +156,7 @@ def _span(values: Int64s) -> tuple[int, int]:
 
 
 def _deadline(layout: StateSchema, rows: pa.RecordBatch, spans: dict[str, tuple[int, int]]) -> int | None:
-    """The watermark at which no row of the slice can join any more (DESIGN 4)."""
+    """The watermark at which no row of the slice can join any more."""
     if layout.deadlines is None:
         return None
     ends = []

@@ -61,7 +61,7 @@ def commit(
 def watermark_after(
     program: PhysicalPlan, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
 ) -> int | None:
-    """It never goes back, and a stream that has had no row yet holds it, unless it is idle (DESIGN 4)."""
+    """It never goes back, and a stream that has had no row yet holds it, unless it is idle."""
     streams = [stream for stream in program.query.streams if stream.name not in idle]
     if not streams or any(stream.name not in newest for stream in streams):
         return watermark

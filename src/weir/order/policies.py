@@ -1,4 +1,4 @@
-"""Policies that process the delta of one stream after that of another (003, section 3.2).
+"""Policies that process one stream's delta after another's (Valsomatzis and Gounaris 2013, section 3.2).
 
 In one batch a row finds rows of earlier batches and of streams that went before it, so the order decides who
 finds what and when, and how many partials are made on the way; never what is found in all.
@@ -48,10 +48,8 @@ def order(policy: DriverPolicy, waiting: PendingRows) -> tuple[str, ...]:
 def check_policy(policy: str) -> None:
     """Refuse a policy that does not exist."""
     if policy not in get_args(DriverPolicy):
-        raise QueryError(
-            f"driver_order is a list of the streams or one of {', '.join(map(repr, get_args(DriverPolicy)))}; "
-            f"got {policy!r}"
-        )
+        known = ", ".join(map(repr, get_args(DriverPolicy)))
+        raise QueryError(f"driver_order is a list of the streams or one of {known}; got {policy!r}")
 
 
 def consumption_rate(waiting: PendingRows) -> tuple[str, ...]:
@@ -64,7 +62,7 @@ def consumption_rate(waiting: PendingRows) -> tuple[str, ...]:
 
 
 def initial_output(waiting: PendingRows) -> tuple[str, ...]:
-    """Each time the stream whose delta will give the most results (003, equation 1).
+    """Next the stream whose delta gives the most results (Valsomatzis and Gounaris 2013, equation 1).
 
     The selectivity of the whole join is the same for all, so it does not matter.
     """

@@ -9,7 +9,7 @@ from weir.errors import QueryError
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Seconds that each kind of work takes (004, table 1), and what a link carries.
+    """Seconds that each kind of work takes (Wang and Rundensteiner 2009, table 1), and what a link carries.
 
     `join` compares a pair (T_j), `send` receives and sends on one tuple (T_s), `hop` is the latency of a link
     (T_n), `insert` and `purge` are T_i and T_p. A link carries `bandwidth` bytes a second, a tuple has

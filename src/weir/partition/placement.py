@@ -1,4 +1,4 @@
-"""Where the rows of a batch go, and how that changes while a query runs (004, section 6; DESIGN, section 9).
+"""Placement of rows on partitions, and its changes at run time (Wang and Rundensteiner 2009, section 6).
 
 By time (`psp`), time is cut into short cells, and a ring of cells goes round for ever:
 
@@ -124,9 +124,10 @@ def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> 
 def laid_out(before: Placement, held: Sequence[Load], outlook: ArrivalForecast) -> Placement:
     """The same with the cells beyond the newest row given away anew, slice by slice to the least loaded.
 
-    A slice is as long as it takes for a usual slice's count of rows to come (004: workload smoothing), within
-    the bounds above. The load is in rows, each counting for the share of its life that is left: a partition
-    whose rows are about to die gets new ones before they do. Partitions of equal load take turns.
+    A slice is as long as it takes for a usual slice's count of rows to come (workload smoothing of Wang and
+    Rundensteiner 2009), within the bounds above. The load is in rows, each counting for the share of its life
+    that is left: a partition whose rows are about to die gets new ones before they do. Partitions of equal
+    load take turns.
     """
     rows = sum(one.rows for one in held)
     if not rows:

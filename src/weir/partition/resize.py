@@ -1,4 +1,4 @@
-"""How state moves between neighbours when the number of nodes changes (004, section 6)."""
+"""Relocate state between neighbours when the ring is resized (Wang and Rundensteiner 2009, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ring costs, by formula (004, section 5).
+"""What a ring costs, by formula (Wang and Rundensteiner 2009, section 5).
 
 Equation 1 as printed multiplies a selectivity into the last probing step too, so that it counts the results
 of each step instead of its comparisons. Equation 2 does not follow from that: the transmission term would be

@@ -1,4 +1,4 @@
-"""Which plan is taken, and why: the two-layer framework (001, algorithm 2), or the exact search for few."""
+"""Choose a plan: exact search for few streams, else two layers (Zhu et al. 2010, algorithm 2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a plan takes: CPU seconds each second, and memory.
 
-The three-stream example of 001 (equations 1 to 5), rate 20, window 5 s:
+The three-stream example of Zhu et al. 2010 (equations 1 to 5), rate 20, window 5 s:
 
 >>> from weir.plan import join
 >>> from weir.stats import Costs

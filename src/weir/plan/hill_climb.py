@@ -1,4 +1,4 @@
-"""The second layer (001, sections 5.2 and 5.3): from a plan that is over one limit, step by step, to one
+"""The second layer (Zhu et al. 2010, sections 5.2, 5.3): from a plan over one limit, step by step, to one
 that fits both: intermediate states are added to save CPU, or removed to save memory.
 """
 
@@ -114,7 +114,7 @@ def _candidates(space: Space, plan: PlanCandidate) -> Iterator[tuple[PlanCandida
 
 
 def _frequencies(space: Space, plan: PlanCandidate) -> Counter[tuple[int, int]]:
-    """How often each edge is used (001, figure 9): a probe of an input goes by its most selective edge."""
+    """How often each edge is used (Zhu et al. 2010, figure 9): a probe takes its most selective edge."""
     masks = np.array([child.mask for child in plan.inputs])
     selectivity, _, linked = space.between(masks.tolist())
     selectivity = selectivity * space.shared(masks, masks)

@@ -1,4 +1,4 @@
-"""JTree-Finder (001, algorithm 1): every qualified plan, or proof that there is none."""
+"""JTree-Finder (Zhu et al. 2010, algorithm 1): every qualified plan, or proof that there is none."""
 
 from __future__ import annotations
 

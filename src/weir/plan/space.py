@@ -1,9 +1,9 @@
 """Sets of streams as bit masks, with the sizes and steps that every plan's cost is made of.
 
 In steady state, with windows that hold jointly, `rows(V)` combinations of the streams V are alive, and
-`rows(V) / W_v` of them begin each second with a row of `v` (001, section 2: |S_AB| = λ_A λ_B σ_AB W²). So the
-work of a hop is that of one step from the streams bound so far to the next input, times the `turnover` of
-the input that drives: it does not matter for a step who drives.
+`rows(V) / W_v` of them begin each second with a row of `v` (Zhu et al. 2010, section 2: |S_AB| = λ_A λ_B σ_AB
+W²). So the work of a hop is that of one step from the streams bound so far to the next input, times the
+`turnover` of the input that drives: it does not matter for a step who drives.
 """
 
 from __future__ import annotations

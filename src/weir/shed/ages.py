@@ -1,4 +1,4 @@
-"""Which ages of a window a probe looks at: the logical basic windows of 002, section IV-A."""
+"""Which ages of a window a probe looks at: the logical basic windows of Gedik et al. 2007, section IV-A."""
 
 from __future__ import annotations
 

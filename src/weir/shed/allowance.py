@@ -89,8 +89,9 @@ class Allowance:
     def oldest(self, plan: Join) -> dict[str, int]:
         """The age in microseconds from which on no hop looks at a state's rows, for states with such an age.
 
-        002, section VII: a range may be forgotten if no direction looks at it or at an older one. Only rows
-        of streams are sure to be younger than the watermark, so a state that partials probe is kept.
+        A range may be forgotten if no direction looks at it or at an older one (Gedik et al. 2007, section
+        VII). Only rows of streams are sure to be younger than the watermark, so a state that partials probe
+        is kept.
         """
         looked: dict[str, list[Ages | None]] = {}
         idle = {(path[0].driver, path[0].node) for path in _paths(plan) if not self.share(path[0])}

@@ -1,4 +1,4 @@
-"""Window harvesting (002, section IV): which age ranges of each window a direction of an mjoin looks at.
+"""Window harvesting (Gedik et al. 2007, section IV): which age ranges a direction of an mjoin probes.
 
 Every window is divided into logical basic windows, each a range of ages. A direction is the path of one
 stream through the mjoin; at each of its hops it looks into so many ranges of the partner's window, the
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Setting = tuple[tuple[int, ...], ...]
 # Of a driver and a partner: the `scores` of ages.
 Scored = Callable[[str, str], tuple[tuple[float, ...], float]]
-# 002 advises 20 ranges in a window at most; without being told, half as many are made.
+# Gedik et al. 2007 advise at most 20 ranges in a window; the default is half as many.
 RANGES = 10
 
 
@@ -57,7 +57,7 @@ class HopMenu:
 
     @cached_property
     def yields(self) -> Floats:
-        """P for 0, 1, .. ranges: the share of the window's matches that lie in them (002, section IV-C)."""
+        """P for 0, 1, .. ranges: their share of the window's matches (Gedik et al. 2007, section IV-C)."""
         scores = np.asarray(self.scores)[list(self.ranking)]
         whole = scores.sum()
         shares = scores / whole if whole else np.full(len(scores), 1 / len(scores))
@@ -70,7 +70,7 @@ class HopMenu:
 
     @property
     def takes(self) -> Floats:
-        """What each probe into 0, 1, .. ranges costs; 002 counts comparisons alone, z S."""
+        """What each probe into 0, 1, .. ranges costs; Gedik et al. 2007 count comparisons alone, z S."""
         looked = np.linspace(0.0, 1.0, len(self.scores) + 1)
         return (self.search + self.compare) * looked + self.match * self.gives
 
@@ -99,7 +99,7 @@ class Direction:
         return Moves(self.rate, self.menus)
 
     def worth(self, taken: Sequence[int]) -> tuple[float, float]:
-        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
+        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
         return self.moves.worth(tuple(taken))
 
 
@@ -238,7 +238,7 @@ def _compared(narrowed: float, matching: float) -> tuple[float, float]:
 def scores(
     graph: JoinGraph, every: float, correlations: LagHistograms | None, driver: str, partner: str
 ) -> tuple[tuple[float, ...], float]:
-    """p^k of each range (002, section IV-B.1), and how much likelier than by chance the driver comes last."""
+    """p^k of each range (Gedik et al. 2007, section IV-B.1), and the lift of the driver coming last."""
     mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)
     count = math.ceil(theirs / every - 1e-9)
     if correlations is None:

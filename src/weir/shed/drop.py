@@ -1,4 +1,4 @@
-"""RandomDrop, the rival of 002: streams are thinned out before they reach the join."""
+"""RandomDrop, the rival in Gedik et al. 2007: drop rows of the streams before they reach the join."""
 
 from __future__ import annotations
 

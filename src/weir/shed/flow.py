@@ -24,7 +24,7 @@ def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     """Let rows flow: a link probes with what reaches it, at most with what it is granted.
 
     Where a producer makes more than its consumer may probe with, the rest is stored but goes no further: the
-    producer-consumer mismatch (000, section 4.1).
+    producer-consumer mismatch (Mukherji et al. 2011, section 4.1).
     """
     arriving: list[float] = []
     probes: list[float] = []

@@ -1,4 +1,4 @@
-"""Freshness (000, section 4.2): how fast intermediate states must be refreshed, and what that takes.
+"""Freshness (Mukherji et al. 2011, section 4.2): refresh rates of intermediate states, and their cost.
 
 A row of stream I stays in the plan for as long as it stays in its own window, and then, joined with others,
 in every intermediate state above it: at most size / refresh rate each. Lemma 1: the sum of these may not be
@@ -96,8 +96,8 @@ def _cheapest(net: HopNetwork) -> dict[str, float]:
 def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
     """GH-WMSCP: again and again the path that brings the most rows still wanted for its probes.
 
-    Multiples are real numbers here (000, section 4.1, lets cycles be taken together): a path is taken until
-    one of its states has all it needs, or its stream has no more rows.
+    Multiples are real numbers here (Mukherji et al. 2011, section 4.1, lets cycles be taken together): a path
+    is taken until one of its states has all it needs, or its stream has no more rows.
     """
     wanted = {state: rate for state, rate in check_refresh(net, refresh).items() if rate > 0}
     room = {path.stream: path.rate * path.cost for path in net.paths}
@@ -123,7 +123,7 @@ def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
 
 
 def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
-    """The cheapest cover (000, equations 11 and 12), as a linear program."""
+    """The cheapest cover (Mukherji et al. 2011, equations 11 and 12), as a linear program."""
     from scipy.optimize import LinearConstraint, milp
 
     states = [state for state, rate in check_refresh(net, refresh).items() if rate > 0]
@@ -141,9 +141,9 @@ def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
 
 
 def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Grants:
-    """Algorithm 1 of 000: the cover first, GrePP with the rest.
+    """Algorithm 1 of Mukherji et al. 2011: the cover first, GrePP with the rest.
 
-    Where the greedy cover is too dear, the least one is tried; 000 would give up.
+    Where the greedy cover is too dear, the least one is tried; Mukherji et al. 2011 give up.
     """
     check_budget(budget)
     cover = greedy_cover(net, refresh)

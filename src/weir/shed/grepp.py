@@ -1,8 +1,8 @@
 """How scarce probes are divided over the hops of a plan.
 
 Each policy takes a network and a budget, and grants every link some probes a second. The
-first four are the rivals of 000 (table 4), which look at one half-way join at a time; the others look at
-whole paths.
+first four are the rivals in Mukherji et al. 2011 (table 4), which look at one half-way join at a time; the
+others look at whole paths.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sbest_hjp(net: HopNetwork, budget: float) -> Grants:
 
 
 def best_hjp(net: HopNetwork, budget: float) -> Grants:
-    """BestHJP of a single join (000, section 2): the most productive half-way join first."""
+    """BestHJP of a single join (Mukherji et al. 2011, section 2): the most productive half-way join first."""
     check_budget(budget)
     nodes = {link.hop.node for link in net.links}
     if len(nodes) > 1:
@@ -63,7 +63,7 @@ def best_hjp(net: HopNetwork, budget: float) -> Grants:
 
 
 def grepp(net: HopNetwork, budget: float) -> Grants:
-    """GrePP (000, section 4.1): the most productive path first, each up to what its stream brings.
+    """GrePP (Mukherji et al. 2011, section 4.1): the most productive path first, up to its stream's rate.
 
     The paper's paths have no end; here what a path cannot use flows to the next one.
     """
@@ -79,7 +79,7 @@ def grepp(net: HopNetwork, budget: float) -> Grants:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The least rows of a path's stream that make whole probes and results all along it (000, table 2)."""
+    """The least rows of a path's stream for whole probes and results (Mukherji et al. 2011, table 2)."""
 
     rows: int
     probes: int
@@ -98,7 +98,7 @@ def productivity_table(net: HopNetwork) -> dict[str, Unit]:
 
 
 def whole_units(net: HopNetwork, budget: float) -> Grants:
-    """GrePP with whole units of paths only (000, section 4.1), which may leave a lot unused."""
+    """GrePP with whole units of paths (Mukherji et al. 2011, section 4.1), which may leave a lot unused."""
     check_budget(budget)
     table, left = productivity_table(net), math.floor(budget)
     taken = {}
@@ -110,7 +110,7 @@ def whole_units(net: HopNetwork, budget: float) -> Grants:
 
 
 def knapsack(net: HopNetwork, budget: float) -> Grants:
-    """The best choice of whole units (000, equations 9 and 10), by dynamic programming over the budget."""
+    """The best whole units (Mukherji et al. 2011, equations 9, 10), by dynamic programming."""
     check_budget(budget)
     table = productivity_table(net)
     wanted = sum(_most(path, table[path.stream]) * table[path.stream].probes for path in net.paths)

@@ -1,4 +1,4 @@
-"""GrubJoin (002): the ages that each hop of an mjoin looks at, for a share of what the full join costs."""
+"""GrubJoin (Gedik et al. 2007): choose the ages each hop of an mjoin probes, within a share of full cost."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def harvest(
     """The ages worth looking at when the join may cost `throttle` times what it costs in full.
 
     `basic` is the length of a range in seconds; `measured` selectivities of hops go before the graph's. A
-    share `sample` of the cost is spent on learning: 002 lets so many rows look at `throttle` of their first
-    window; here `sample · throttle` of the rows look at everything, which costs the same and favours no age.
+    share `sample` of the cost is spent on learning: in Gedik et al. 2007 so many rows look at `throttle` of
+    their first window; here `sample · throttle` of the rows look at everything, which costs the same and
+    favours no age.
     """
     check_throttle(throttle)
     check_sample(sample)
@@ -97,7 +98,8 @@ def _gain(one: Direction, taken: tuple[int, ...]) -> float:
 def best_setting(found: Sequence[Direction], budget: float) -> Setting:
     """The better of what the two greedy searches find, made better by exchanges.
 
-    The two miss the best in different places, and together at a small budget more than 002's 0.98 of it.
+    The two miss the best in different places; at a small budget both may fall below the 0.98 of it that Gedik
+    et al. 2007 report.
     """
     return exchanged(found, budget, good_setting(found, budget))
 

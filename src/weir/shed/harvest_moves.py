@@ -14,7 +14,7 @@ Menus = Sequence[tuple[Sequence[float], Sequence[float]]]
 class Move(NamedTuple):
     """One range more or less at a hop: how output and cost change by it, and the one for the other.
 
-    The `ratio` is 002's metric of the greatest change of output for what it costs (section V-A.2); of what is
+    The `ratio` is best delta output per delta cost (Gedik et al. 2007, section V-A.2); of what is
     given up, it is the loss for what is saved, below zero.
     """
 
@@ -37,7 +37,7 @@ class Moves:
         self._backward: dict[Taken, list[Move]] = {}
 
     def worth(self, taken: Taken) -> tuple[float, float]:
-        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (002, section IV-C)."""
+        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
         found = self._worth.get(taken)
         if found is None:
             partials, cost = self._rate, 0.0

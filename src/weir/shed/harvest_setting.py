@@ -1,4 +1,4 @@
-"""How many age ranges each hop takes, for the most results within a budget (002, sections IV-D and V-A)."""
+"""How many age ranges each hop takes within a budget (Gedik et al. 2007, sections IV-D and V-A)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NO_MOVE = Move(0, 0.0, 0.0, -math.inf)
 def greedy(
     directions: Sequence[Direction], budget: float, metric: Metric = "delta", start: Setting | None = None
 ) -> Setting:
-    """Range by range, each time the one that the metric likes best, until none fits (002, figure 6).
+    """Add the range that the metric ranks best until none fits (Gedik et al. 2007, figure 6).
 
     A direction gives nothing before every hop of it has a range, so its first step takes one at each. Only
-    the moves of the direction that was changed are found again; 002 evaluates all of them at each step.
+    the moves of the changed direction are evaluated again; Gedik et al. 2007 evaluate all at each step.
     """
     _check(metric)
     setting = list(start or [(0,) * len(one.looks) for one in directions])
@@ -101,7 +101,7 @@ def _shrunk(
 
 
 def double_sided(directions: Sequence[Direction], budget: float) -> Setting:
-    """Whichever of the two begins nearer to its end (002, section VI-A)."""
+    """Whichever of the two begins nearer to its end (Gedik et al. 2007, section VI-A)."""
     whole = cost(directions, everything(directions))
     share = budget / whole if whole else 1.0
     near_nothing = share <= 0.5 ** ((len(directions) - 1) / 2)
@@ -170,7 +170,7 @@ def _front(found: list[tuple[float, float, Setting]]) -> list[tuple[float, float
 
 
 def _score(metric: Metric, move: Move, found: float, spent: float) -> float:
-    """002, section V-A.2."""
+    """The metrics of Gedik et al. 2007, section V-A.2."""
     if metric == "output":
         return found + move.output if move.output > 0 else 0.0
     if metric == "output per cost":

@@ -1,7 +1,8 @@
 """The hops of a plan as a network: rows flow in at the leaves, partials along the hops, results out on top.
 
-A hop makes some probes a second and each gives `productivity` partials (000, equation 3), which the next hop
-may probe with, or not. Input paths (000, section 4.1) are the ways through this network.
+A hop makes some probes a second and each gives `productivity` partials (Mukherji et al. 2011, equation 3),
+which the next hop may probe with, or not. Input paths (Mukherji et al. 2011, section 4.1) are the ways
+through this network.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The links from one stream to the root (000, definition 3); without `costs`, every probe costs 1."""
+    """A stream's links to the root (Mukherji et al. 2011, definition 3); each probe costs 1 or `costs`."""
 
     stream: str
     rate: float
@@ -55,22 +56,22 @@ class Path:
 
     @property
     def cardinalities(self) -> tuple[float, ...]:
-        """φ_j: partials after hop j for each row of the stream (000, equation 5)."""
+        """φ_j: partials after hop j for each row of the stream (Mukherji et al. 2011, equation 5)."""
         return tuple(accumulate(self.productivities, mul))
 
     @property
     def cost(self) -> float:
-        """What probes all along the path cost for each row of the stream (000, equation 6)."""
+        """Cost of the probes all along the path per row of the stream (Mukherji et al. 2011, equation 6)."""
         probes = (1.0, *self.cardinalities[:-1])
         return sum(c * p for c, p in zip(self.costs, probes, strict=True)) if self.costs else sum(probes)
 
     @property
     def productivity(self) -> float:
-        """Results for what one probe anywhere along the path costs (000, equation 8)."""
+        """Results for what one probe anywhere along the path costs (Mukherji et al. 2011, equation 8)."""
         return self.cardinalities[-1] / self.cost
 
     def divided(self, resources: float) -> tuple[float, ...]:
-        """The probes of each hop when the path gets so much of the budget (000, equation 7)."""
+        """The probes of each hop when the path gets `resources` (Mukherji et al. 2011, equation 7)."""
         first = resources / self.cost
         return (first, *(first * partials for partials in self.cardinalities[:-1]))
 
@@ -113,14 +114,15 @@ class HopNetwork:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The staleness susceptible states: those that only other joins fill (000, section 4.2)."""
+        """Staleness susceptible states: only other joins fill them (Mukherji et al. 2011, section 4.2)."""
         return tuple(dict.fromkeys(link.feeds for link in self.links if link.feeds is not None))
 
 
 def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds: bool = False) -> HopNetwork:
     """The network of a plan, for states of given sizes or of those they have when nothing is skipped.
 
-    A probe costs 1, as in 000, or `in_seconds` what the graph's unit costs make of it and of what it finds.
+    A probe costs 1, as in Mukherji et al. 2011, or with `in_seconds` what the graph's unit costs say of it
+    and of what it finds.
     """
     return Wiring(Space(graph), tree, in_seconds).network(sizes)
 

@@ -35,7 +35,7 @@ def optimal(net: HopNetwork, budget: float, refresh: Mapping[str, float] | None 
 
 
 def _most_productive(net: HopNetwork, budget: float) -> Grants:
-    """The best grants where no state has to be kept fresh: GrePP (000, section 4.1), link by link."""
+    """The best grants without freshness: GrePP (Mukherji et al. 2011, section 4.1), link by link."""
     results, costs = [0.0] * len(net.links), [0.0] * len(net.links)
     for i in range(len(net.links) - 1, -1, -1):
         link = net.links[i]

@@ -1,4 +1,4 @@
-"""Operator throttling (002, section III): how much of its work a join may do, by whether it keeps up."""
+"""Operator throttling (Gedik et al. 2007, section III): the share of its work that a join may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of a micro-batch on Spark: decide, build, probe, emit, commit (DESIGN 5).
+"""Run a micro-batch on Spark: decide, build, probe, emit, commit.
 
 Folded, one action does it all and only descriptors come back; lazy, one action builds and the sink reads the
 results as a DataFrame, as often as it likes.

@@ -1,7 +1,8 @@
-"""Partials that go from partition to partition, one shuffle per move, all in one job (DESIGN, section 9).
+"""Move partials from partition to partition, one shuffle per move, all in one job.
 
 A partial travels as the places of its rows: slices are files that every worker can read, so nothing of a row
-has to move. The end of a stage plays the part of 004's END tuple: by then every slice has been visited.
+has to move. The end of a stage plays the part of PSP's END tuple (Wang and Rundensteiner 2009): by then every
+slice has been visited.
 """
 
 from __future__ import annotations

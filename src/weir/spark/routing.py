@@ -1,4 +1,4 @@
-"""How rows and work are divided over partitions (DESIGN, section 9).
+"""How rows and work are divided over partitions.
 
 What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
 all hops happen inside it, which needs a key of all streams. With `share`, each row is stored in one

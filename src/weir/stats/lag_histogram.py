@@ -1,4 +1,4 @@
-"""Time correlations: by how much the rows of a result lie apart (002, sections IV-B and V-B).
+"""Time correlations: by how much the rows of a result lie apart (Gedik et al. 2007, sections IV-B and V-B).
 
 With A_i the difference T(t_i) - T(t_1) over results, a histogram of it per stream is enough to estimate how
 likely the rows of any two streams lie a given time apart.
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LagHistogram:
-    """How often each lag was seen, in buckets of equal width from `low` to `high` seconds: 002's L_i.
+    """Histogram of lags in equal buckets from `low` to `high` seconds (L_i of Gedik et al. 2007).
 
     Within a bucket lags are spread evenly. As long as none was seen, all are held to be equally likely.
 
@@ -82,11 +82,11 @@ class LagHistograms:
         """The shares of T(driver) - T(partner) between each two edges, in seconds."""
         begin, end = edges[:-1], edges[1:]
         if driver == self.first:
-            return self._lags(partner).share(-end, -begin)  # 002, equation 2
+            return self._lags(partner).share(-end, -begin)  # Gedik et al. 2007, equation 2
         if partner == self.first:
             return self._lags(driver).share(begin, end)
         theirs = self._lags(partner)
-        # 002, equation 4: the two lags are taken to be independent of each other.
+        # Gedik et al. 2007, equation 4: the two lags are taken to be independent of each other.
         apart = theirs.middles[:, None]
         return theirs.shares @ self._lags(driver).share(begin + apart, end + apart)
 

@@ -42,15 +42,15 @@ class UnitCosts:
 
     @staticmethod
     def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> UnitCosts:
-        """The model of qualified plans (001, table 1): C_j a match, C_i and C_d a stored row."""
+        """The model of qualified plans (Zhu et al. 2010, table 1): C_j a match, C_i and C_d a stored row."""
         return UnitCosts(match=join, insert=insert, delete=delete)
 
     @staticmethod
     def per_probe(probe: float) -> UnitCosts:
-        """JAQPOT's model (000, section 2): only half-way joins count, each the same."""
+        """Every half-way join counts the same, nothing else does (Mukherji et al. 2011, section 2)."""
         return UnitCosts(probe=probe)
 
     @staticmethod
     def per_comparison(compare: float) -> UnitCosts:
-        """The model of GrubJoin (002) and PSP (004): every pair that is looked at counts."""
+        """Every compared pair counts (Gedik et al. 2007; Wang and Rundensteiner 2009)."""
         return UnitCosts(compare=compare)

@@ -1,4 +1,4 @@
-"""Streams of images, as 004 joins them (section 8.1): scenes seen by several cameras, with noise."""
+"""Streams of noisy images of scenes seen by several cameras (Wang and Rundensteiner 2009, section 8.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir_lab.bench.feed import START, file_of
 SCHEMA = "ts timestamp, k int, image binary"
 # A pixel differs by less than this on average between two images of a scene, by far more between two scenes.
 _LIKE = 20
-# As many as the images of one scene are rare: two images match with 004's selectivity of 0.05.
+# Two images match with the selectivity of Wang and Rundensteiner 2009, 0.05: one scene in twenty.
 _SCENES = 20
 _NOISE = 25
 

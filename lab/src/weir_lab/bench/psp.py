@@ -1,4 +1,4 @@
-"""`weir-lab bench psp`: 004's image query by every spread on two partitions, on one, and by Spark's own join.
+"""`weir-lab bench psp`: the image query of Wang and Rundensteiner 2009, by every spread and by Spark's join.
 
 Every query gets the same files in turns, so a busy machine slows all alike. Spark's own join is a chain of
 stream-stream joins on a key that is always equal, with the window as its condition and the predicate as a

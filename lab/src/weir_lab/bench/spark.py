@@ -1,4 +1,4 @@
-"""`weir-lab bench spark`: joins on Spark beside Spark's own chained stream-stream joins, batch by batch in turns.
+"""`weir-lab bench spark`: joins on Spark beside Spark's own chained joins, batch by batch in turns.
 
 Every query gets the same files, one after the other, so a busy machine slows all alike. The ratios are
 against the fastest of Spark's forms, which runs without a sink, also where weir writes parquet.

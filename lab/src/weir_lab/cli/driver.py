@@ -1,4 +1,4 @@
-"""`weir-lab driver`: the experiments of 003, beside what the paper says."""
+"""`weir-lab driver`: the experiments of Valsomatzis and Gounaris 2013, beside what the paper says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def driver(quick: bool, out: Path, console: Console) -> None:
-    """Repeat the experiments of 003 into a folder."""
+    """Repeat the experiments of Valsomatzis and Gounaris 2013 into a folder."""
     check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.driver.experiment import FULL, QUICK, run

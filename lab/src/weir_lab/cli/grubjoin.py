@@ -1,4 +1,4 @@
-"""`weir-lab grubjoin`: the experiments of 002, beside what the paper says."""
+"""`weir-lab grubjoin`: the experiments of Gedik et al. 2007, beside what the paper says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def grubjoin(quick: bool, out: Path, console: Console) -> None:
-    """Repeat the experiments of 002 into a folder."""
+    """Repeat the experiments of Gedik et al. 2007 into a folder."""
     check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.grubjoin.experiment import FULL, QUICK, run

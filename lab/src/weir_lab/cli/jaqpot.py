@@ -1,4 +1,4 @@
-"""`weir-lab jaqpot`: the experiments of 000, beside what the paper says."""
+"""`weir-lab jaqpot`: the experiments of Mukherji et al. 2011, beside what the paper says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
-    """Repeat the experiments of 000 into a folder."""
+    """Repeat the experiments of Mukherji et al. 2011 into a folder."""
     check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.jaqpot.experiment import FULL, QUICK, run

@@ -1,4 +1,4 @@
-"""`weir-lab psp`: the experiments of 004, beside what the paper says."""
+"""`weir-lab psp`: the experiments of Wang and Rundensteiner 2009, beside what the paper says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def psp(quick: bool, out: Path, console: Console) -> None:
-    """Repeat the experiments of 004 into a folder."""
+    """Repeat the experiments of Wang and Rundensteiner 2009 into a folder."""
     check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.psp.experiment import FULL, QUICK, run

@@ -32,7 +32,7 @@ _PAPER_RUNS = {
 
 
 def qualified(quick: bool, out: Path, console: Console) -> None:
-    """Repeat the experiments of 001 into a folder."""
+    """Repeat the experiments of Zhu et al. 2010 into a folder."""
     check_ready(out)
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.qualified.experiment import FULL, QUICK, run

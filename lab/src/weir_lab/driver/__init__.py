@@ -1,1 +1,1 @@
-"""Paper 003: which stream of a batch goes first, and what that is worth."""
+"""Driver input selection (Valsomatzis and Gounaris 2013): which stream of a batch goes first."""

@@ -1,4 +1,4 @@
-"""What 003 says, beside what we found, and why where that is less."""
+"""Compare our measurements with Valsomatzis and Gounaris 2013, and say why where ours fall short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the rows of a stream come: 003, section 4.1 and figure 5.
+"""Arrival times of the rows of a stream (Valsomatzis and Gounaris 2013, section 4.1 and figure 5).
 
 Each pattern is a rate over time. A stream's rows are drawn from it at random, so their number is exact and
 the rate holds on average, as the paper words it.
@@ -51,7 +51,7 @@ def _cumulated(arrivals: Arrivals, rng: np.random.Generator) -> tuple[Floats, Fl
 def _bursts(first: float, rng: np.random.Generator) -> Floats:
     """The b-model: every piece is halved, and one half gets 80 % of it.
 
-    Which half is drawn, as in the model's own paper, but not at the first halving: 003 tells 20-80 from
+    Which half is drawn, as in the model's own paper, but not at the first halving: our paper tells 20-80 from
     80-20, and says that the former is sparse at the beginning.
     """
     weights = np.array([first, 1 - first])

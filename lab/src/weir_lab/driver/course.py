@@ -59,7 +59,7 @@ def warm(courses: Sequence[object], since: float = WARM, until: float = 1.0) -> 
 
 
 def ratio(courses: Sequence[Course], beside: Sequence[Course]) -> float:
-    """What batches took as a multiple of what they took beside, the mean of the warm ones (003, table 4)."""
+    """Mean time ratio of the warm batches to those of `beside` (Valsomatzis and Gounaris 2013, table 4)."""
     return mean(courses[i].spent / beside[i].spent for i in warm(courses) if beside[i].spent)
 
 
@@ -70,7 +70,7 @@ def early(
     since: float = WARM,
     until: float = 1.0,
 ) -> float:
-    """The share of results after a part of what batches took beside (003, table 5); of those with results."""
+    """Share of results after `at` of the time of `beside` (Valsomatzis and Gounaris 2013, table 5)."""
     shares = [
         courses[i].share(at * beside[i].spent) for i in warm(courses, since, until) if courses[i].results
     ]

@@ -1,4 +1,4 @@
-"""Beyond 003: an endless stream in a window, on weir's engine."""
+"""Beyond the paper: an endless stream in a window, on weir's engine."""
 
 from __future__ import annotations
 

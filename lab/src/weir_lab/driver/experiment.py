@@ -1,4 +1,4 @@
-"""`weir-lab driver`: all of 003's experiments, as tables, CSV files and pictures."""
+"""`weir-lab driver`: the experiments of Valsomatzis and Gounaris 2013 as tables, CSV files and pictures."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def draw_arrivals(found: Sequence[Arrived], file: Path) -> None:
             panel.set_ylim(0, 350)
         panel.legend(frameon=False, fontsize=9, loc="upper right")
         panel.xaxis.set_major_formatter(PercentFormatter(1))
-    figure.suptitle("003, figure 5: arrivals (b-model on a logarithmic axis)")
+    figure.suptitle("Valsomatzis and Gounaris 2013, figure 5: arrivals (b-model on a logarithmic axis)")
     save(figure, file)
 
 
@@ -87,7 +87,8 @@ def draw_courses(number: int, curves: Sequence[Curve], file: Path) -> None:
     axes[0][2].legend(frameon=False, fontsize=9, loc="lower right")
     since, until = HALVES[half]
     figure.suptitle(
-        f"003, figure {number}: results over time, tuple at a time, batches from {since:.0%} to {until:.0%} "
+        f"Valsomatzis and Gounaris 2013, figure {number}: results over time, tuple at a time, "
+        f"batches from {since:.0%} to {until:.0%} "
         "of the run (crosses: table 5 of the paper, same colours)"
     )
     save(figure, file)
@@ -103,7 +104,7 @@ def draw_streams(curves: Sequence[Curve], file: Path) -> None:
         _courses(panel, [c for c in curves if (c.data_set, c.half) == (name, "all")])
         panel.set_title(name)
     axes[-1].legend(frameon=False, fontsize=9, loc="lower right")
-    figure.suptitle(f"beyond 003: more streams, batches of {LONG}")
+    figure.suptitle(f"beyond the paper: more streams, batches of {LONG}")
     save(figure, file)
 
 

@@ -1,4 +1,4 @@
-"""The data sets of 003 (tables 2 and 3), those of ours with more streams, and what the paper found."""
+"""Data sets and results of Valsomatzis and Gounaris 2013 (tables 2 to 5), and our sets with more streams."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def joined(streams: Streams, names: tuple[str, ...]) -> int:
 
 
 def selectivity(streams: Streams, left: tuple[str, ...], right: str) -> float:
-    """The size of a join over that of the product: of the partials of `left` with a stream (003, table 1)."""
+    """Selectivity of joining `left` with a stream (Valsomatzis and Gounaris 2013, table 1)."""
     return joined(streams, (*left, right)) / (joined(streams, left) * len(streams.keys[right]))
 
 

@@ -1,4 +1,4 @@
-"""Table 2 of 003, counted over the keys of whole data sets."""
+"""Table 2 of Valsomatzis and Gounaris 2013, counted over the keys of whole data sets."""
 
 from __future__ import annotations
 

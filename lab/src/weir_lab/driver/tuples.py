@@ -1,4 +1,4 @@
-"""A plain mjoin, a tuple at a time, as 003 measures it: figures 2 to 4, in their own shape.
+"""A plain mjoin, a tuple at a time, as in figures 2 to 4 of Valsomatzis and Gounaris 2013.
 
 Every policy calls the same function for every row: it inserts the row into its stream's hash table and probes
 the others, most selective first. The policies differ in how they find the next row. Rows are their keys.

@@ -1,1 +1,1 @@
-"""The experiments of 002: window harvesting beside random dropping."""
+"""The experiments of Gedik et al. 2007: window harvesting beside random dropping."""

@@ -1,4 +1,4 @@
-"""What 002 says, beside what we found, and why where that is less."""
+"""Compare our measurements with Gedik et al. 2007, and say why where ours fall short."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Figures 7 to 10: how good the greedy settings are, and how long they take.
 
-A problem has rates uniform in [100, 500] as in 002. The paper does not say how selectivities and correlations
-are drawn. Here selectivities are spread evenly on a logarithmic scale from 1e-4 to 1e-2; a stream's lag
-against the first one is a bell with a mean uniform over all lags that the windows allow, and a deviation
-spread on a logarithmic scale from a twentieth of the window to the window.
+A problem has rates uniform in [100, 500] as in the paper, which does not say how selectivities and
+correlations are drawn. Here selectivities are spread evenly on a logarithmic scale from 1e-4 to 1e-2; a
+stream's lag against the first one is a bell with a mean uniform over all lags that the windows allow, and a
+deviation spread on a logarithmic scale from a twentieth of the window to the window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two video feeds as vectors of 512 numbers (002, section VII): which planted events does a join still see?
+"""Two video feeds as vectors (Gedik et al. 2007, section VII): which planted events does a join still see?
 
 An event shows in a few shots of one feed and, some seconds later, in as many of the other; shots of one event
 point nearly the same way, all others anywhere. It is seen if one pair of its shots is found.

@@ -1,4 +1,4 @@
-"""`weir-lab grubjoin`: all of 002's experiments, as tables, CSV files and pictures."""
+"""`weir-lab grubjoin`: the experiments of Gedik et al. 2007 as tables, CSV files and pictures."""
 
 from __future__ import annotations
 

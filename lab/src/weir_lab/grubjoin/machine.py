@@ -1,4 +1,4 @@
-"""A machine that makes so many comparisons a second, behind bounded input buffers (002, section III-B).
+"""A machine of fixed comparisons a second behind bounded buffers (Gedik et al. 2007, section III-B).
 
     arrive ──▶ buffer of each stream ──▶ join
                a row that finds its      one row after the other, in order of time;

@@ -16,7 +16,7 @@ SCENARIOS = {"aligned": ALIGNED, "lagged": LAGGED}
 # Streams at this rate just fit, aligned and three of them.
 FITTING = 100.0
 ROOM = 1.05
-# 002's input buffers, in rows.
+# Input buffers of Gedik et al. 2007, in rows.
 BUFFER = 10.0
 MULTIPLIERS = (1, 2, 4, 6, 8, 10)
 

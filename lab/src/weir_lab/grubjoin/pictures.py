@@ -36,7 +36,7 @@ def draw_optimality(found: Sequence[Optimality], file: Path) -> None:
     panel.axhline(0.98, color="#cccccc", linewidth=1, zorder=0)
     label(panel, "share of the best output", "throttle fraction z")
     panel.legend(frameon=False)
-    panel.set_title(f"002, figure 7: mean of {max(o.problems for o in found)} problems")
+    panel.set_title(f"Gedik et al. 2007, figure 7: mean of {max(o.problems for o in found)} problems")
     save(figure, file)
 
 
@@ -61,7 +61,7 @@ def draw_timings(found: Sequence[Timing], out: Path) -> None:
         label(panel, "CPU milliseconds (median)", "ranges" if name == "8" else "throttle fraction z")
         panel.set_yscale("log")
         panel.legend(frameon=False, fontsize=8)
-        panel.set_title(f"002, figure {name}: time to decide, {title}")
+        panel.set_title(f"Gedik et al. 2007, figure {name}: time to decide, {title}")
         save(figure, out / f"figure{name}.png")
 
 
@@ -77,7 +77,7 @@ def draw_points(points: Sequence[Point], out: Path) -> None:
     label(panel, "rows dropped", "seconds of buffer (0: ten rows)")
     panel.yaxis.set_major_formatter(PercentFormatter(1))
     panel.legend(frameon=False)
-    panel.set_title("002, figure 16: drops in the 20 s after z = 1")
+    panel.set_title("Gedik et al. 2007, figure 16: drops in the 20 s after z = 1")
     save(figure, out / "figure16.png")
     _both(points, "II", "cost of a comparison", "output over the cost of a comparison", out / "table2.png")
 
@@ -105,7 +105,7 @@ def _both(points: Sequence[Point], name: str, over: str, title: str, file: Path)
     axes[0][0].legend(frameon=False)
     what = "table II" if name == "II" else f"figure {name}"
     apart = "; " if len(series) > 1 else "\n"
-    figure.suptitle(f"002, {what}: {title}{apart}medians and quartiles over seeds")
+    figure.suptitle(f"Gedik et al. 2007, {what}: {title}{apart}medians and quartiles over seeds")
     save(figure, file)
 
 
@@ -131,7 +131,7 @@ def _bars(points: Sequence[Point], file: Path) -> None:
         panel.margins(y=0.15)
         panel.set_title(scenario)
     axes[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.92))
-    figure.suptitle("002, figure 13: output over the number of streams, 100 rows/s")
+    figure.suptitle("Gedik et al. 2007, figure 13: output over the number of streams, 100 rows/s")
     save(figure, file)
 
 
@@ -144,7 +144,7 @@ def _lines(points: Sequence[Point], name: str, over: str, title: str, file: Path
     else:
         panel.set_ylim(bottom=0)
     panel.legend(frameon=False)
-    panel.set_title(f"002, figure {name}: {title} (GrubJoin)")
+    panel.set_title(f"Gedik et al. 2007, figure {name}: {title} (GrubJoin)")
     save(figure, file)
 
 

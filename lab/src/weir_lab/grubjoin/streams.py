@@ -1,4 +1,4 @@
-"""The streams of 002, section VI-B, and the join over them.
+"""The streams of Gedik et al. 2007, section VI-B, and the join over them.
 
 A row of stream i at time φ has the value X_i(φ) = (D/η)(φ + τ_i) + κ_i N(0, 1) mod D: all streams go through
 the same values, stream i a lag of τ_i earlier and blurred by κ_i. Rows match if their values lie within ε.
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 DOMAIN, PERIOD, WINDOW = 1000.0, 50.0, 20.0
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.float32()})
 ALIGNED = (0.0, 0.0, 0.0, 0.0, 0.0)
-# 002 says 0, 5 and 15 for three streams, and 2, 2 and 50 for their deviations; streams 4 and 5 are ours.
+# Gedik et al. 2007: lags 0, 5 and 15 of three streams, deviations 2, 2 and 50; streams 4 and 5 are ours.
 LAGGED = (0.0, 5.0, 15.0, 10.0, 2.5)
 DEVIATIONS = (2.0, 2.0, 50.0, 50.0, 50.0)
 

@@ -1,4 +1,4 @@
-"""What 000 says, beside what we found, and why where that is less."""
+"""Compare our measurements with Mukherji et al. 2011, and say why where ours fall short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 5.4 of 000: how long an analysis takes, and how much dearer the greedy cover is than the least."""
+"""Mukherji et al. 2011, section 5.4: time of an analysis, and cost of the greedy cover against the least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weir-lab jaqpot`: all of 000's experiments, as tables, CSV files and pictures."""
+"""`weir-lab jaqpot`: the experiments of Mukherji et al. 2011 as tables, CSV files and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 9 of 000: how much is stale without the cover, and what the cover takes."""
+"""Figure 9 of Mukherji et al. 2011: how much is stale without the cover, and what the cover takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weir_lab.jaqpot.divide import GREPP, JAQPOT, RIVALS, Division, cover_share,
 from weir_lab.jaqpot.play import Played, filled
 from weir_lab.jaqpot.settings import FACTORS, SHAPES, Setting, Shape, drawn
 
-# 000, section 5.3: probes a second.
+# Mukherji et al. 2011, section 5.3: probes a second.
 BUDGET = 300.0
 _SHARES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 # So few probes bring few rows into any state between two batches, however far apart these are.

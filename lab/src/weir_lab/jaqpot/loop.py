@@ -1,4 +1,4 @@
-"""The closed loop of 000, section 4.4: what a policy is told to spend follows from what it really spent.
+"""The closed loop of Mukherji et al. 2011, section 4.4: a policy's budget follows from what it really spent.
 
 Shares of what arrives bound probes only as well as arrivals are foretold, and where data are correlated these
 are foretold badly. So each analysis scales the budget by what was allowed over what was made, and every

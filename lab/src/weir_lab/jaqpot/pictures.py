@@ -47,7 +47,7 @@ def draw_throughput(points: Sequence[Point], file: Path) -> None:
     axes[0].plot(0.6, 0.8, "r+", markersize=14, label="the paper's JAQPOT: over 80 %")
     axes[0].legend(frameon=False, fontsize=9, loc="upper left")
     count = len({(point.shape, point.setting) for point in points})
-    figure.suptitle(f"000, figure 7: measured output of {count} settings, bars from the least to the most")
+    figure.suptitle(f"Mukherji et al. 2011, figure 7: measured output of {count} settings, bars min to max")
     save(figure, file)
 
 
@@ -113,7 +113,8 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
     axes[3].legend(frameon=False, fontsize=9)
     _factors(axes[3], "of the budget", FACTORS)
     figure.suptitle(
-        "000, figure 9: stale results without the cover (JAQPOT: with it, held back), and its price"
+        "Mukherji et al. 2011, figure 9: stale results without the cover (JAQPOT: with it, held back), "
+        "and its price"
     )
     save(figure, file)
 
@@ -142,7 +143,8 @@ def draw_shifts(minutes: Sequence[Minute], file: Path) -> None:
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0].legend(frameon=False)
     figure.suptitle(
-        "000, figure 6: selectivities shift at 3 and 7 minutes; 30 % of saturation, freshness 1.5x"
+        "Mukherji et al. 2011, figure 6: selectivities shift at 3 and 7 minutes; "
+        "30 % of saturation, freshness 1.5x"
     )
     save(figure, file)
 
@@ -165,7 +167,7 @@ def draw_sensors(marks: Sequence[Mark], source: str, file: Path) -> None:
         label(panel, "results so far", "virtual time [s]")
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[0].legend(frameon=False)
-    figure.suptitle(f"000, figure 8: five sensor groups ({source}), mean of several starts")
+    figure.suptitle(f"Mukherji et al. 2011, figure 8: five sensor groups ({source}), mean of several starts")
     save(figure, file)
 
 

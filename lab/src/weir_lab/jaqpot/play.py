@@ -30,7 +30,7 @@ class Played:
 
     @property
     def all_rate(self) -> float:
-        """Results a second as 000 counts them, the stale ones too."""
+        """Results a second as Mukherji et al. 2011 counts them, the stale ones too."""
         return (self.results + self.stale) / self.seconds
 
     @property

@@ -1,4 +1,4 @@
-"""Figure 8 of 000: five groups of neighbouring sensors whose readings agree, on real data or on its likeness.
+"""Figure 8 of Mukherji et al. 2011: five groups of neighbouring sensors, on real or generated readings.
 
 The paper joins the weatherboards of the Intel lab, but says neither on what nor how fast they are replayed.
 Here readings agree if their temperatures do, to a tenth of a degree, and rows come at 1 500 a second, as they

@@ -1,4 +1,4 @@
-"""Streams and plans of 000's experiments, drawn from its table 3.
+"""Streams and plans of the experiments of Mukherji et al. 2011, drawn from its table 3.
 
 With σ ≥ 0.01 and windows of 200 rows and more, a probe finds at least two rows, and what joins bring forth
 grows from level to level; at the upper end, 10¹¹ results came each second. Settings are drawn with even
@@ -136,7 +136,7 @@ def edges(shape: Shape, selectivities: tuple[float, ...]) -> Mapping[tuple[str, 
 
 
 def tree(shape: Shape, windows: list[int]) -> Join:
-    """The plans of 000, figures 5.b and 5.c, with windows over the two joins below the root."""
+    """The plans of Mukherji et al. 2011, figures 5.b and 5.c, with windows over the joins below the root."""
     one = windowed(join("A", "B"), windows[0])
     if shape == "linear":
         return join(windowed(join(one, "C"), windows[1]), "D")

@@ -1,4 +1,4 @@
-"""Figure 6 of 000: selectivities shift at 3 and 7 of 10 minutes, and probes are divided anew.
+"""Figure 6 of Mukherji et al. 2011: selectivities shift at 3 and 7 of 10 minutes, probes are divided anew.
 
 A minute is played as several windows, as nothing in the plan knows how long a minute is.
 """

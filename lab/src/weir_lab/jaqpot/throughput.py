@@ -1,4 +1,4 @@
-"""Figure 7 of 000: throughput against resources, both as shares of saturation."""
+"""Figure 7 of Mukherji et al. 2011: throughput against resources, both as shares of saturation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What 004 says in section 8, beside what we found, and why where that differs."""
+"""Compare our measurements with Wang and Rundensteiner 2009, section 8, and say why where they differ."""
 
 from __future__ import annotations
 

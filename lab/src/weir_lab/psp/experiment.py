@@ -1,4 +1,4 @@
-"""`weir-lab psp`: 004's figure 8 and more, as tables, CSV files and pictures."""
+"""`weir-lab psp`: figure 8 of Wang and Rundensteiner 2009 and more, as tables, CSV files and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""004's figure 8, drawn from the simulator, and what lies beyond it."""
+"""Figure 8 of Wang and Rundensteiner 2009, drawn from the simulator, and what lies beyond it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw_figure8(
     axes[0][0].set_yscale("log")
     for panel in axes[0][1:]:
         panel.set_ylim(bottom=0)
-    figure.suptitle("004, figures 8.a to 8.f: three-way join, 50 rows/s a stream, windows of 10 s")
+    figure.suptitle("Wang and Rundensteiner 2009, figures 8.a-8.f: three streams, 50 rows/s, windows of 10 s")
     save(figure, file)
 
 
@@ -84,7 +84,7 @@ def draw_adaptation(seconds: Sequence[Second], changes: tuple[int, int], file: P
     for second, says in zip(changes, ("50 → 100 rows/s", "100 → 50"), strict=True):
         upper.annotate(says, (second, 1.0), xycoords=("data", "axes fraction"), va="top")
     upper.legend(frameon=False)
-    figure.suptitle("004, figures 8.g and 8.h: the rate doubles, and falls back")
+    figure.suptitle("Wang and Rundensteiner 2009, figures 8.g and 8.h: the rate doubles, and falls back")
     save(figure, file)
 
 
@@ -119,5 +119,5 @@ def draw_beyond(lengths: Sequence[Length], ways: Sequence[Point], long: Sequence
     far.set_yscale("log")
     label(far, "response, nobody waiting [ms]", "nodes")
     far.legend(frameon=False)
-    figure.suptitle("004, beyond figure 8: rings as long as they should be, and much longer")
+    figure.suptitle("Wang and Rundensteiner 2009, beyond figure 8: rings of the best length, and much longer")
     save(figure, file)

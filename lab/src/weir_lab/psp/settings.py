@@ -1,4 +1,4 @@
-"""What 004's section 8 prints, and what it leaves open."""
+"""What section 8 of Wang and Rundensteiner 2009 prints, and what it leaves open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weir-lab qualified`: all of 001's experiments, as tables, CSV files and pictures."""
+"""`weir-lab qualified`: the experiments of Zhu et al. 2010 as tables, CSV files and pictures."""
 
 from __future__ import annotations
 

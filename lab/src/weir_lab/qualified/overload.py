@@ -1,4 +1,4 @@
-"""Figures 7 and 8 of 001: the plans of table 2 at work, on machines that have room for some of them."""
+"""Figures 7 and 8 of Zhu et al. 2010: the plans of table 2 on machines that have room for some of them."""
 
 from __future__ import annotations
 

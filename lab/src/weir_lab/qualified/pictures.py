@@ -68,7 +68,8 @@ def draw_scene(scene: Scene, runs: Sequence[Run], file: Path) -> None:
         panel.set_ylim(0, max(10.0, panel.get_ylim()[1]))
     _draw_limit(axes[1], scene.limits.memory)
     axes[0].legend(frameon=False, loc="upper left")
-    figure.suptitle(f"{scene.name} (001, figure {scene.figure}): {machine(scene.limits)}\n{scene.note}")
+    title = f"{scene.name} (Zhu et al. 2010, figure {scene.figure}): {machine(scene.limits)}"
+    figure.suptitle(f"{title}\n{scene.note}")
     save(figure, file)
 
 
@@ -103,7 +104,7 @@ def draw_comparison(design: Design, found: Sequence[Score], file: Path) -> None:
     axes[1].set_ylim(0, 105)
     axes[2].set_ylim(0, 100)
     axes[1].legend(frameon=False, fontsize=9, loc="lower left")
-    figure.suptitle(f"001, figure 13: {_DESIGNS[design]}")
+    figure.suptitle(f"Zhu et al. 2010, figure 13: {_DESIGNS[design]}")
     save(figure, file)
 
 
@@ -126,7 +127,7 @@ def draw_plans(design: Design, outcomes: Sequence[Outcome], sizes: Sequence[int]
             panel.legend(frameon=False, loc="best")
         else:
             panel.text(0.5, 0.5, "no plan lies between", ha="center", transform=panel.transAxes)
-    figure.suptitle(f"001, figure 14: qualified plans found ({_DESIGNS[design]})")
+    figure.suptitle(f"Zhu et al. 2010, figure 14: qualified plans found ({_DESIGNS[design]})")
     save(figure, file)
 
 

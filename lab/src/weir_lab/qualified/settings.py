@@ -1,4 +1,4 @@
-"""Random join graphs as in section 6 of 001, and limits under which some have a qualified plan and some not.
+"""Random join graphs as in Zhu et al. 2010, section 6; with their limits some have a qualified plan.
 
 Rates are uniform in [1, 100] rows a second. Which streams are joined is said to be random: here by a random
 tree, so that the graph is connected, and every further pair with a chance of 1 / 2N. Selectivities are

@@ -1,4 +1,4 @@
-"""Tables 2 and 3 of 001: four parameter sets, what their plans take, and which situation of figure 5 arises.
+"""Tables 2 and 3 of Zhu et al. 2010: four parameter sets, the cost of their plans, and the case of figure 5.
 
 With CPU c and memory m, the mjoin and the best bjtree are: both qualified (a), only the bjtree (b), only the
 mjoin (c), neither but some jtree (d), or nothing is (e).

@@ -1,4 +1,4 @@
-"""Aligned tuple routing: segments of a master stream, one node each (004, section 7).
+"""Aligned tuple routing: segments of a master stream, one node each (Wang and Rundensteiner 2009, section 7).
 
 A result holds one row of the master, and is found where that row's segment is. So the other streams' rows
 are copied to every node that has a segment with a row they may meet, before or after it:

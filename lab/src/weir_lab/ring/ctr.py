@@ -1,4 +1,4 @@
-"""Coordinated tuple routing: copies of segments, and a set cover for every hop (004, section 7).
+"""CTR (Wang and Rundensteiner 2009, section 7): copies of segments, and a set cover for every hop.
 
 Rows of a stream are cut into segments; each segment is stored on `copies` nodes, those that hold least of
 the stream. For each hop of an input row a router picks nodes that together hold all live segments of the

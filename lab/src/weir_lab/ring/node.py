@@ -17,7 +17,7 @@ class Node:
     """Holds a part of every stream's state; `handle` does a message and tells when it will be done.
 
     `marks` say, for each tuple under way, which stored rows of each stream it may see: from StateEnd, the
-    oldest, to StateStart (004, section 4.4).
+    oldest, to StateStart (Wang and Rundensteiner 2009, section 4.4).
     """
 
     __slots__ = ("_clock", "_handle", "_inbox", "_is_busy", "_queued", "busy", "marks", "number", "stored")

@@ -1,4 +1,4 @@
-"""Pipelined state partitioning: nodes in a ring, each with a slice of every window (004, sections 4 and 6).
+"""PSP: nodes in a ring, each with a slice of every window (Wang and Rundensteiner 2009, sections 4 and 6).
 
 The correct output is that of one machine: each input row, in the order of arrival, with all rows before it
 that are in their windows. A row is stored at the head and moves towards the tail as it ages. What the ring

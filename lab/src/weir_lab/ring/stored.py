@@ -4,7 +4,8 @@
          base                      live  ........ end      (places count from the first row ever stored)
 
 A row that is too old for the node is passed on at once, but stays here as long as a tuple under way has
-marked it (004, section 4.4: delayed purge). Places never change, so a mark is a pair of them.
+marked it (delayed purge: Wang and Rundensteiner 2009, section 4.4). Places never change, so a mark is a pair
+of them.
 """
 
 from __future__ import annotations
