@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+from weir.adapt.observed import Observed
 
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
-from weir.adapt.observed import Observed
 from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
 from weir.plan.default_plan import mjoin

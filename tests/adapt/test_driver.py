@@ -10,9 +10,9 @@ import pytest
 from tests.adapt.running import asked, lags_at
 
 import weir
-from weir.adapt.driver import driver_order
 from weir.order.policies import DriverOrder
 from weir.plan.tree import hops, join
+from weir.runtime.driver_order import driver_order
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
+from weir.adapt.observed import Observed
 
 from weir.adapt.analyse import Movable, PlanInForce, analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics, differ, steps
 from weir.plan.default_plan import mjoin

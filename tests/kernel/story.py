@@ -81,7 +81,7 @@ def play(query: LocalQuery, *steps: Row | Batch) -> None:
 def late(query: LocalQuery) -> dict[str, int]:
     """The rows that the last batch dropped as late, by stream, where there were any."""
     assert query.stats is not None
-    return {name: count for name, count in query.stats.late.items() if count}
+    return {name: count for name, count in query.stats.counts.late.items() if count}
 
 
 def rows_kept(query: LocalQuery) -> dict[str, int]:

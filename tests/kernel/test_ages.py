@@ -175,9 +175,9 @@ def test_dropped_rows_never_reach_the_join_and_are_counted() -> None:
     assert not run(query, rows, 400)
     stats = query.stats
     assert stats is not None
-    assert stats.dropped["a"] == stats.rows_in["a"] and "a" not in alive(query)
-    assert 0.3 < stats.dropped["b"] / stats.rows_in["b"] < 0.7
-    assert stats.shed == sum(stats.dropped.values())
+    assert stats.counts.dropped["a"] == stats.counts.rows_in["a"] and "a" not in alive(query)
+    assert 0.3 < stats.counts.dropped["b"] / stats.counts.rows_in["b"] < 0.7
+    assert stats.shed == sum(stats.counts.dropped.values())
 
 
 def alive(query: LocalQuery) -> set[str]:

@@ -53,7 +53,7 @@ def test_a_row_without_a_time_is_dropped_and_counted() -> None:
     query = started("ab", within=10)
     play(query, Batch([Row("a", t=None), Row("a", t=3), Row("b", t=4)], expect=["a3 b4"]))
     assert query.stats is not None
-    assert query.stats.null_time == {"a": 1, "b": 0}
+    assert query.stats.counts.null_time == {"a": 1, "b": 0}
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["streams"]["a"]["numRowsNullTime"] == 1
 

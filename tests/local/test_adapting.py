@@ -212,7 +212,7 @@ def test_what_was_let_go_is_forgotten_though_a_stream_is_silent() -> None:
     lengths = []
     for _ in range(24):
         query.process(source.batch())
-        lengths.append(len(query._gone))
+        lengths.append(len(query.manifest.evicted))
     assert query.stats is not None and query.stats.watermark is None
     assert 0 < max(lengths[12:]) <= 1.5 * max(lengths[:12])
 

@@ -58,8 +58,8 @@ def run_batches(case: Case, allowance: Allowance | None = None) -> tuple[Results
         }
         found += results(query.process(tables))
         assert query.stats is not None
-        late.append({name: query.stats.late.get(name, 0) for name in case.names})
-        null_time.append({name: query.stats.null_time.get(name, 0) for name in case.names})
+        late.append({name: query.stats.counts.late.get(name, 0) for name in case.names})
+        null_time.append({name: query.stats.counts.null_time.get(name, 0) for name in case.names})
     return found, Admitted({}, late, null_time)
 
 

@@ -174,7 +174,7 @@ def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
     assert query.stats is not None
     assert [rows for _, rows in query.stats.produced] == [chunk.num_rows for chunk in chunks]
     times = [seconds for seconds, _ in query.stats.produced]
-    assert times == sorted(times) and 0 < times[-1] < query.stats.seconds
+    assert times == sorted(times) and times[-1] > 0
     assert sorted(query.stats.order) == list(NAMES)
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["decision"]["driverOrder"] == "initial-output"

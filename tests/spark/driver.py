@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
-from weir.spark.batch_events import listen
+from weir.runtime.batch_events import listen
 from weir.spark.filesystem import LocalFolder
 from weir.spark.query import SparkQuery
 

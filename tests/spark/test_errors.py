@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.errors import QueryError
-from weir.spark.batch_events import listen
+from weir.runtime.batch_events import listen
 from weir.spark.join import SparkJoin
 
 from .streams import PAIR, Feed, expected, pair_feed, read_bag, rows, run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from weir.spark.admission import within
 
 from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
 from weir.query.build import query
-from weir.spark.admission import within
-from weir.spark.report import PartitionState
+from weir.runtime.partition_state import PartitionState
 from weir.spark.slice_files import SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})

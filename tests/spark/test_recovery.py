@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.plan.tree import join as tree
-from weir.spark.batch_events import listen
+from weir.runtime.batch_events import listen
 from weir.spark.errors import ChangedQueryError
 
 from .streams import (

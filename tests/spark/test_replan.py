@@ -13,7 +13,7 @@ import weir
 from weir.errors import QueryError
 from weir.kernel import plan_migration as migrate
 from weir.plan.tree import join as tree
-from weir.spark.batch_events import listen
+from weir.runtime.batch_events import listen
 from weir.spark.join import SparkJoin
 from weir.spark.query import SparkQuery
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.adapt.batch_report import BatchReport
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.plan.tree import Join
-from weir.stats.batch import BatchStats, Hop
+from weir.stats.batch import Hop
 from weir.stats.unit_costs import UnitCosts
 
 
-def charge(stats: BatchStats, inserted: int, deleted: int, costs: UnitCosts) -> float:
+def charge(stats: BatchReport, inserted: int, deleted: int, costs: UnitCosts) -> float:
     """Seconds for a batch's hops, results and stored rows; a probe counts once, whatever slices it visits."""
     hops = sum(
         costs.fixed + costs.probe * hop.probes + costs.compare * hop.comparisons + costs.match * hop.matches
@@ -23,9 +24,11 @@ def charge(stats: BatchStats, inserted: int, deleted: int, costs: UnitCosts) -> 
     return hops + costs.out * stats.results + costs.insert * inserted + costs.delete * deleted
 
 
-def inserted_rows(stats: BatchStats, plan: Join) -> int:
+def inserted_rows(stats: BatchReport, plan: Join) -> int:
     """The rows that a batch stored: those of the streams, and what every join below the root put out."""
-    leaves = sum(stats.rows_in.values()) - sum(stats.late.values()) - sum(stats.null_time.values())
+    counts = stats.counts
+    lost = sum(counts.late.values()) + sum(counts.null_time.values())
+    leaves = sum(counts.rows_in.values()) - lost
     return leaves + sum(
         _matches(stats, hop) for node in plan.inner() if node is not plan for hop in _ends(node)
     )
@@ -48,7 +51,7 @@ def _ends(node: Join) -> list[Hop]:
     ]
 
 
-def _matches(stats: BatchStats, hop: Hop) -> int:
+def _matches(stats: BatchReport, hop: Hop) -> int:
     found = stats.per_hop.get(hop)
     return 0 if found is None else found.matches
 

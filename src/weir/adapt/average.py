@@ -57,13 +57,3 @@ class Average:
         if counted and abs(total - expected) <= _SURE * math.sqrt(max(total, expected)):
             return 0
         return 1 if total > expected else -1
-
-    def to_json(self) -> list[float]:
-        """As it stands in a manifest."""
-        return [self.total, self.over, self.off]
-
-    @staticmethod
-    def from_json(found: list[float]) -> Average:
-        """The average of `to_json`."""
-        total, over, off = found
-        return Average(total, over, int(off))

@@ -12,10 +12,10 @@ from threading import Lock, Thread
 from time import thread_time
 
 from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
+from weir.adapt.batch_report import BatchReport
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.cpu_limit import is_stuck, limits
-from weir.adapt.observed import Observed
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
@@ -70,12 +70,12 @@ class Controller:
         """What runs now."""
         return self._running
 
-    def observe(self, seen: Observed) -> None:
+    def observe(self, seen: BatchReport) -> None:
         """Take in what a batch showed; if that calls for it, begin to analyse. Never waits."""
         self.learn(seen)
         self.weigh()
 
-    def learn(self, seen: Observed) -> None:
+    def learn(self, seen: BatchReport) -> None:
         """Take in what a batch showed."""
         self.statistics = self.statistics.after(self._query, seen)
         if seen.plan == self._going_to:

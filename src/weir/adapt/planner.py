@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.analyse import Movable, PlanInForce, allowance_for_learning
+from weir.adapt.analyse import Movable, allowance_for_learning
 from weir.adapt.calibrate import TYPICAL, calibrate_costs
-from weir.adapt.controller import Controller, Scope
+from weir.adapt.controller import Scope
 from weir.adapt.describe_decision import share_lines
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.settings import Adapt
@@ -84,11 +84,6 @@ class PlannedJoin:
         """What may be decided while this query runs, and by which costs."""
         costs = TYPICAL if self.graph is None else self.graph.costs
         return Scope(self.movable(query), self.shed, costs)
-
-    def controller(self, query: Query, adapt: Adapt, allowance: Allowance | None) -> Controller:
-        """What makes decisions for this query when it runs with an allowance."""
-        running, budget = PlanInForce(self.plan, allowance), query.budget or Budget()
-        return Controller(query, running, budget, adapt, self.scope(query))
 
     @property
     def warning(self) -> str | None:

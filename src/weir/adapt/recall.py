@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from weir.plan.tree import Join, JTree
 from weir.query.windows import RowWindow, TimeWindow
@@ -118,20 +117,6 @@ class Recall:
             exact += path.exact / share if share else 0.0
         matches = sum(path.matches for path in paths)
         return min(1.0, matches / exact) if matches and exact else None
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        paths = [
-            [node, driver, sums.matches, sums.exact, sums.sampled, sums.skipped]
-            for (node, driver), sums in self.paths.items()
-        ]
-        return {"quiet": self.quiet, "last": self.last, "paths": paths}
-
-    @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Recall:
-        """The recall of `to_json`."""
-        paths = {(node, driver): PathSums(*sums) for node, driver, *sums in found["paths"]}
-        return Recall(paths, found["quiet"], found["last"])
 
 
 def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weir.adapt.calibrate import TYPICAL
 from weir.stats.batch import Hop, HopStats
@@ -41,15 +40,6 @@ class SkewMonitor:
     def is_dominated(self) -> bool:
         """True if one partition has had too much of the work for long enough to act on it."""
         return self.uneven >= _PATIENCE
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        return {"rows": self.rows, "micros": self.micros, "uneven": self.uneven}
-
-    @staticmethod
-    def from_json(found: Mapping[str, Any]) -> SkewMonitor:
-        """The balance of `to_json`."""
-        return SkewMonitor(**found)
 
 
 def work(rows: int, per_hop: Mapping[Hop, HopStats]) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from weir.adapt.average import KEPT, Average
-from weir.adapt.observed import Observed
+from weir.adapt.batch_report import BatchReport
 from weir.plan.tree import Join, nodes
 from weir.query.model import Query
 from weir.query.windows import RowWindow
@@ -67,7 +66,7 @@ class Statistics:
     silent: int = 0
     full: float = 1.0
 
-    def after(self, query: Query, seen: Observed) -> Statistics:
+    def after(self, query: Query, seen: BatchReport) -> Statistics:
         """With one batch more."""
         # A silence tells no rates. Streams that become slow stay so, and then the next batch counts.
         is_aside = self._is_aside(seen)
@@ -132,7 +131,7 @@ class Statistics:
         known = {hop: self.matches[step].value for hop, step in steps(plan) if step in self.matches}
         return {hop: share for hop, share in known.items() if share}
 
-    def _is_aside(self, seen: Observed) -> bool:
+    def _is_aside(self, seen: BatchReport) -> bool:
         """True if a batch seems to have waited for its rows, which then came as usual, or had hardly any."""
         if self.batches < self.silent + _REMEMBERED:
             return False
@@ -140,58 +139,6 @@ class Statistics:
             return seen.span < _SLIVER * self.span
         came = sum(_came(seen, name) for name in self.rates)
         return _SILENCE * came < seen.span * sum(self.rates.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        return {
-            "batches": self.batches,
-            "rows": {name: one.to_json() for name, one in self.rows.items()},
-            "matches": [[*map(list, step), one.to_json()] for step, one in self.matches.items()],
-            "results": self.results.to_json(),
-            "lags": None if self.lags is None else self.lags.to_json(),
-            "rowBytes": [[list(streams), one.to_json()] for streams, one in self.row_bytes.items()],
-            "load": self.load.to_json(),
-            "loaded": self.loaded,
-            "fixed": self.fixed.to_json(),
-            "pace": self.pace.to_json(),
-            "scale": self.scale,
-            "span": self.span,
-            "seconds": self.seconds,
-            "work": self.work,
-            "recall": self.recall,
-            "bytes": self.bytes,
-            "lag": self.lag,
-            "oldest": self.oldest,
-            "silent": self.silent,
-            "full": self.full,
-        }
-
-    @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Statistics:
-        """The statistics of `to_json`."""
-        matches = {(tuple(b), tuple(p)): Average.from_json(one) for b, p, one in found["matches"]}
-        return Statistics(
-            batches=found["batches"],
-            rows={name: Average.from_json(one) for name, one in found["rows"].items()},
-            matches=matches,
-            results=Average.from_json(found["results"]),
-            lags=None if found["lags"] is None else LagHistograms.from_json(found["lags"]),
-            row_bytes={tuple(streams): Average.from_json(one) for streams, one in found["rowBytes"]},
-            load=Average.from_json(found["load"]),
-            loaded=found["loaded"],
-            fixed=Average.from_json(found["fixed"]),
-            pace=Average.from_json(found["pace"]),
-            scale=found["scale"],
-            span=found["span"],
-            seconds=found["seconds"],
-            work=found["work"],
-            recall=found["recall"],
-            bytes=found["bytes"],
-            lag=found["lag"],
-            oldest=found["oldest"],
-            silent=found["silent"],
-            full=found["full"],
-        )
 
 
 def named(plan: Join) -> str:
@@ -213,13 +160,13 @@ def steps(plan: Join) -> Iterator[tuple[Hop, Step]]:
                 bound += partner.streams
 
 
-def _came(seen: Observed, name: str) -> float:
+def _came(seen: BatchReport, name: str) -> float:
     """The rows of a stream, those included that were dropped before they entered."""
     drop = 0.0 if seen.allowance is None else seen.allowance.drop.get(name, 0.0)
     return seen.rows.get(name, 0) / (1 - drop) if drop < 1 else 0.0
 
 
-def _matched(known: Mapping[Step, Average], query: Query, seen: Observed) -> dict[Step, Average]:
+def _matched(known: Mapping[Step, Average], query: Query, seen: BatchReport) -> dict[Step, Average]:
     found: dict[Step, tuple[float, float]] = {}
     for hop, step in steps(seen.plan):
         did = seen.per_hop.get(hop)
@@ -242,7 +189,7 @@ def _told(did: HopStats, allowance: Allowance | None) -> tuple[int, int]:
     return (did.sampled, did.sampled_matches) if is_sampled else (0, 0)
 
 
-def _full(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float:
+def _full(query: Query, seen: BatchReport, rows: Mapping[str, Average]) -> float:
     """How many times as many rows a batch could reach as there will be at the rates of now.
 
     When rates have fallen, windows are full of what came before, which tells nothing of what the work takes.
@@ -256,12 +203,12 @@ def _full(query: Query, seen: Observed, rows: Mapping[str, Average]) -> float:
     return there / usual if usual > 0 else 1.0
 
 
-def _reached(query: Query, seen: Observed, hop: Hop) -> float:
+def _reached(query: Query, seen: BatchReport, hop: Hop) -> float:
     """How many rows of the partner a row that probes could reach, on average over the batch."""
     return _within_reach(query, seen, hop.partner, _seen_of_batch(hop, seen.order))
 
 
-def _within_reach(query: Query, seen: Observed, node: str, own: float) -> float:
+def _within_reach(query: Query, seen: BatchReport, node: str, own: float) -> float:
     """How many rows of a state could be reached, with a share `own` of the batch's."""
     held, came = seen.held.get(node, 0), seen.rows.get(node, 0)
     window = _window(query, node)
@@ -290,7 +237,7 @@ def _seen_of_batch(hop: Hop, order: tuple[str, ...] | None) -> float:
     return float(order.index(hop.partner) < order.index(hop.driver))
 
 
-def _sized(known: Mapping[tuple[str, ...], Average], seen: Observed) -> dict[tuple[str, ...], Average]:
+def _sized(known: Mapping[tuple[str, ...], Average], seen: BatchReport) -> dict[tuple[str, ...], Average]:
     streams = {str(node): tuple(sorted(node.streams)) for node in nodes(seen.plan)}
     changed = {
         streams[node]: known.get(streams[node], Average()).after(size.bytes, size.rows, counted=False)
@@ -300,7 +247,7 @@ def _sized(known: Mapping[tuple[str, ...], Average], seen: Observed) -> dict[tup
     return {**known, **changed}
 
 
-def _lag(seen: Observed) -> float | None:
+def _lag(seen: BatchReport) -> float | None:
     if seen.watermark is None or not seen.reached:
         return None
     return max(0, max(seen.reached.values()) - seen.watermark) / 1e6

@@ -85,10 +85,10 @@ def _in_process(market: Market, batches: int, show: Callable[[Tally], None]) -> 
         if stats is not None:
             tally = Tally(
                 batches=tally.batches + 1,
-                rows=tally.rows + sum(stats.rows_in.values()),
+                rows=tally.rows + sum(stats.counts.rows_in.values()),
                 results=tally.results + stats.results,
                 state=sum(size.rows for size in stats.state.values()),
-                late=tally.late + sum(stats.late.values()),
+                late=tally.late + sum(stats.counts.late.values()),
                 seconds=tally.seconds + stats.seconds,
                 best=_better(tally.best, results),
             )

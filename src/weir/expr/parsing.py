@@ -18,7 +18,8 @@ _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
 _DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,37}|\.[0-9]{1,37})$"
 _NAMED = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf,
           "infinity": np.inf, "+infinity": np.inf, "-infinity": -np.inf}  # fmt: skip
-_TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
+# Not Arrow arrays, as making one imports pandas, which workers need not.
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _DATE = r"^(?P<y>[0-9]{4,7})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
 _TIMESTAMP = (
     r"^(?P<y>[0-9]{4,6})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})"
@@ -75,8 +76,8 @@ def parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
 def parse_boolean(text: pa.Array) -> pa.Array:
     """The words for true and false."""
     word = pc.utf8_lower(_trimmed(text))
-    known = pc.or_(pc.is_in(word, value_set=_TRUE), pc.is_in(word, value_set=_FALSE))
-    return pc.if_else(known, pc.is_in(word, value_set=_TRUE), null(pa.bool_()))
+    known = pc.or_(pc.is_in(word, value_set=pa.array(_TRUE)), pc.is_in(word, value_set=pa.array(_FALSE)))
+    return pc.if_else(known, pc.is_in(word, value_set=pa.array(_TRUE)), null(pa.bool_()))
 
 
 def _parts(text: pa.Array, pattern: str) -> tuple[pa.StructArray, Any]:

@@ -99,7 +99,7 @@ def probe(
     These are named by their `id`; several calls with all slices of a batch divided among them find together
     what one call finds.
     """
-    results = Results(program.query, state, decision.clock)
+    results = Results(program.query, decision, state.next_numbers, batch)
     work.apart = LagRecorder.of(program, decision.allowance, batch)
     for _, found in _run(program.root, program, decision, state, batch, work.hops, drivers):
         if work.apart is not None:

@@ -17,11 +17,13 @@ from weir.stats.batch import Hop
 class Decision:
     """The plan, which stream's delta goes first, the clock by which freshness is judged (µs), who is idle.
 
-    An idle stream does not hold the watermark back. `candidates` bounds what a hop has in flight, below the
-    usual bound: less memory, more time. `allowance` says how much each hop may do; None means everything. A
-    driver order may be a policy, which chooses by the batch's own rows; what it needs to know of earlier
-    batches are `selectivities` of hops and `gains`, the results that a row of each stream has had part in.
-    `placement` says to which partition each row goes; None: there is only one.
+    The clock is the newest event time before the batch, None in the first; `arrivals` are the clocks of
+    earlier batches whose rows may still be fresh. An idle stream does not hold the watermark back.
+    `candidates` bounds what a hop has in flight, below the usual bound: less memory, more time. `allowance`
+    says how much each hop may do; None means everything. A driver order may be a policy, which chooses by the
+    batch's own rows; what it needs to know of earlier batches are `selectivities` of hops and `gains`, the
+    results that a row of each stream has had part in. `placement` says to which partition each row goes;
+    None: there is only one.
 
     Where states that the plan needs are not there yet, an earlier plan answers, `meanwhile` with an allowance
     for its hops, and the batch may spend an `effort`, in steps of hops, on making them; None: all it takes.
@@ -30,6 +32,7 @@ class Decision:
     plan: Join
     driver_order: DriverOrder
     clock: int | None = None
+    arrivals: Mapping[int, int] = field(default_factory=dict)
     idle: tuple[str, ...] = ()
     candidates: int | None = None
     allowance: Allowance | None = None

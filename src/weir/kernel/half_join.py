@@ -63,7 +63,7 @@ class HopWork:
             self.comparisons,
             self.matches,
             self.seconds,
-            dict(self.by_slice),
+            len(self.by_slice),
             self.skipped,
             self.sampled,
             self.sampled_matches,

@@ -61,7 +61,7 @@ def ingest(
         s.name: _delta(program, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
         for s in streams
     }
-    columns = {name: _columns(program.layouts[name], delta, decision.clock) for name, delta in deltas.items()}
+    columns = {name: _columns(program.layouts[name], delta, batch) for name, delta in deltas.items()}
     state = _line_up(program, state, deltas, columns)
     newest = dict(state.newest)
     slices: dict[str, list[Slice]] = {}
@@ -179,7 +179,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _columns(layout: StateSchema, delta: _Delta, clock: int | None) -> dict[str, pa.Array]:
+def _columns(layout: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
     """The stored columns of a leaf, except for the places of row windows."""
     count = delta.rows.num_rows
     fetch = _fetch_from(delta.rows)
@@ -189,7 +189,7 @@ def _columns(layout: StateSchema, delta: _Delta, clock: int | None) -> dict[str,
     for column in layout.payload:
         columns[str(column)] = fetch(column)
     if layout.arrivals:
-        columns[arrival_name(layout.node)] = pa.array(np.full(count, -(2**62) if clock is None else clock))
+        columns[arrival_name(layout.node)] = pa.array(np.full(count, batch))
     return columns
 
 

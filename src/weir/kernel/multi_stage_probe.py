@@ -96,7 +96,7 @@ class Relay:
         self._begin(work)
         if work.apart is not None:
             work.apart.add(parcel.partial)
-        results = Results(self._program.query, State(), self._decision.clock)
+        results = Results(self._program.query, self._decision, {}, self._batch)
         for chunk, stale in results.chunks(parcel.partial):
             work.stale += stale
             if results.oldest is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column, Expr
+from weir.kernel.decision import Decision
 from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
 from weir.kernel.row_ids import pieces
-from weir.kernel.state import State
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
@@ -26,10 +26,8 @@ _BYTES = 1 << 28
 class Results:
     """Turns finished partials into result tables during one batch."""
 
-    def __init__(self, query: Query, state: State, clock: int | None) -> None:
-        self._query = query
-        self._state = state
-        self._clock = clock
+    def __init__(self, query: Query, decision: Decision, next_numbers: Mapping[str, int], batch: int) -> None:
+        self._query, self._decision, self._next_numbers, self._batch = query, decision, next_numbers, batch
         self.schema = result_schema(query)
         # The age of the oldest row put out so far (µs), of streams with a freshness in time.
         self.oldest: int | None = None
@@ -51,13 +49,15 @@ class Results:
         return pa.Table.from_arrays(columns, schema=self.schema), stale
 
     def _age(self, partial: Partial) -> None:
-        if self._clock is None or not partial.rows:
+        if not partial.rows:
             return
+        clock = self._decision.clock
         for name, window, fresh in zip(
             self._query.names, self._query.windows, self._query.fresh, strict=True
         ):
             if fresh is not None and not isinstance(window, RowWindow):
-                age = self._clock - int(partial.numbers(arrival_name(name)).min())
+                first = int(partial.numbers(arrival_name(name)).min())
+                age = 0 if clock is None else clock - self._decision.arrivals.get(first, clock)
                 self.oldest = age if self.oldest is None else max(self.oldest, age)
 
     def _fresh(self, partial: Partial) -> Bools | None:
@@ -69,11 +69,20 @@ class Results:
                 continue
             arrival = partial.numbers(arrival_name(name))
             if isinstance(window, RowWindow):
-                oldest = self._state.next_numbers.get(name, 0) - fresh
+                oldest = self._next_numbers.get(name, 0) - fresh
             else:
-                oldest = -(2**62) if self._clock is None else self._clock - fresh
+                oldest = self._first_fresh_batch(fresh)
             keep = arrival >= oldest if keep is None else keep & (arrival >= oldest)
         return keep
+
+    def _first_fresh_batch(self, fresh: int) -> int:
+        """The first batch whose clock, which never goes back, is at most so long ago."""
+        clock, arrivals = self._decision.clock, self._decision.arrivals
+        if clock is None:
+            return self._batch
+        return min(
+            (batch for batch, arrived in arrivals.items() if arrived >= clock - fresh), default=self._batch
+        )
 
 
 def result_schema(query: Query) -> pa.Schema:

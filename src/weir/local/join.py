@@ -17,6 +17,7 @@ from weir.local.query import LocalQuery
 from weir.order.policies import DriverOrder
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.runtime.decide import DecidedPlan, Policy
 from weir.shed.allowance import Allowance
 
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
@@ -69,12 +70,10 @@ class LocalJoin:
         plan, allowance, reason = self.planned.plan, self._allowance, AS_ASKED
         if allowance is None:
             allowance, reason = self.planned.start(self.query, self._adapt, plan)
-        controller = None
-        if self._adapt is not None:
-            controller = self.planned.controller(self.query, self._adapt, allowance)
-        query = LocalQuery(self.query, plan, self._driver_order, self._on_null_time, controller=controller)
-        query.allow(allowance, reason)
-        return query
+        policy = Policy(
+            self.query, self._driver_order, adapt=self._adapt, scope=self.planned.scope(self.query)
+        )
+        return LocalQuery(policy, DecidedPlan(plan, allowance, reason), self._on_null_time)
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from weir.errors import QueryError
 from weir.partition.hardware import check_nodes
@@ -67,21 +67,6 @@ class Placement:
         0
         """
         return self.homes[time // self.cell % len(self.homes)]
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a decision."""
-        return {
-            "spread": self.spread,
-            "partitions": self.partitions,
-            "cell": self.cell,
-            "homes": list(self.homes),
-            "relocate": self.relocate,
-        }
-
-    @staticmethod
-    def from_json(found: dict[str, Any]) -> Placement:
-        """The placement of `to_json`."""
-        return Placement(**{**found, "homes": tuple(found["homes"])})
 
 
 @dataclass(frozen=True, slots=True)

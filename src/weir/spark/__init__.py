@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from weir.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from weir.spark.batch_events import PHASES, listen
+    from weir.runtime.batch_events import PHASES, listen
     from weir.spark.join import SparkJoin
     from weir.spark.query import SparkQuery
 
@@ -19,9 +19,9 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "PHASES": "weir.spark.batch_events",
+        "PHASES": "weir.runtime.batch_events",
         "SparkJoin": "weir.spark.join",
         "SparkQuery": "weir.spark.query",
-        "listen": "weir.spark.batch_events",
+        "listen": "weir.runtime.batch_events",
     },
 )

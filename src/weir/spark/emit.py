@@ -1,115 +1,113 @@
-"""The results of a batch whose slices are built, put out by the sink, and what was counted on the way."""
+"""Emit a batch's results: publish the files that tasks wrote, or hand the sink a DataFrame."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from weir.kernel.output import result_schema
-from weir.partition.placement import Placement
-from weir.spark.batch_events import notify
+from weir.runtime.micro_batch import Batch
+from weir.runtime.partition_batch import Assignment, TaskReport
 from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import moves, ring, ring_counts
 from weir.spark.job import Job
-from weir.spark.report import ProbeCounts, TaskReport
+from weir.spark.rebalance import placement_of
 from weir.spark.sinks import FrameSink, Sink
-from weir.spark.task import REPORT, Assignment, ProbeTask, ResultFiles
-
-# What each partition counted.
-Told = Mapping[int, ProbeCounts]
+from weir.spark.task import REPORT, ProbeTask, ResultFiles, read_counts
+from weir.spark.vacuum import SWEEP_EVERY
+from weir.stats.batch_counts import BatchCounts
 
 
 class Emission:
     """Hands the results of each batch to the sink of a query."""
 
     def __init__(self, folder: Folder, job: Job, sink: Sink) -> None:
-        self._folder, self._job, self._sink = folder, job, sink
+        self._folder, self._sink = folder, sink
+        self._schema = from_arrow_schema(result_schema(job.program.query), prefer_timestamp_ntz=True)
 
-    def put_out(
-        self,
-        spark: SparkSession,
-        assignment: Assignment,
-        placement: Placement,
-        reports: list[TaskReport],
-        repeated: bool,
-    ) -> Told | None:
-        """Hand the results to the sink; None if the counts are not all known."""
-        notify("emit", assignment.batch)
+    @property
+    def result_files(self) -> ResultFiles | None:
+        """Where workers write results; None if the sink takes a DataFrame."""
+        if isinstance(self._sink, FrameSink):
+            return None
+        return replace(self._sink.results, spark_types=self._schema.json())
+
+    def emit(
+        self, spark: SparkSession, job: Assignment, tasks: Sequence[TaskReport], batch: Batch
+    ) -> Sequence[TaskReport] | None:
+        """Hand the results to the sink; return the reports with all probes counted, None if some are not."""
+        # Tasks that lost a race leave hidden files; now and then is soon enough for those.
+        sweep = batch.attempt > 1 or batch.is_first or batch.number % SWEEP_EVERY == 0
         sink = self._sink
         if isinstance(sink, FrameSink):
-            schema = from_arrow_schema(result_schema(self._job.program.query), prefer_timestamp_ntz=True)
-            results = self._probed(spark, assignment, placement, reports, None, schema)
-            found = spark.createDataFrame([], schema) if results is None else results
-            sink.emit(found, assignment.batch, repeated)
-        elif placement.is_shared:
-            written = self._probed(spark, assignment, placement, reports, sink.results, REPORT)
-            told = [] if written is None else written.collect()
-            files = [name for row in told for name in json.loads(bytes(row.report))]
-            sink.publish(assignment.batch, files, repeated)
+            results = self._probe(spark, job, tasks, None, self._schema)
+            if results is None:
+                results = spark.createDataFrame([], self._schema)
+            sink.emit(results, job.batch, sweep)
+        elif placement_of(job.decision).is_shared:
+            written = self._probe(spark, job, tasks, self.result_files, REPORT)
+            rows = [] if written is None else written.collect()
+            files = [name for row in rows for name in json.loads(bytes(row.report))]
+            sink.publish(job.batch, files, sweep)
         else:
-            files = [name for report in reports for name in report.files]
-            sink.publish(assignment.batch, files, repeated)
-            return {report.partition: report.counts for report in reports}
-        return self._probe_counts(assignment.batch, reports, placement)
+            sink.publish(job.batch, [name for task in tasks for name in task.files], sweep)
+            return tasks
+        return self._add_probes(job, tasks)
 
-    def _probed(
+    def _probe(
         self,
         spark: SparkSession,
-        assignment: Assignment,
-        placement: Placement,
-        reports: list[TaskReport],
+        job: Assignment,
+        tasks: Sequence[TaskReport],
         results: ResultFiles | None,
         schema: StructType | str,
     ) -> DataFrame | None:
         """What built slices give, when it is read: results, or the names of files; None without new rows."""
-        if not reports:
+        if not tasks:
             return None
         self._folder.write("stats/.keep", b"")
-        numbers, built = self._touched(spark, reports, placement), _built(assignment, reports)
-        stats = f"{self._folder.uri}/stats"
+        placement, counts = placement_of(job.decision), f"{self._folder.uri}/stats"
+        # The numbers of the partitions that got rows, divided over as many tasks as the placement has.
+        numbers = spark.range(0, placement.partitions, 1, placement.partitions)
+        numbers = numbers.filter(numbers.id.isin([task.partition for task in tasks]))
+        built = replace(job, parts={**job.parts, **{task.partition: task.part for task in tasks}})
         if placement.spread == "psp":
             # Partitions that are given up keep their slices until these are dead, and are visited.
             width = max(placement.partitions, 1 + max(built.parts))
-            return ring(numbers, built, width, stats, results, schema)
-        return numbers.mapInArrow(ProbeTask(built, stats, placement.is_shared, results), schema)
+            return ring(numbers, built, width, counts, results, schema)
+        return numbers.mapInArrow(ProbeTask(built, counts, results), schema)
 
-    def _touched(self, spark: SparkSession, reports: list[TaskReport], placement: Placement) -> DataFrame:
-        """The numbers of the partitions that got rows, divided over as many tasks as a placement has."""
-        numbers = spark.range(0, placement.partitions, 1, placement.partitions)
-        return numbers.filter(numbers.id.isin([report.partition for report in reports]))
-
-    def _probe_counts(self, batch: int, reports: list[TaskReport], placement: Placement) -> Told | None:
-        built = {report.partition: report.counts for report in reports}
-        if placement.spread == "psp":
-            found = ring_counts(self._folder, batch, moves(self._job.program), list(built))
+    def _add_probes(self, job: Assignment, tasks: Sequence[TaskReport]) -> list[TaskReport] | None:
+        """The reports with what was counted while the results were read; None if they were not all read."""
+        built = {task.partition: task for task in tasks}
+        if placement_of(job.decision).spread == "psp":
+            counts = ring_counts(self._folder, job.batch, moves(job.plan), list(built))
         else:
-            found = self._told(batch, list(built))
-        if found is None:
+            counts = self._read_counts(job.batch, list(built))
+        if counts is None:
             return None
-        return {number: counts + built.get(number, ProbeCounts()) for number, counts in found.items()}
+        visited = {
+            number: TaskReport(number, job.part(number), BatchCounts(), {}, (), {}) for number in counts
+        }
+        return [
+            _add(task, counts.get(number, BatchCounts())) for number, task in {**visited, **built}.items()
+        ]
 
-    def _told(self, batch: int, touched: list[int]) -> dict[int, ProbeCounts] | None:
+    def _read_counts(self, batch: int, partitions: Sequence[int]) -> dict[int, BatchCounts] | None:
         """What the tasks wrote down of their probes; None if one is missing. The files go."""
-        names = {number: f"stats/{batch}-{number}.json" for number in touched}
-        read = {number: self._folder.read(name) for number, name in names.items()}
+        names = {number: f"stats/{batch}-{number}.json" for number in partitions}
+        files = {number: self._folder.read(name) for number, name in names.items()}
         for name in names.values():
             self._folder.delete(name)
-        found = {n: ProbeCounts.from_json(json.loads(data)) for n, data in read.items() if data is not None}
-        return found if len(found) == len(touched) else None
+        counts = {number: read_counts(data) for number, data in files.items() if data is not None}
+        return counts if len(counts) == len(partitions) else None
 
 
-def _built(assignment: Assignment, reports: list[TaskReport]) -> Assignment:
-    """The assignment with the slices that the batch has built."""
-    parts = {report.partition: report.part for report in reports}
-    return replace(assignment, parts={**assignment.parts, **parts})
-
-
-def summed(told: Told) -> ProbeCounts:
-    """What all partitions counted together."""
-    return reduce(ProbeCounts.__add__, told.values(), ProbeCounts())
+def _add(task: TaskReport, probed: BatchCounts) -> TaskReport:
+    seconds = {**task.seconds, "probe": task.seconds.get("probe", 0.0) + probed.hop_seconds}
+    return replace(task, counts=task.counts + probed, seconds=seconds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.spark.worker_files import local_path
 
 
 class Folder(Protocol):
@@ -55,19 +55,6 @@ def open_folder(spark: SparkSession, path: str) -> Folder:
     uri = qualify(spark, path)
     local = local_path(uri)
     return HadoopFolder(spark, uri) if local is None else LocalFolder(uri, local)
-
-
-def local_path(uri: str) -> str | None:
-    """Where a URI of Hadoop's lies on this host; None for any other file system.
-
-    Hadoop's URIs are not escaped: a % or # is part of a name.
-
-    >>> local_path("file:/tmp/no #1, 100%25"), local_path("/tmp/x"), local_path("s3a://bucket/x")
-    ('/tmp/no #1, 100%25', '/tmp/x', None)
-    """
-    found = re.match(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://(?=/))?(.*)", uri, re.DOTALL)
-    assert found is not None
-    return found[2] if found[1] in (None, "file") else None
 
 
 class LocalFolder:

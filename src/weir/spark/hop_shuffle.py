@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from weir.codec import from_json, to_json
 from weir.kernel.batch import Work
 from weir.kernel.multi_stage_probe import Parcel, Relay
 from weir.kernel.partial import Partial
@@ -24,11 +25,14 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_ids import partial_at, places, together
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
+from weir.runtime.partition_batch import Assignment, count_probes
+from weir.runtime.partition_state import SliceEntry
 from weir.spark.filesystem import Folder
-from weir.spark.report import ProbeCounts
-from weir.spark.slice_files import SliceEntry, open_output, read_slice
-from weir.spark.task import Assignment, ResultFiles, put_out
-from weir.spark.union import PARTITION, routed
+from weir.spark.slots import PARTITION
+from weir.spark.task import ResultFiles, put_out
+from weir.spark.union import routed
+from weir.spark.worker_files import open_output
+from weir.stats.batch_counts import BatchCounts
 
 _PARCELS = f"{PARTITION} int, parcel binary"
 
@@ -42,7 +46,7 @@ def ring(
     schema: StructType | str,
 ) -> DataFrame:
     """All stages of a batch: its results, or where the workers write them the names of their files."""
-    last = moves(job.program)
+    last = moves(job.plan)
     moving = numbers
     for place in range(last):
         moving = moving.mapInArrow(_Stage(job, stats, place, last, None), _PARCELS)
@@ -55,9 +59,9 @@ def moves(program: PhysicalPlan) -> int:
     return len(program.query.names) - 1
 
 
-def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, ProbeCounts] | None:
+def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, BatchCounts] | None:
     """What each partition counted in all stages; None if one was not run to its end. The files go."""
-    counts: dict[int, ProbeCounts] = {}
+    counts: dict[int, BatchCounts] = {}
     names, complete = [], True
     for stage in range(last + 1):
         wanted: set[int] = set()
@@ -67,9 +71,8 @@ def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> di
             complete = complete and data is not None
             if data is not None:
                 told = json.loads(data)
-                counts[partition] = counts.get(partition, ProbeCounts()) + ProbeCounts.from_json(
-                    told["counts"]
-                )
+                added = from_json(BatchCounts, told["counts"])
+                counts[partition] = counts.get(partition, BatchCounts()) + added
                 wanted.update(told["sent"])
         touched = sorted(wanted)
     for name in names:
@@ -103,7 +106,7 @@ class _Stage:
                 yield from post.sent(found)
             else:
                 yield from put_out(self.results, self.job, partition, post.results(found))
-            told = {"counts": ProbeCounts.of(post.work).to_json(), "sent": sorted(post.reached)}
+            told = {"counts": to_json(count_probes(post.work)), "sent": sorted(post.reached)}
             with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
                 stream.write(json.dumps(told).encode())
 
@@ -124,7 +127,7 @@ class _Post:
 
     def __init__(self, job: Assignment, partition: int) -> None:
         self._job, self._partition = job, partition
-        self._relay = Relay(job.program, job.decision, job.batch)
+        self._relay = Relay(job.plan, job.decision, job.batch)
         self._entries = {
             (entry.file, entry.index): entry for part in job.parts.values() for entry in part.slices
         }
@@ -170,7 +173,7 @@ class _Post:
 
     def _targets(self, parcel: Parcel) -> list[int]:
         node, first, last = self._relay.wanted(parcel)
-        lead = self._job.program.layouts[node].lead
+        lead = self._job.plan.layouts[node].lead
 
         def may_match(entry: SliceEntry) -> bool:
             if entry.node != node or (entry.batch == self._job.batch and entry.rank >= parcel.rank):
@@ -186,7 +189,7 @@ class _Post:
         return state
 
     def _slice(self, entry: SliceEntry) -> Slice:
-        one = read_slice(self._job.root, entry, self._job.program)
+        one = self._job.store.read(entry, self._job.plan)
         self._names[id(one)] = entry.file, entry.index
         return one
 

@@ -10,7 +10,7 @@ from weir.order.policies import DriverOrder
 from weir.shed.allowance import Allowance
 from weir.spark.routing import Routing
 from weir.spark.settings import Settings
-from weir.spark.union import Slots
+from weir.spark.slots import Slots
 
 
 @dataclass(frozen=True)

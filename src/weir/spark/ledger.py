@@ -5,98 +5,20 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from weir.adapt.recall import Recall
-from weir.adapt.skew import SkewMonitor
-from weir.adapt.slice_summary import SliceSummary
-from weir.adapt.statistics import Statistics
+from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
-from weir.order.policies import DriverOrder
-from weir.partition.placement import SHARED, Placement
+from weir.partition.placement import SHARED
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
 from weir.query.model import Query
-from weir.shed.ages import Ages
-from weir.shed.allowance import Allowance
+from weir.runtime.manifest import Manifest
 from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.filesystem import Folder
-from weir.spark.plan_json import plan_from_json, tree_to_json
-from weir.spark.report import PartitionState
-from weir.spark.slice_files import SliceEntry
-from weir.stats.batch import Hop, StateSize
 
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """All that batch N + 1 starts from; `plan` is the one decided, though another may still answer."""
-
-    batch: int = -1
-    watermark: int | None = None
-    newest: Mapping[str, int] = field(default_factory=dict)
-    parts: Mapping[int, PartitionState] = field(default_factory=dict)
-    recall: Recall = field(default_factory=Recall)
-    statistics: Statistics = field(default_factory=Statistics)
-    balance: SkewMonitor = field(default_factory=SkewMonitor)
-    placement: Placement | None = None
-    plan: Join | None = None
-    # What was let go for memory, as long as its rows could still have joined.
-    gone: tuple[SliceSummary, ...] = ()
-
-    @property
-    def entries(self) -> tuple[SliceEntry, ...]:
-        """The slices of all partitions."""
-        return tuple(entry for part in self.parts.values() for entry in part.slices)
-
-    @property
-    def files(self) -> frozenset[str]:
-        """The slice files it names."""
-        return frozenset(entry.file for entry in self.entries)
-
-    def sizes(self) -> dict[str, StateSize]:
-        """How much each state holds, over all partitions."""
-        found: dict[str, StateSize] = {}
-        for entry in self.entries:
-            so_far = found.get(entry.node, StateSize(0, 0, 0))
-            found[entry.node] = StateSize(
-                so_far.rows + entry.rows, so_far.bytes + entry.bytes, so_far.slices + 1
-            )
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """As it is written."""
-        return {
-            "batch": self.batch,
-            "watermark": self.watermark,
-            "newest": dict(self.newest),
-            "parts": {str(number): part.to_json() for number, part in self.parts.items()},
-            "recall": self.recall.to_json(),
-            "statistics": self.statistics.to_json(),
-            "balance": self.balance.to_json(),
-            "placement": None if self.placement is None else self.placement.to_json(),
-            "plan": None if self.plan is None else tree_to_json(self.plan),
-            "gone": [list(astuple(one)) for one in self.gone],
-        }
-
-    @staticmethod
-    def from_json(found: Mapping[str, Any]) -> Manifest:
-        """The manifest of `to_json`."""
-        parts = {int(number): PartitionState.from_json(part) for number, part in found["parts"].items()}
-        return Manifest(
-            batch=found["batch"],
-            watermark=found["watermark"],
-            newest=found["newest"],
-            parts=parts,
-            recall=Recall.from_json(found["recall"]),
-            statistics=Statistics.from_json(found["statistics"]),
-            balance=SkewMonitor.from_json(found["balance"]),
-            placement=_placement(found["placement"]),
-            plan=None if found["plan"] is None else plan_from_json(found["plan"]),
-            gone=tuple(SliceSummary(*one) for one in found["gone"]),
-        )
 
 
 class Ledger:
@@ -111,7 +33,7 @@ class Ledger:
         if not numbers:
             return Manifest()
         found = self._read(f"manifests/{max(numbers)}.json")
-        return Manifest() if found is None else Manifest.from_json(found)
+        return Manifest() if found is None else from_json(Manifest, found)
 
     def last(self) -> Manifest:
         """The manifest of the last batch; an empty one before the first."""
@@ -119,16 +41,16 @@ class Ledger:
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Commit a batch."""
-        self._write(f"manifests/{manifest.batch}.json", manifest.to_json())
+        self._write(f"manifests/{manifest.batch}.json", to_json(manifest))
 
     def decision(self, batch: int) -> tuple[Decision, int] | None:
         """What was decided for a batch, and how often it was tried; None if nothing was."""
         found = self._read(f"decisions/{batch}.json")
-        return None if found is None else (_decision_from_json(found), found["attempt"])
+        return None if found is None else (from_json(Decision, found["decision"]), found["attempt"])
 
     def write_decision(self, batch: int, decision: Decision, attempt: int) -> None:
         """Fix what a batch will do, before it does anything."""
-        self._write(f"decisions/{batch}.json", {**_decision_to_json(decision), "attempt": attempt})
+        self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
 
     def forget_before(self, batch: int) -> None:
         """Remove the decisions and manifests of older batches."""
@@ -166,7 +88,7 @@ class Ledger:
     def plan(self) -> Join | None:
         """The plan that the query here was first started with; None before that."""
         known = self._read("job.json")
-        return None if known is None else plan_from_json(known["tree"])
+        return None if known is None else from_json(Join, known["tree"])
 
     def spread(self) -> str | None:
         """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
@@ -215,7 +137,7 @@ def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, 
         "windows": {n: str(w) for n, w in zip(query.names, query.windows, strict=True)},
         "query": describe(replace(query, budget=None, basic=None)),
         "plan": str(plan),
-        "tree": tree_to_json(plan),
+        "tree": to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         "spread": spread,
         **({} if spread in SHARED else {"partitions": partitions}),
@@ -230,75 +152,3 @@ def _brief(mine: object, other: object) -> str:
         known = set(other.splitlines())
         return "'" + "; ".join(line.strip() for line in mine.splitlines() if line not in known) + "'"
     return repr(mine)
-
-
-def _decision_to_json(decision: Decision) -> dict[str, Any]:
-    return {
-        "plan": tree_to_json(decision.plan),
-        "driver_order": order if isinstance(order := decision.driver_order, str) else list(order),
-        "clock": decision.clock,
-        "idle": list(decision.idle),
-        "candidates": decision.candidates,
-        "allowance": _allowance_to_json(decision.allowance),
-        "selectivities": [[h.driver, h.node, h.partner, s] for h, s in decision.selectivities.items()],
-        "gains": dict(decision.gains),
-        "placement": None if decision.placement is None else decision.placement.to_json(),
-        "reason": decision.reason,
-        "meanwhile": _allowance_to_json(decision.meanwhile),
-        "effort": decision.effort,
-    }
-
-
-def _decision_from_json(found: Mapping[str, Any]) -> Decision:
-    return Decision(
-        plan=plan_from_json(found["plan"]),
-        driver_order=_driver_order(found["driver_order"]),
-        clock=found["clock"],
-        idle=tuple(found["idle"]),
-        candidates=found["candidates"],
-        allowance=_allowance_from_json(found["allowance"]),
-        selectivities={Hop(*hop): share for *hop, share in found["selectivities"]},
-        gains=found["gains"],
-        placement=_placement(found["placement"]),
-        reason=found["reason"],
-        meanwhile=_allowance_from_json(found["meanwhile"]),
-        effort=found["effort"],
-    )
-
-
-def _placement(found: dict[str, Any] | None) -> Placement | None:
-    return None if found is None else Placement.from_json(found)
-
-
-def _driver_order(found: Any) -> DriverOrder:
-    """A policy's name, which the decision checks, or a list."""
-    return found if isinstance(found, str) else tuple(found)  # type: ignore[return-value]
-
-
-def _allowance_to_json(allowance: Allowance | None) -> dict[str, Any] | None:
-    if allowance is None:
-        return None
-    probes = [[hop.driver, hop.node, hop.partner, share] for hop, share in allowance.probes.items()]
-    ages = [
-        [hop.driver, hop.node, hop.partner, found.every, sorted(found.kept)]
-        for hop, found in allowance.ages.items()
-    ]
-    return {
-        "probes": probes,
-        "choose": allowance.choose,
-        "sample": allowance.sample,
-        "ages": ages,
-        "drop": dict(allowance.drop),
-        "forget": allowance.forget,
-    }
-
-
-def _allowance_from_json(found: Mapping[str, Any] | None) -> Allowance | None:
-    if found is None:
-        return None
-    probes = {Hop(driver, node, partner): share for driver, node, partner, share in found["probes"]}
-    ages = {
-        Hop(driver, node, partner): Ages(every, frozenset(kept))
-        for driver, node, partner, every, kept in found["ages"]
-    }
-    return Allowance(probes, found["choose"], found["sample"], ages, found["drop"], found["forget"])

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
-from weir.spark.filesystem import Folder, local_path
-from weir.spark.slice_files import open_output, open_path
+from weir.spark.filesystem import Folder
+from weir.spark.worker_files import local_path, open_output, open_path
 
 
 class _Probe:

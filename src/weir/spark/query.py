@@ -11,13 +11,13 @@ from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
-from weir.spark.batches import MicroBatches
+from weir.spark.batches import SparkBatches
 
 
 class SparkQuery:
     """The running query; everything Spark's has, and a `weir` section in its progress."""
 
-    def __init__(self, query: StreamingQuery, batches: MicroBatches) -> None:
+    def __init__(self, query: StreamingQuery, batches: SparkBatches) -> None:
         self._query = query
         self._batches = batches
 
@@ -87,5 +87,5 @@ class SparkQuery:
     def _extended(self, progress: Any) -> dict[str, Any]:
         extended = dict(progress)
         batch = self._batches.progress.get(extended["batchId"])
-        extended["weir"] = None if batch is None else dict(batch.section)
+        extended["weir"] = batch
         return extended

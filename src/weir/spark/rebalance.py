@@ -21,10 +21,9 @@ from weir.partition.placement import (
 )
 from weir.partition.resize import Resize
 from weir.query.model import Query
-from weir.spark.ledger import Manifest
-from weir.spark.report import PartitionState
+from weir.runtime.manifest import Manifest
+from weir.runtime.partition_state import PartitionState, SliceEntry
 from weir.spark.routing import Routing
-from weir.spark.slice_files import SliceEntry
 
 
 def placement_after(
@@ -66,7 +65,7 @@ def relocated(before: Manifest, placement: Placement) -> Manifest:
 def _spread(before: Manifest, old: Placement, routing: Routing) -> tuple[str, str]:
     if routing.is_shared:
         return routing.name, ""
-    if old.is_shared or routing.instead is None or not before.balance.is_dominated:
+    if old.is_shared or routing.instead is None or not before.skew.is_dominated:
         return old.spread, ""
     return routing.instead, f"a few keys have most of the work, so spread='{routing.instead}' from here on"
 
@@ -90,7 +89,7 @@ def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement
     lag = newest - oldest
     retentions = [query.bounds.retention(i) or 0 for i in range(len(query.names))]
     kept = max(0, sum(retentions) // len(retentions)) + lag
-    outlook = ArrivalForecast(newest, oldest, before.balance.rate, kept)
+    outlook = ArrivalForecast(newest, oldest, before.skew.rate, kept)
     return laid_out(placement, _held(relocated(before, placement), lag), outlook)
 
 

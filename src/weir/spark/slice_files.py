@@ -8,111 +8,59 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
+from weir.runtime.partition_state import SliceEntry
 from weir.spark.errors import DamagedStateError
-from weir.spark.filesystem import local_path
-
-# Hadoop's names for what Arrow calls otherwise.
-_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}
+from weir.spark.worker_files import open_output, open_path
 
 
-@dataclass(frozen=True, slots=True)
-class SliceEntry:
-    """Where one slice lies, and what a manifest must know of it."""
+@dataclass(frozen=True)
+class FileStore:
+    """The slices of a query, in files of its checkpoint."""
 
-    node: str
-    file: str
-    index: int
-    batch: int
-    rank: int
-    window: int
-    rows: int
-    bytes: int
-    spans: Mapping[str, tuple[int, int]]
-    deadline: int | None
-    sorted_by: str
-    checksum: int
+    root: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        return asdict(self)
+    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+        """The slice of an entry; its rows are mapped, not copied, where the file is local."""
+        return read_slice(self.root, entry, plan)
 
-    @staticmethod
-    def from_json(entry: Mapping[str, Any]) -> SliceEntry:
-        """The entry of `to_json`."""
-        spans = {name: (first, last) for name, (first, last) in entry["spans"].items()}
-        return SliceEntry(**{**entry, "spans": spans})
+    def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
+        """Write slices, those of one state into one file; the name is the attempt's own."""
+        by_node: dict[str, list[int]] = {}
+        for number, new in enumerate(slices):
+            by_node.setdefault(new.layout.node, []).append(number)
+        entries: dict[int, SliceEntry] = {}
+        for file_number, numbers in enumerate(by_node.values()):
+            name = f"{batch:09d}-{partition:04d}-{file_number:02d}-{uuid.uuid4().hex[:12]}.arrow"
+            checksum = _write_file(self.root, name, [slices[number] for number in numbers])
+            for index, number in enumerate(numbers):
+                entries[number] = SliceEntry.of(slices[number], name, index, checksum)
+        return [entries[number] for number in range(len(slices))]
 
-
-def open_path(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The file system a worker reaches a URI by, and the path in it."""
-    local = local_path(uri)
-    if local is not None:
-        return pafs.LocalFileSystem(), local
-    scheme, rest = uri.split("://", 1)
-    found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
-    return found
-
-
-def open_output(uri: str) -> pa.NativeFile:
-    """A file to be written by a worker; on a local disk its folder is made first."""
-    files, path = open_path(uri)
-    if isinstance(files, pafs.LocalFileSystem):
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return files.open_output_stream(path)
-
-
-def write_slices(
-    root: str, batch: int, partition: int, slices: Iterable[Slice]
-) -> tuple[tuple[SliceEntry, Slice], ...]:
-    """Write slices, those of one state into one file, and say where each lies."""
-    by_node: dict[str, list[Slice]] = {}
-    for one in slices:
-        by_node.setdefault(one.layout.node, []).append(one)
-    found: list[tuple[SliceEntry, Slice]] = []
-    for number, (node, group) in enumerate(by_node.items()):
-        name = f"{batch:09d}-{partition:04d}-{number:02d}-{uuid.uuid4().hex[:12]}.arrow"
-        checksum = _write_file(root, name, group)
-        found += [(_entry(node, name, i, one, checksum), one) for i, one in enumerate(group)]
-    return tuple(found)
+    def retain(self, live: Iterable[SliceEntry]) -> None:
+        """Close a query's slices that are no longer live."""
+        named = {(self.root, *entry.place) for entry in live}
+        for key in [key for key in _OPEN if key[0] == self.root and key not in named]:
+            del _OPEN[key]
 
 
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, slices[0].data.schema) as writer:
-        for one in slices:
-            writer.write_batch(one.data)
+        for new in slices:
+            writer.write_batch(new.data)
     data = sink.getvalue()
     with open_output(f"{root}/{name}") as stream:
         stream.write(data)
     return zlib.crc32(data)
-
-
-def _entry(node: str, name: str, index: int, one: Slice, checksum: int) -> SliceEntry:
-    return SliceEntry(
-        node=node,
-        file=name,
-        index=index,
-        batch=one.batch,
-        rank=one.rank,
-        window=one.window,
-        rows=one.rows,
-        bytes=one.bytes,
-        spans=one.spans,
-        deadline=one.deadline,
-        sorted_by=str(one.sorted_by),
-        checksum=checksum,
-    )
 
 
 def read_slice(root: str, entry: SliceEntry, program: PhysicalPlan) -> Slice:
@@ -147,13 +95,6 @@ def read_slice(root: str, entry: SliceEntry, program: PhysicalPlan) -> Slice:
 
 # The slices a worker process has open: a slice is probed by many batches, its indexes made once.
 _OPEN: dict[tuple[str, str, int], Slice] = {}
-
-
-def close_others(root: str, live: Iterable[SliceEntry]) -> None:
-    """Let go of a query's slices that are no longer live."""
-    named = {(root, entry.file, entry.index) for entry in live}
-    for key in [k for k in _OPEN if k[0] == root and k not in named]:
-        del _OPEN[key]
 
 
 @lru_cache(maxsize=16)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weir.runtime.manifest import Manifest
 from weir.spark.filesystem import Folder
-from weir.spark.ledger import Ledger, Manifest
+from weir.spark.ledger import Ledger
 
 SWEEP_EVERY = 50
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from weir.errors import QueryError
 from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
-from weir.spark.batches import MicroBatches
+from weir.spark.batches import SparkBatches
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job import Job
 from weir.spark.ledger import Ledger, job_of
@@ -131,9 +131,9 @@ class JoinWriter:
         scope = replace(join.planned.scope(join.query), interval=interval_of(spark, self._trigger))
         scope = replace(scope, movable=movable(scope.movable, routing))
         job = Job(program, slots, join.driver_order, routing, checkpoint, settings, meanwhile, scope)
-        batches = MicroBatches(spark, job, sink)
+        batches = SparkBatches(spark, job, sink)
         started = writer.foreachBatch(batches).start()
-        batches.triggers.query = started
+        batches.engine.triggers.query = started
         return SparkQuery(started, batches)
 
     def _plan(self, ledger: Ledger) -> tuple[Join, Join]:

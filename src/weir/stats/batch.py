@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from weir.stats.lag_histogram import LagHistograms
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,8 +21,8 @@ class Hop:
 class HopStats:
     """The work of one hop in one batch.
 
-    `comparisons` are the candidates the index left over, `matches` those that passed; `matches_by_slice`
-    names each slice that was visited by (basic window, batch) and says how many matches it gave. `skipped`
+    `comparisons` are the candidates the index left over, `matches` those that passed; `visited`
+    are the slices that were looked into. `skipped`
     are the rows that reached the hop and did not probe; `narrowed` those that did, but did not look at all
     ages, and `unvisited` the slices that were left out for that, run by run. `sampled` are the probes by
     rows that an allowance samples, and `sampled_matches` what they found; both are parts of `probes` and
@@ -36,12 +33,26 @@ class HopStats:
     comparisons: int = 0
     matches: int = 0
     seconds: float = 0.0
-    matches_by_slice: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    visited: int = 0
     skipped: int = 0
     sampled: int = 0
     sampled_matches: int = 0
     narrowed: int = 0
     unvisited: int = 0
+
+    def __add__(self, other: HopStats) -> HopStats:
+        return HopStats(
+            probes=self.probes + other.probes,
+            comparisons=self.comparisons + other.comparisons,
+            matches=self.matches + other.matches,
+            seconds=self.seconds + other.seconds,
+            visited=self.visited + other.visited,
+            skipped=self.skipped + other.skipped,
+            sampled=self.sampled + other.sampled,
+            sampled_matches=self.sampled_matches + other.sampled_matches,
+            narrowed=self.narrowed + other.narrowed,
+            unvisited=self.unvisited + other.unvisited,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +62,3 @@ class StateSize:
     rows: int
     bytes: int
     slices: int
-
-
-@dataclass(frozen=True, slots=True)
-class BatchStats:
-    """What came in, what was dropped, what each hop did, and what is kept.
-
-    `estimated_recall` is emitted / exact over the last batches; None if it is not known. `lags` tells how far
-    apart in time the rows of sampled results lie; None if there is no sample. `order` are the streams as
-    their first rows went; `produced` tells of each chunk of results when it was there, in seconds since the
-    batch began, and how many rows it has. `building` tells of each state that another plan needs how much of
-    it is there, and `per_hop_beside` what that took. `oldest` is the age of the oldest row in a result (µs),
-    where a freshness is asked for; `let_go` are rows of states given up so that the others fit into memory.
-    `deciding` are the seconds of learning from the batch before and of deciding about this one.
-    """
-
-    batch: int
-    rows_in: Mapping[str, int]
-    late: Mapping[str, int]
-    null_time: Mapping[str, int]
-    dropped: Mapping[str, int]
-    results: int
-    stale: int
-    per_hop: Mapping[Hop, HopStats]
-    state: Mapping[str, StateSize]
-    watermark: int | None
-    seconds: float
-    estimated_recall: float | None = None
-    order: tuple[str, ...] = ()
-    produced: tuple[tuple[float, int], ...] = ()
-    lags: LagHistograms | None = None
-    per_hop_beside: Mapping[Hop, HopStats] = field(default_factory=dict)
-    building: Mapping[str, float] = field(default_factory=dict)
-    oldest: int | None = None
-    let_go: Mapping[str, int] = field(default_factory=dict)
-    deciding: float = 0.0
-
-    @property
-    def shed(self) -> int:
-        """How many rows were dropped, did not probe where they had come to, or were let go for memory."""
-        skipped = sum(found.skipped for found in self.per_hop.values())
-        return sum(self.dropped.values()) + skipped + sum(self.let_go.values())

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,19 +98,6 @@ class LagHistograms:
         return LagHistograms(
             self.first, {name: _added(old, seen.lags[name], kept) for name, old in self.lags.items()}
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """As it travels, and stands in a manifest."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(found: Mapping[str, Any]) -> LagHistograms:
-        """The correlations of `to_json`."""
-        lags = {
-            name: LagHistogram(one["low"], one["high"], tuple(one["counts"]))
-            for name, one in found["lags"].items()
-        }
-        return LagHistograms(found["first"], lags)
 
     def _lags(self, stream: str) -> LagHistogram:
         if stream not in self.lags:

@@ -24,6 +24,7 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.build import query
 from weir.query.model import Query
+from weir.runtime.decide import DecidedPlan, Policy
 from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
 from weir_lab.bench.figure import Figure, from_json, to_json
@@ -126,7 +127,7 @@ def measure(quick: bool) -> list[Figure]:
 def outcome(trial: Trial, costs: UnitCosts, steady: int) -> Outcome:
     """Run a trial until its windows are full, then for some more batches, and compare these."""
     foretold = cost(trial.graph(costs), trial.plan)
-    running = LocalQuery(trial.query, trial.plan)
+    running = LocalQuery(Policy(trial.query, "auto"), DecidedPlan(trial.plan))
     filling = int(max(trial.windows.values())) + 2
     seconds, kept = [], []
     for number in range(filling + steady):

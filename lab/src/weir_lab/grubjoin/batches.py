@@ -133,7 +133,7 @@ def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
     stats = mine.stats
     assert stats is not None
     hops = stats.per_hop.values()
-    slices = sum(len(hop.matches_by_slice) for hop in hops)
+    slices = sum(hop.visited for hop in hops)
     return _Run(seconds, sum(hop.comparisons for hop in hops), slices, stats.results)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
+from weir.adapt.batch_report import BatchReport
 from weir.local.query import LocalQuery
 from weir.plan.tree import Join
-from weir.stats.batch import BatchStats, Hop
+from weir.stats.batch import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts
@@ -35,7 +36,8 @@ class Learned:
         """Take in the last batch of a query."""
         stats = query.stats
         assert stats is not None
-        self._came.append({name: came - stats.dropped.get(name, 0) for name, came in stats.rows_in.items()})
+        counts = stats.counts
+        self._came.append({name: came - counts.dropped.get(name, 0) for name, came in counts.rows_in.items()})
         rows = {name: sum(batch.get(name, 0) for batch in self._came) for name in self._plan.streams}
         for hop, found in stats.per_hop.items():
             probes, matches = (
@@ -79,7 +81,7 @@ class Learned:
         windows = dict.fromkeys(names, self._window)
         return JoinGraph(names, dict(rates), windows, edges, costs=UnitCosts.per_comparison(1.0))
 
-    def _see(self, stats: BatchStats) -> None:
+    def _see(self, stats: BatchReport) -> None:
         if stats.lags is not None:
             self._lags = stats.lags if self._lags is None else self._lags.aged(stats.lags, 1.0)
 

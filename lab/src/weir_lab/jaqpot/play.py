@@ -67,7 +67,7 @@ class Stage:
             stats = query.stats
             assert stats is not None
             results += stats.results
-            stale += stats.stale
+            stale += stats.counts.stale
             probes += sum(hop.probes for hop in stats.per_hop.values())
         played = Played(count * self.every, results, stale, probes)
         return played, Stage(query, self.feed, self.every, self.batch + count)

@@ -1,0 +1,144 @@
+"""JSON for the dataclasses that a checkpoint keeps and that tasks send, driven by their type hints.
+
+    dataclass                    an object with its fields; of a union, with its class name under "type" too
+    Mapping[str, ...]            an object
+    Mapping of other keys        a list of [key, value]
+    tuple, frozenset             a list
+    int, float, str, bool, None  as they are
+
+A value that is read back equals the one that was written, and a field that is missing is an error: files of
+other versions are refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+_PLAIN = (int, float, str, bool, NoneType)
+
+
+class _Codec(NamedTuple):
+    """How values of one type are written and read."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def to_json(value: Any) -> Any:
+    """What `json.dumps` takes for a dataclass.
+
+    >>> from weir.stats.lag_histogram import LagHistogram
+    >>> to_json(LagHistogram(0.0, 2.0, (3.0, 1.0)))
+    {'low': 0.0, 'high': 2.0, 'counts': [3.0, 1.0]}
+    """
+    return _codec(type(value)).write(value)
+
+
+def from_json(kind: type[T], data: Any) -> T:
+    """The value of a dataclass for which `to_json` gave the data."""
+    value: T = _codec(kind).read(data)
+    return value
+
+
+def _codec(kind: Any) -> _Codec:
+    """How a type is written and read; made once for each type."""
+    return _make_codec(kind)
+
+
+@cache
+def _make_codec(kind: Any) -> _Codec:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in _PLAIN or origin is Literal:
+        return _Codec(_same, _same)
+    if origin in (Union, UnionType):
+        return _union(*(option for option in arguments if option is not NoneType))
+    if is_dataclass(kind):
+        return _dataclass(kind)
+    if origin is tuple:
+        return _tuple(*arguments)
+    if origin is frozenset:
+        item = _codec(arguments[0])
+        return _Codec(
+            lambda items: sorted(map(item.write, items)), lambda items: frozenset(map(item.read, items))
+        )
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(*arguments)
+    raise TypeError(f"no JSON for values of {kind}")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _dataclass(kind: Any) -> _Codec:
+    made: dict[str, _Codec] = {}
+
+    def codecs() -> dict[str, _Codec]:
+        if not made:  # not before it is used, as a dataclass may hold others of its own kind
+            hints = get_type_hints(kind)
+            made.update({field.name: _codec(hints[field.name]) for field in fields(kind)})
+        return made
+
+    def write(value: Any) -> dict[str, Any]:
+        return {name: codec.write(getattr(value, name)) for name, codec in codecs().items()}
+
+    def read(data: Mapping[str, Any]) -> Any:
+        return kind(**{name: codec.read(data[name]) for name, codec in codecs().items()})
+
+    return _Codec(write, read)
+
+
+def _union(*options: Any) -> _Codec:
+    """One of several dataclasses, told apart by name; plain values and tuples, as they are in JSON."""
+    if len(options) == 1:
+        only = _codec(options[0])
+        return _Codec(
+            lambda value: None if value is None else only.write(value),
+            lambda data: None if data is None else only.read(data),
+        )
+    classes = {option.__name__: _codec(option) for option in options if isinstance(option, type)}
+    tuples = next((_codec(option) for option in options if get_origin(option) is tuple), None)
+
+    def write(value: Any) -> Any:
+        name = type(value).__name__
+        if name in classes:
+            return {"type": name, **classes[name].write(value)}
+        return tuples.write(value) if tuples and isinstance(value, tuple) else value
+
+    def read(data: Any) -> Any:
+        if isinstance(data, Mapping):
+            return classes[data["type"]].read(data)
+        return tuples.read(data) if tuples and isinstance(data, list) else data
+
+    return _Codec(write, read)
+
+
+def _tuple(*arguments: Any) -> _Codec:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        item = _codec(arguments[0])
+        return _Codec(lambda items: list(map(item.write, items)), lambda items: tuple(map(item.read, items)))
+    codecs = [_codec(argument) for argument in arguments]
+    return _Codec(
+        lambda items: [codec.write(item) for codec, item in zip(codecs, items, strict=True)],
+        lambda items: tuple(codec.read(item) for codec, item in zip(codecs, items, strict=True)),
+    )
+
+
+def _mapping(key: Any, value: Any) -> _Codec:
+    item = _codec(value)
+    if key is str:
+        return _Codec(
+            lambda items: {name: item.write(value) for name, value in items.items()},
+            lambda items: {name: item.read(value) for name, value in items.items()},
+        )
+    name = _codec(key)
+    return _Codec(
+        lambda items: [[name.write(of), item.write(value)] for of, value in items.items()],
+        lambda items: {name.read(of): item.read(value) for of, value in items},
+    )

@@ -1,0 +1,128 @@
+"""The engine in one process: one partition, whose slices stay in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from time import thread_time
+from typing import Any
+
+import pyarrow as pa
+
+from weir.kernel.decision import Decision
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.slice import Slice
+from weir.kernel.state import State
+from weir.partition.placement import Placement
+from weir.plan.tree import Join
+from weir.runtime.commit import FinishedBatch
+from weir.runtime.manifest import Manifest
+from weir.runtime.micro_batch import Batch
+from weir.runtime.partition_batch import Assignment, PartitionBatch, TaskReport
+from weir.runtime.partition_state import PartitionState, SliceEntry
+
+_ONE = 0
+_PLACEMENT = Placement("hash", 1)
+
+
+class MemoryStore:
+    """Slices of this process, by number."""
+
+    def __init__(self) -> None:
+        self._slices: dict[tuple[str, int], Slice] = {}
+        self._next = 0
+
+    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+        """The slice of an entry."""
+        return self._slices[entry.place]
+
+    def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
+        """Keep slices."""
+        entries = [SliceEntry.of(kept, "", self._next + i) for i, kept in enumerate(slices)]
+        self._slices |= {entry.place: kept for entry, kept in zip(entries, slices, strict=True)}
+        self._next += len(slices)
+        return entries
+
+    def retain(self, live: Iterable[SliceEntry]) -> None:
+        """Forget all other slices."""
+        self._slices = {entry.place: self._slices[entry.place] for entry in live}
+
+
+class MemoryLog:
+    """The last manifest and decision; a process that ends takes them along."""
+
+    def __init__(self) -> None:
+        self.manifest = Manifest()
+
+    def begin(self, batch: int) -> Manifest:
+        """The last manifest."""
+        return self.manifest
+
+    def decision(self, batch: int) -> None:
+        """A batch that failed is decided anew."""
+
+    def record(self, batch: int, decision: Decision, attempt: int) -> None:
+        """Nothing is left to read it after a crash."""
+
+    def record_history(self, batch: int, line: dict[str, Any]) -> None:
+        """Progress tells it."""
+
+    def commit(self, manifest: Manifest) -> None:
+        """Keep the manifest."""
+        self.manifest = manifest
+
+
+class LocalEngine:
+    """Builds and probes in the thread that brings the rows."""
+
+    cores = 1
+    interval: float | None = None
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+        self._running: PartitionBatch | None = None
+
+    def clock(self) -> float:
+        """CPU seconds of this thread, so that others who use the machine do not count."""
+        return thread_time()
+
+    def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
+        """All rows lie in one partition."""
+        return _PLACEMENT, ""
+
+    def check_plan(self, plan: Join, placement: Placement | None) -> None:
+        """In one partition every plan finds its rows."""
+
+    def relocate(self, before: Manifest, decision: Decision) -> Manifest:
+        """Nothing moves."""
+        return before
+
+    def build(self, rows: Mapping[str, pa.Table], batch: Batch) -> list[TaskReport]:
+        """Store the rows and run the joins below the root."""
+        before = batch.before
+        job = Assignment(
+            batch.plan, batch.decision, batch.number, before.watermark, before.parts, self._store
+        )
+        self._running = PartitionBatch(job, _ONE, rows, self.clock)
+        return [self._running.report()]
+
+    def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:
+        """Hand out the results piece by piece."""
+        assert self._running is not None, "a batch is built before its results are emitted"
+        yield from self._running.probe()
+        return [self._running.report()]
+
+    def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:
+        """The state that a manifest describes."""
+        part = manifest.parts.get(_ONE, PartitionState())
+        slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.layouts, ())
+        for entry in part.slices:
+            slices[entry.node] = (*slices[entry.node], self._store.read(entry, plan))
+        return State(slices, manifest.watermark, manifest.newest, part.next_place, part.next_numbers)
+
+    def is_skewed(self, batch: FinishedBatch) -> bool:
+        """One partition has nobody to share with."""
+        return False
+
+    def whole_seconds(self, batch: int, seconds: float) -> float:
+        """Nothing runs before or after a batch."""
+        return seconds

@@ -1,0 +1,1 @@
+"""How does one micro-batch run, on any engine?"""

@@ -1,0 +1,204 @@
+"""Commit a batch: report what it did, and draw up the manifest that the next batch starts from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from weir.adapt.batch_report import BatchReport
+from weir.adapt.recall import Recall
+from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
+from weir.kernel.decision import Decision
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.plan_migration import answering
+from weir.kernel.state import is_dead, watermark_after
+from weir.kernel.state_schema import LINE
+from weir.plan.tree import Join
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.runtime.admission import fit_into_memory
+from weir.runtime.manifest import Manifest, summarise_all
+from weir.runtime.partition_batch import TaskReport
+from weir.runtime.partition_state import PartitionState
+from weir.stats.batch import StateSize
+from weir.stats.batch_counts import BatchCounts, add_up, count_steps
+
+# The phases of a task that take less time if less is probed.
+_JOINING = ("build", "probe")
+
+
+@dataclass(frozen=True)
+class FinishedBatch:
+    """A batch whose results have been emitted, before it is committed.
+
+    `before` is the manifest it started from, `tasks` are the reports of its partitions; `is_complete` tells
+    whether the sink read all results, so that all probes are counted.
+    """
+
+    number: int
+    decision: Decision
+    before: Manifest
+    tasks: Sequence[TaskReport]
+    is_complete: bool
+
+    @property
+    def answered(self) -> Decision | None:
+        """The decision for the plan that answered; None if that was not the same in all partitions."""
+        plans = {task.part.migration.plan for task in self.tasks if task.part.migration is not None}
+        plans = plans or {self.decision.plan}
+        return answering(self.decision, plans.pop()) if len(plans) == 1 else None
+
+    @property
+    def counts(self) -> BatchCounts:
+        """What all partitions counted."""
+        return add_up(task.counts for task in self.tasks)
+
+    @property
+    def newest(self) -> dict[str, int]:
+        """The newest event time of each stream after the batch."""
+        newest = dict(self.before.newest)
+        for task in self.tasks:
+            for name, time in task.newest.items():
+                newest[name] = max(time, newest.get(name, time))
+        return newest
+
+    @property
+    def rows_stored(self) -> dict[str, int]:
+        """The rows of each stream that went into the join, once each."""
+        stored, read = Counter[str](), Counter[str]()
+        for task in self.tasks:
+            read.update(task.counts.rows_in_time)
+            for entry in task.part.slices:
+                if entry.batch == self.number:
+                    stored[entry.node] += entry.rows
+        # Filters make the first less than the second, and copies for segments of time more.
+        return {name: min(stored[name], count) for name, count in read.items()}
+
+    @property
+    def driver_order(self) -> tuple[str, ...] | None:
+        """The order in which the streams went; None if it was not one for all partitions."""
+        orders = {task.order for task in self.tasks if task.order}
+        return orders.pop() if len(orders) == 1 else None
+
+
+def next_manifest(
+    batch: FinishedBatch, plan: PhysicalPlan, is_skewed: bool, max_bytes: int | None
+) -> tuple[Manifest, Mapping[str, int]]:
+    """Draw up the manifest after a batch; return it with the rows of each state that were evicted."""
+    before, decision = batch.before, batch.decision
+    newest = batch.newest
+    now = max(newest.values(), default=None)
+    watermark = watermark_after(plan, before.watermark, newest, decision.idle)
+    parts = {**before.parts, **{task.partition: task.part for task in batch.tasks}}
+    live = {number: _drop_dead(part, watermark) for number, part in parts.items()}
+    partitions = 0 if decision.placement is None else decision.placement.partitions
+    kept = {number: part for number, part in live.items() if part.slices or number < partitions}
+    evicted: tuple[SliceSummary, ...] = ()
+    if max_bytes is not None:
+        kept, evicted = fit_into_memory(kept, max_bytes, now, before.statistics.lags)
+    manifest = Manifest(
+        batch=batch.number,
+        watermark=watermark,
+        newest=newest,
+        parts=kept,
+        recall=_estimate_recall(batch, plan, now),
+        statistics=before.statistics,
+        skew=before.skew.after(
+            sum(sum(task.counts.rows_in_time.values()) for task in batch.tasks) if before.newest else 0,
+            _advance(before.newest, newest),
+            is_skewed,
+        ),
+        placement=decision.placement,
+        plan=decision.plan,
+        evicted=tuple(gone for gone in (*before.evicted, *evicted) if not is_dead(gone.deadline, now)),
+        arrivals=_fresh_arrivals(batch, plan.query, now),
+    )
+    return manifest, {gone.node: gone.rows for gone in evicted}
+
+
+def report_batch(
+    batch: FinishedBatch, plan: PhysicalPlan, after: Manifest, evicted: Mapping[str, int], cores: int
+) -> BatchReport:
+    """Report what a batch did; the engine fills in how long it took.
+
+    Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
+    """
+    answered = batch.answered
+    decision = answered or answering(batch.decision, _earlier_plan(after, batch.decision.plan))
+    seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
+    return BatchReport(
+        batch=batch.number,
+        decision=decision,
+        counts=batch.counts,
+        rows=batch.rows_stored,
+        newest=batch.before.newest,
+        reached=after.newest,
+        held=live_summaries(summarise_all(batch.before), batch.before.clock),
+        seconds=0.0,
+        # More partitions than cores take turns.
+        work=max(max(seconds, default=0.0), sum(seconds) / cores),
+        is_complete=batch.is_complete,
+        is_mixed=answered is None,
+        steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
+        order=batch.driver_order,
+        watermark=after.watermark,
+        state={**dict.fromkeys(plan.layouts, StateSize(0, 0, 0)), **after.sizes},
+        recall=after.recall.estimate(decision.plan),
+        evicted=evicted,
+        building=_built_shares(after, batch.decision.plan),
+    )
+
+
+def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) -> Recall:
+    """Update the estimate, except from batches that were not read to the end or that ran two plans."""
+    before, answered = batch.before, batch.answered
+    if not batch.is_complete or answered is None:
+        return before.recall
+    lost: Mapping[str, float] = {}
+    if before.evicted:
+        lags = before.statistics.lags
+        lost = lost_results(before.evicted, summarise_all(before), answered.clock, lags)
+    clock = before.watermark, now
+    return before.recall.after(
+        answered.plan, batch.counts.hops, answered.allowance, lost, clock, plan.query.reach
+    )
+
+
+def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict[int, int]:
+    """The clocks of batches whose rows may still be fresh; the first batch has the time that it reaches."""
+    in_time = zip(query.windows, query.fresh, strict=True)
+    longest = max((fresh for w, fresh in in_time if fresh and not isinstance(w, RowWindow)), default=None)
+    clock = now if batch.decision.clock is None else batch.decision.clock
+    if longest is None or now is None or clock is None:
+        return {}
+    arrivals = {**batch.before.arrivals, batch.number: clock}
+    return {number: arrived for number, arrived in arrivals.items() if arrived >= now - longest}
+
+
+def _earlier_plan(after: Manifest, decided: Join) -> Join:
+    return next((plan for plan in after.answering_plans if plan != decided), decided)
+
+
+def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
+    """How much is there of each state that the plan decided needs, in the partition that has least of it."""
+    shares: dict[str, float] = {}
+    for part in after.parts.values():
+        own = {} if part.migration is None else part.migration.shares(plan)
+        shares |= {node: min(share, shares.get(node, 1.0)) for node, share in own.items()}
+    return shares
+
+
+def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
+    """How far the newest time of all streams went on, which the first rows do not tell."""
+    return max(after.values()) - max(before.values()) if before and after else 0
+
+
+def _drop_dead(part: PartitionState, watermark: int | None) -> PartitionState:
+    """Drop the slices that no row to come can reach, and the row-window lines that serve one batch only."""
+    live = tuple(
+        entry
+        for entry in part.slices
+        if not is_dead(entry.deadline, watermark) and not entry.node.endswith(LINE)
+    )
+    return replace(part, slices=live)

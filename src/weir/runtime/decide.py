@@ -1,0 +1,297 @@
+"""Decide what the next batch does: its plan, what it skips, where rows go, which stream goes first.
+
+The decision is recorded before the batch begins, and a batch that is tried again obeys it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from weir.adapt.analyse import PlanInForce, Recommendation
+from weir.adapt.batch_report import BatchReport
+from weir.adapt.controller import Controller, Scope
+from weir.adapt.describe_decision import describe_decision
+from weir.adapt.settings import Adapt
+from weir.adapt.statistics import Statistics
+from weir.errors import QueryError
+from weir.kernel.decision import Decision
+from weir.kernel.plan_migration import PhysicalPlans, effort_allowed
+from weir.order.pending import PendingRows
+from weir.order.policies import LEARNING, DriverOrder, order
+from weir.partition.placement import Placement
+from weir.plan.tree import Join
+from weir.query.model import Budget, Query, not_a_budget
+from weir.runtime.driver_order import driver_order
+from weir.runtime.manifest import Manifest
+from weir.shed.allowance import Allowance
+
+_LOG = logging.getLogger("weir")
+# A batch that failed twice is tried with fewer candidates in flight, so that it does not fail for ever.
+_ATTEMPTS_AS_DECIDED = 2
+_FEW_CANDIDATES = 1 << 14
+
+
+class Log(Protocol):
+    """Where decisions and manifests are kept: in memory, or in the checkpoint."""
+
+    def begin(self, batch: int) -> Manifest:
+        """Return what a batch starts from, the manifest of the batch before it."""
+
+    def decision(self, batch: int) -> tuple[Decision, int] | None:
+        """What was decided for a batch, and how often it was tried; None if nothing was."""
+
+    def record(self, batch: int, decision: Decision, attempt: int) -> None:
+        """Keep what a batch will do, before it does anything."""
+
+    def record_history(self, batch: int, line: dict[str, Any]) -> None:
+        """Keep a line about a change of plan or allowance, for people."""
+
+    def commit(self, manifest: Manifest) -> None:
+        """Keep what a batch leaves behind; from here on it is not run again."""
+
+
+class Placing(Protocol):
+    """Where the rows of a batch go."""
+
+    def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
+        """The placement of the next batch, and why it differs from the last; "" if it does not."""
+
+    def check_plan(self, plan: Join, placement: Placement | None) -> None:
+        """Refuse a plan that cannot run where rows lie."""
+
+
+@dataclass(frozen=True)
+class DecidedPlan:
+    """The plan from the next batch on, with its allowance, and one for plans that still answer meanwhile."""
+
+    plan: Join
+    allowance: Allowance | None = None
+    reason: str = "as asked"
+    meanwhile: Allowance | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a query's decisions follow from its start on.
+
+    `idle`: a stream that is this far behind the newest (µs) stops holding the watermark; None: it always
+    holds it. `adapt`: when decisions change while the query runs; None: never.
+    """
+
+    query: Query
+    driver_order: DriverOrder
+    idle: int | None = None
+    adapt: Adapt | None = None
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def learns(self) -> bool:
+        """True if batches are observed: to adapt, or for the driver order."""
+        return self.adapt is not None or self.driver_order in LEARNING
+
+
+class Decider:
+    """Decides before each batch what it does, and learns from its report after it."""
+
+    def __init__(
+        self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: Log, placing: Placing
+    ) -> None:
+        self._policy, self._plans, self._log, self._placing = policy, plans, log, placing
+        self._decided = start
+        self._budget = policy.query.budget
+        self._placement: Placement | None = None
+        self._steps = 0
+        self.controller: Controller | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """What the query may use; a new one counts from the next batch on, if the query adapts."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: Budget) -> None:
+        if self._policy.adapt is None:
+            raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
+        if not isinstance(budget, Budget):
+            raise not_a_budget(budget)
+        self._budget = budget
+
+    @property
+    def max_bytes(self) -> int | None:
+        """How much the state may take after the batch that runs; None if nobody said."""
+        return None if self.controller is None else self.controller.budget.bytes
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where rows go by the decision before this one; None before the first."""
+        return self._placement
+
+    def allow(self, allowance: Allowance | None, reason: str, answering: Join) -> None:
+        """From the next batch on, allow the plan that answers so much."""
+        if allowance is not None:
+            allowance.check(answering)
+        if answering == self._decided.plan:
+            self._decided = replace(self._decided, allowance=allowance, reason=reason)
+        else:
+            self._decided = replace(self._decided, meanwhile=allowance, reason=reason)
+
+    def replan(self, plan: Join, allowance: Allowance | None, reason: str) -> None:
+        """From the next batch on, migrate to another plan."""
+        if not isinstance(plan, Join):
+            raise QueryError(f"a plan is made with weir.plan.join; got {plan!r}")
+        decided = self._decided
+        self._plans.check_change(decided.plan, plan)
+        if allowance is not None:
+            allowance.check(plan)
+        self._placing.check_plan(plan, self._placement)
+        meanwhile = _either(decided.allowance, decided.meanwhile)
+        self._decided = DecidedPlan(plan, allowance, reason, meanwhile)
+
+    def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
+        """Return what was decided for this batch before a failure, or decide now; and the attempt number."""
+        known = self._log.decision(batch)
+        decision, attempt = (self._decide(before, batch), 1) if known is None else self._retry(*known, before)
+        self._log.record(batch, decision, attempt)
+        self._placement = decision.placement
+        return decision, attempt
+
+    def observe(self, known: Statistics, report: BatchReport) -> Statistics:
+        """Learn from a batch; return all that is known after it.
+
+        Batches that the sink did not read to the end, or that ran two plans, are not learned from.
+        """
+        self._steps = report.steps
+        if not self._policy.learns or not report.is_complete or report.is_mixed:
+            return known
+        if self.controller is None:
+            return known.after(self._policy.query, report)
+        self.controller.learn(report)
+        return self.controller.statistics
+
+    def analyse(self) -> None:
+        """Begin to analyse, if what was learned calls for it; the analysis runs in a thread of its own."""
+        if self.controller is not None:
+            self.controller.weigh()
+
+    def close(self) -> None:
+        """Analyse no more."""
+        if self.controller is not None:
+            self.controller.close()
+
+    def _retry(self, decision: Decision, attempts: int, before: Manifest) -> tuple[Decision, int]:
+        """Go on from what was decided for a batch that is tried again."""
+        if attempts == _ATTEMPTS_AS_DECIDED:
+            reason = f"smaller after {attempts} failed attempts"
+            decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
+        if self._policy.adapt is not None or decision.plan != self._decided.plan:
+            self._decided = DecidedPlan(
+                decision.plan, decision.allowance, decision.reason, decision.meanwhile
+            )
+            self._start_controller(before)
+        return decision, attempts + 1
+
+    def _decide(self, before: Manifest, batch: int) -> Decision:
+        recommendation = self._adapt(before)
+        if not before.answering_plans - {self._decided.plan}:
+            self._decided = replace(self._decided, meanwhile=None)
+        decided, seen = self._decided, before.statistics
+        placement, why = self._placing.place(before, decided.plan)
+        # Pairs were counted over all partitions, but unless slices are shared they are made within one.
+        partitions = 1 if placement.is_shared else placement.partitions
+        shares = seen.selectivities(decided.plan)
+        decision = Decision(
+            plan=decided.plan,
+            driver_order=self._driver_order(before, placement),
+            clock=before.clock,
+            arrivals=before.arrivals,
+            idle=self._idle(before),
+            allowance=decided.allowance,
+            selectivities={hop: share * partitions for hop, share in shares.items()},
+            gains=seen.gains,
+            placement=placement,
+            reason="; ".join(filter(None, (why, decided.reason))),
+            meanwhile=decided.meanwhile,
+            effort=effort_allowed(self._steps),
+        )
+        if recommendation is not None:
+            self._log.record_history(batch, _history_line(decision, recommendation))
+        return decision
+
+    def _start_controller(self, before: Manifest) -> None:
+        """Begin to adapt from what is known, if that is asked for and has not begun."""
+        policy, decided = self._policy, self._decided
+        if policy.adapt is not None and self.controller is None:
+            running = PlanInForce(decided.plan, decided.allowance)
+            self.controller = Controller(
+                policy.query, running, self._budget or Budget(), policy.adapt, policy.scope, before.statistics
+            )
+
+    def _adapt(self, before: Manifest) -> Recommendation | None:
+        """Follow the controller's recommendation, if it has one."""
+        self._start_controller(before)
+        if self.controller is None:
+            return None
+        self.controller.budget = self._budget or Budget()
+        recommendation = self.controller.decide()
+        if recommendation is None:
+            return None
+        plan, allowance, reason = recommendation.plan, recommendation.allowance, recommendation.reason
+        if plan == self._decided.plan:
+            self._decided = replace(self._decided, allowance=allowance, reason=reason)
+        elif not recommendation.moves:
+            # It concerns the plan that answers until the states of the one decided are built.
+            self._decided = replace(self._decided, meanwhile=allowance, reason=reason)
+        else:
+            try:
+                self.replan(plan, allowance, reason)
+            except QueryError as error:
+                # Rows may have come to lie elsewhere since the start.
+                _LOG.info("the plan stays as it is: %s", error)
+                self.controller.refuse(self._decided.plan, self._decided.allowance)
+                return None
+        return recommendation
+
+    def _driver_order(self, before: Manifest, placement: Placement) -> DriverOrder:
+        """Where partitions probe each other's slices, fix one order for all of them before the batch."""
+        plan, allowance, seen = self._decided.plan, self._decided.allowance, before.statistics
+        migrations = (part.migration for part in before.parts.values() if part.migration is not None)
+        if waiting := [migration.plan for migration in migrations if migration.missing(plan)]:
+            # Another plan still answers, in some partitions at least: the order is for what it skips.
+            meanwhile = self._decided.meanwhile
+            plan, allowance = waiting[0], meanwhile and meanwhile.within(waiting[0])
+        wanted = driver_order(self._policy.driver_order, plan, allowance, seen.lags)
+        if not placement.is_shared or not isinstance(wanted, str):
+            return wanted
+        # What will come is taken to be like what is there.
+        rows = before.rows
+        return order(wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.gains))
+
+    def _idle(self, before: Manifest) -> tuple[str, ...]:
+        """The streams whose newest row is further behind the clock than `idle` allows."""
+        limit, clock = self._policy.idle, before.clock
+        if limit is None or clock is None:
+            return ()
+        names = self._policy.query.names
+        return tuple(name for name in names if before.newest.get(name, clock - limit - 1) < clock - limit)
+
+
+def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
+    """What is allowed to plans that still answer somewhere; of a hop that several have, the newest."""
+    if newer is None or older is None:
+        return newer or older
+    return replace(newer, probes={**older.probes, **newer.probes}, ages={**older.ages, **newer.ages})
+
+
+def _history_line(decision: Decision, recommendation: Recommendation) -> dict[str, Any]:
+    predicted = {
+        "recall": recommendation.recall,
+        "cpu": recommendation.cpu,
+        "memory": recommendation.memory,
+    }
+    return {
+        **describe_decision(decision),
+        "predicted": predicted,
+        "analysisSeconds": recommendation.seconds,
+    }

@@ -1,0 +1,87 @@
+"""The state of a query between two batches: all that the next batch starts from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from weir.adapt.recall import Recall
+from weir.adapt.skew import SkewMonitor
+from weir.adapt.slice_summary import SliceSummary
+from weir.adapt.statistics import Statistics
+from weir.kernel.plan_migration import PhysicalPlans
+from weir.partition.placement import Placement
+from weir.plan.tree import Join
+from weir.runtime.partition_state import PartitionState, SliceEntry, measure_states
+from weir.stats.batch import StateSize
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The live slices of each partition, the watermark, and what has been learned.
+
+    `plan` is the one decided last, though an earlier one may still answer in some partitions. `evicted` are
+    summaries of slices given up for memory, as long as their rows could still have joined. `arrivals` are the
+    clocks of the batches whose rows may still be fresh, where a freshness is asked for.
+    """
+
+    batch: int = -1
+    watermark: int | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[int, PartitionState] = field(default_factory=dict)
+    recall: Recall = field(default_factory=Recall)
+    statistics: Statistics = field(default_factory=Statistics)
+    skew: SkewMonitor = field(default_factory=SkewMonitor)
+    placement: Placement | None = None
+    plan: Join | None = None
+    evicted: tuple[SliceSummary, ...] = ()
+    arrivals: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def clock(self) -> int | None:
+        """The newest event time of all streams (µs); None before the first row."""
+        return max(self.newest.values(), default=None)
+
+    @property
+    def entries(self) -> tuple[SliceEntry, ...]:
+        """The slices of all partitions."""
+        return tuple(entry for part in self.parts.values() for entry in part.slices)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The slice files it names."""
+        return frozenset(entry.file for entry in self.entries)
+
+    @property
+    def sizes(self) -> dict[str, StateSize]:
+        """How much each state holds, over all partitions."""
+        return measure_states(self.entries)
+
+    @property
+    def rows(self) -> Counter[str]:
+        """How many rows each state holds, over all partitions."""
+        return Counter({node: size.rows for node, size in self.sizes.items()})
+
+    @property
+    def answering_plans(self) -> set[Join]:
+        """The plans that answer, each in some partition."""
+        return {part.migration.plan for part in self.parts.values() if part.migration is not None}
+
+    def prepare_for(self, plan: Join, plans: PhysicalPlans) -> Manifest:
+        """What is left when a plan is decided: the slices that it or the plan before it needs."""
+        parts = {number: part.prepare_for(plan, plans) for number, part in self.parts.items()}
+        return replace(self, parts=parts, plan=plan)
+
+
+def summarise(part: PartitionState) -> list[SliceSummary]:
+    """Summaries of a partition's slices, one for one."""
+    return [
+        SliceSummary(entry.node, entry.rows, entry.bytes, *entry.spans[entry.lead], deadline=entry.deadline)
+        for entry in part.slices
+    ]
+
+
+def summarise_all(manifest: Manifest) -> list[SliceSummary]:
+    """Summaries of all slices."""
+    return [summary for part in manifest.parts.values() for summary in summarise(part)]

@@ -1,0 +1,194 @@
+"""The way of a micro-batch, on any engine: decide, build, probe, emit, commit.
+
+    before = manifest of batch N - 1
+      decide   from what is known ─▶ Decision, recorded before any work: a repeat decides the same
+      build    store the batch's rows as slices, and run every join below the root
+      probe    the root's hops ─▶ results
+      emit     results ─▶ sink, or piece by piece to the caller
+      commit   ─▶ manifest of batch N: live slices, watermark, statistics
+
+A batch that fails before it is committed is run again from the same manifest, with the same decision, and
+gives the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from weir.adapt.batch_report import BatchReport
+from weir.kernel.decision import Decision
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.plan_migration import PhysicalPlans
+from weir.runtime.batch_events import notify
+from weir.runtime.commit import FinishedBatch, next_manifest, report_batch
+from weir.runtime.decide import Decider, Log, Placing
+from weir.runtime.manifest import Manifest
+from weir.runtime.partition_batch import PhaseTimer, TaskReport, check_null_times
+from weir.runtime.progress import describe_batch
+
+Rows = TypeVar("Rows", contravariant=True)
+# Spark itself remembers the last hundred.
+_KEPT_PROGRESS = 200
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch as it is decided; `is_first` since the start of the query."""
+
+    number: int
+    attempt: int
+    decision: Decision
+    before: Manifest
+    plan: PhysicalPlan
+    is_first: bool
+
+
+class Engine(Placing, Protocol[Rows]):
+    """What differs between one process and Spark."""
+
+    @property
+    def cores(self) -> int:
+        """How many partitions can run at once."""
+
+    @property
+    def interval(self) -> float | None:
+        """The seconds between triggers; None if batches run one after the other."""
+
+    def clock(self) -> float:
+        """The seconds by which batches are timed."""
+
+    def relocate(self, before: Manifest, decision: Decision) -> Manifest:
+        """Move slices to where the decision wants them, before the batch begins."""
+
+    def build(self, rows: Rows, batch: Batch) -> Sequence[TaskReport]:
+        """Store the batch's rows and run every join below the root, in every partition that got rows."""
+
+    def emit(
+        self, batch: Batch, tasks: Sequence[TaskReport]
+    ) -> Generator[pa.Table, None, Sequence[TaskReport] | None]:
+        """Probe the root and hand results to the sink, or to the caller piece by piece.
+
+        Returns the reports with all probes counted, or None if the sink did not read everything.
+        """
+
+    def is_skewed(self, batch: FinishedBatch) -> bool:
+        """True if one partition had so much of the work that another spread would have been cheaper."""
+
+    def whole_seconds(self, batch: int, seconds: float) -> float:
+        """The seconds of a batch with what the engine does before and after it."""
+
+
+class MicroBatches(Generic[Rows]):
+    """Runs the batches of one query, one after the other."""
+
+    def __init__(
+        self,
+        engine: Engine[Rows],
+        log: Log,
+        decider: Decider,
+        plans: PhysicalPlans,
+        on_null_time: str,
+    ) -> None:
+        self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
+        self._on_null_time = on_null_time
+        self._is_first = True
+        self.manifest = Manifest()
+        self.reports: dict[int, BatchReport] = {}
+        self.progress: dict[int, dict[str, Any]] = {}
+
+    def run(self, rows: Rows, number: int) -> Iterator[pa.Table]:
+        """Run micro-batch `number`; running it again gives the same results."""
+        timer, started = PhaseTimer(self._engine.clock), perf_counter()
+        manifest = self._log.begin(number)
+        timer.end("begin")
+        notify("decide", number)
+        batch = self._decide(manifest, number)
+        timer.end("decide")
+        notify("build", number)
+        tasks = self._engine.build(rows, batch)
+        check_null_times(self._plans.query, [task.counts for task in tasks], self._on_null_time)
+        timer.end("build")
+        notify("built", number)
+        notify("emit", number)
+        produced = []
+        emission = _Emission(self._engine.emit(batch, tasks))
+        for chunk in emission:
+            produced.append((perf_counter() - started, chunk.num_rows))
+            timer.end("emit")
+            yield chunk
+            timer.end("consumer")
+        timer.end("emit")
+        notify("emitted", number)
+        finished = FinishedBatch(
+            number, batch.decision, batch.before, emission.tasks or tasks, emission.tasks is not None
+        )
+        report = self._commit(finished, batch, tuple(produced), timer)
+        notify("committed", number)
+        self._remember(report, finished.tasks, timer)
+        self.decider.analyse()
+        self._is_first = False
+
+    def _decide(self, manifest: Manifest, number: int) -> Batch:
+        decision, attempt = self.decider.decide(manifest, number)
+        before = manifest.prepare_for(decision.plan, self._plans)
+        before = self._engine.relocate(before, decision)
+        return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)
+
+    def _commit(
+        self,
+        finished: FinishedBatch,
+        batch: Batch,
+        produced: tuple[tuple[float, int], ...],
+        timer: PhaseTimer,
+    ) -> BatchReport:
+        after, evicted = next_manifest(
+            finished, batch.plan, self._engine.is_skewed(finished), self.decider.max_bytes
+        )
+        report = report_batch(finished, batch.plan, after, evicted, self._engine.cores)
+        timer.end("commit")
+        report = replace(
+            report,
+            seconds=self._seconds(finished, report.work, timer),
+            interval=self._engine.interval,
+            produced=produced,
+        )
+        after = replace(after, statistics=self.decider.observe(after.statistics, report))
+        timer.end("observe")
+        self._log.commit(after)
+        self.manifest = after
+        timer.end("commit")
+        return report
+
+    def _seconds(self, finished: FinishedBatch, work: float, timer: PhaseTimer) -> float:
+        """The seconds that a batch of this query usually takes besides the join, and its join."""
+        spent = sum(seconds for phase, seconds in timer.seconds.items() if phase != "consumer")
+        whole = self._engine.whole_seconds(finished.number, spent)
+        usual = finished.before.statistics.fixed.value
+        if self._is_first and usual is not None:
+            # With a restart, workers start and much is done for the first time.
+            return work + usual
+        # Building states for another plan is neither work of this one nor done in every batch.
+        return whole - max((task.seconds.get("migrate", 0.0) for task in finished.tasks), default=0.0)
+
+    def _remember(self, report: BatchReport, tasks: Sequence[TaskReport], timer: PhaseTimer) -> None:
+        number = report.batch
+        self.reports[number] = report
+        self.progress[number] = describe_batch(report, self.manifest, tasks, timer.seconds)
+        for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
+            del self.progress[old], self.reports[old]
+
+
+class _Emission:
+    """Iterates over results, and keeps the task reports that their generator returns."""
+
+    def __init__(self, results: Generator[pa.Table, None, Sequence[TaskReport] | None]) -> None:
+        self._results = results
+        self.tasks: Sequence[TaskReport] | None = None
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        self.tasks = yield from self._results

@@ -1,0 +1,230 @@
+"""One partition's share of a micro-batch: load its slices, build, store, probe.
+
+The local engine and Spark's workers run this same code; they differ in the store that keeps the slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+
+from weir.errors import QueryError
+from weir.kernel.batch import Work, build, probe
+from weir.kernel.decision import Decision
+from weir.kernel.ingest import Ingested
+from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, as_it_stands, ready
+from weir.kernel.slice import Slice
+from weir.kernel.state import State, expire, tidy
+from weir.query.model import Query
+from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.stats.batch_counts import BatchCounts
+
+
+class SliceStore(Protocol):
+    """Where slices are kept between batches: in this process, or in files of the checkpoint."""
+
+    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+        """The slice of an entry."""
+
+    def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> Sequence[SliceEntry]:
+        """Keep slices, and describe each."""
+
+    def retain(self, live: Iterable[SliceEntry]) -> None:
+        """Forget what is held in memory of all other slices."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """All that a partition must know of a batch."""
+
+    plan: PhysicalPlan
+    decision: Decision
+    batch: int
+    watermark: int | None
+    parts: Mapping[int, PartitionState]
+    store: SliceStore
+
+    @cached_property
+    def plans(self) -> PhysicalPlans:
+        """The compiled plan, and those of partitions that are still migrating to it."""
+        return PhysicalPlans(self.plan.query, (self.plan,))
+
+    def part(self, partition: int) -> PartitionState:
+        """What a partition starts from."""
+        return self.parts.get(partition, PartitionState())
+
+    def load(self, partition: int, plan: PhysicalPlan | None = None) -> tuple[State, dict[int, SliceEntry]]:
+        """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
+        self.store.retain(self._every_entry())
+        return self._load(self.part(partition), plan or self.plan)
+
+    def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
+        """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
+        own = {entry.place for entry in self.part(partition).slices}
+        entries = self._every_entry()
+        self.store.retain(entries)
+        state, loaded = self._load(PartitionState(entries), self.plan)
+        return state, frozenset(number for number, entry in loaded.items() if entry.place in own)
+
+    def _every_entry(self) -> tuple[SliceEntry, ...]:
+        return tuple(entry for part in self.parts.values() for entry in part.slices)
+
+    def _load(self, part: PartitionState, plan: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+        slices: dict[str, list[Slice]] = {}
+        entries = {}
+        for entry in part.slices:
+            if plan.layout_of(entry.node) is None:
+                continue
+            loaded = self.store.read(entry, plan)
+            slices.setdefault(entry.node, []).append(loaded)
+            entries[id(loaded)] = entry
+        state = State(
+            slices={node: tuple(of_node) for node, of_node in slices.items()},
+            watermark=self.watermark,
+            next_place=part.next_place,
+            next_numbers=dict(part.next_numbers),
+        )
+        return state, entries
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What a partition reports of a batch: its state afterwards, what it counted, CPU seconds per phase.
+
+    `newest` are the newest event times of the rows that came, `order` is the one in which the streams went,
+    `files` are result files that the task wrote.
+    """
+
+    partition: int
+    part: PartitionState
+    counts: BatchCounts
+    newest: Mapping[str, int]
+    order: tuple[str, ...]
+    seconds: Mapping[str, float]
+    files: tuple[str, ...] = ()
+
+
+class PhaseTimer:
+    """CPU seconds per phase, by a clock such as `time.process_time`."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock, self._last = clock, clock()
+
+    def end(self, phase: str) -> None:
+        """Count the time since the last phase ended."""
+        now = self._clock()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + max(0.0, now - self._last)
+        self._last = now
+
+
+class PartitionBatch:
+    """A partition while it runs a batch: made by building its slices, then probed for results."""
+
+    def __init__(
+        self, job: Assignment, partition: int, tables: Mapping[str, pa.Table], clock: Callable[[], float]
+    ) -> None:
+        self._job, self._partition = job, partition
+        self._work, self._timer = Work(), PhaseTimer(clock)
+        migration = job.part(partition).migration_to(job.decision.plan)
+        held = job.plans.of(migration.plan, migration.beside(job.decision.plan))
+        before, entries = job.load(partition, held)
+        self._timer.end("read")
+        prepared = ready(job.plans, migration, before, job.decision, job.batch, self._work)
+        self._timer.end("migrate")
+        plan, decision = prepared.program, prepared.decision
+        state = tidy(plan, expire(plan, prepared.state, decision.allowance), prepared.standing.since)
+        self._timer.end("merge")
+        self._built: Ingested = build(plan, decision, state, tables, job.batch, self._work)
+        self._timer.end("build")
+        self._prepared: PreparedPlan = prepared
+        self._part = self._keep(entries)
+        self._timer.end("write")
+
+    def probe(self) -> Iterator[pa.Table]:
+        """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
+        chunks = probe(
+            self._prepared.program, self._prepared.decision, self._built.state, self._job.batch, self._work
+        )
+        for chunk in chunks:
+            self._timer.end("probe")
+            yield chunk
+            self._timer.end("consumer")
+        self._timer.end("probe")
+
+    def report(self, files: tuple[str, ...] = ()) -> TaskReport:
+        """Report what was done so far."""
+        seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
+        return TaskReport(
+            self._partition,
+            self._part,
+            count_build(self._built) + count_probes(self._work),
+            dict(self._built.state.newest),
+            self._built.order,
+            seconds,
+            files,
+        )
+
+    def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
+        """Store the slices that were not there before: new ones and merged ones."""
+        after = self._built.state
+        live = [kept for of_node in after.slices.values() for kept in of_node]
+        new = [kept for kept in live if id(kept) not in entries]
+        stored = self._job.store.write(self._job.batch, self._partition, new)
+        known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
+        return PartitionState(
+            tuple(known[id(kept)] for kept in live),
+            after.next_place,
+            dict(after.next_numbers),
+            self._prepared.standing,
+        )
+
+
+def probe_partition(job: Assignment, partition: int, work: Work) -> Iterator[pa.Table]:
+    """Find the results of a partition's rows, in its own slices or, where these are shared, in all."""
+    placement = job.decision.placement
+    if placement is not None and placement.is_shared:
+        state, drivers = job.load_all(partition)
+        return probe(job.plan, job.decision, state, job.batch, work, drivers)
+    migration = job.part(partition).migration_to(job.decision.plan)
+    plan = job.plans.of(migration.plan, migration.beside(job.decision.plan))
+    prepared = as_it_stands(job.plans, migration, job.load(partition, plan)[0], job.decision)
+    return probe(prepared.program, prepared.decision, prepared.state, job.batch, work)
+
+
+def count_build(built: Ingested) -> BatchCounts:
+    """What was counted when rows were stored."""
+    return BatchCounts(
+        rows_in=built.rows_in, late=built.late, null_time=built.null_time, dropped=built.dropped
+    )
+
+
+def count_probes(work: Work) -> BatchCounts:
+    """What the hops counted."""
+    return BatchCounts(
+        results=work.results,
+        stale=work.stale,
+        hops=work.per_hop(),
+        build_hops=work.per_hop_beside(),
+        lags=None if work.apart is None else work.apart.get(),
+        oldest=work.oldest,
+    )
+
+
+def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:
+    """Refuse rows without an event time, if that is asked for."""
+    if on_null_time == "drop":
+        return
+    for name in query.names:
+        missing = sum(part.null_time.get(name, 0) for part in counts)
+        if missing:
+            raise QueryError(
+                f"stream '{name}' has {missing} row{'s' * (missing != 1)} without a time "
+                f"('{query.stream(name).time}' is NULL); fill it in, or pass on_null_time='drop' to leave "
+                "such rows out"
+            )

@@ -1,0 +1,138 @@
+"""Describe a batch as `lastProgress["weir"]` shows it, with the same keys and types on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weir.adapt.batch_report import BatchReport
+from weir.adapt.describe_decision import describe_decision
+from weir.adapt.statistics import Statistics
+from weir.codec import to_json
+from weir.plan.tree import Join
+from weir.runtime.manifest import Manifest
+from weir.runtime.partition_batch import TaskReport
+from weir.stats.batch import HopStats, StateSize
+from weir.stats.batch_counts import count_steps
+
+
+def describe_batch(
+    report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], seconds: Mapping[str, float]
+) -> dict[str, Any]:
+    """The progress of a committed batch; `json.dumps` takes it.
+
+    What was put out, skipped and done is None if the sink did not read all results. `seconds` are those of
+    the batch's phases; under "task" stand the CPU seconds of its slowest task, phase by phase.
+    """
+    counts = report.counts
+
+    def known(value: Any) -> Any:
+        return value if report.is_complete else None
+
+    return {
+        "numOutputRows": known(counts.results),
+        "numRowsStale": known(counts.stale),
+        "numRowsShed": known(report.shed),
+        "estimatedRecall": known(report.recall),
+        "oldestAge": known(counts.oldest),
+        "watermark": report.watermark,
+        "newest": dict(report.reached),
+        "plan": str(report.plan),
+        "decision": {**describe_decision(report.decision), "building": dict(report.building)},
+        "driverOrder": None if report.order is None else list(report.order),
+        "placement": _describe_placement(after),
+        "statistics": _describe_statistics(after.statistics, report.plan),
+        "streams": {
+            name: {
+                "numInputRows": rows,
+                "numRowsDroppedByWatermark": counts.late.get(name, 0),
+                "numRowsNullTime": counts.null_time.get(name, 0),
+                "numRowsShed": counts.dropped.get(name, 0),
+            }
+            for name, rows in counts.rows_in.items()
+        },
+        "state": {
+            node: _describe_state(report.state.get(node, StateSize(0, 0, 0)), report.evicted.get(node, 0))
+            for node in sorted({*report.state, *report.evicted})
+        },
+        "partitions": _describe_partitions(after, tasks),
+        "hops": known({str(hop): _describe_hop(hop_stats) for hop, hop_stats in counts.hops.items()}),
+        "building": known(
+            {
+                "steps": count_steps(counts.build_hops.values()),
+                "seconds": sum(hop.seconds for hop in counts.build_hops.values()),
+            }
+        ),
+        "lags": known(None if counts.lags is None else to_json(counts.lags)),
+        "seconds": {
+            **{phase: spent for phase, spent in seconds.items() if phase != "consumer"},
+            "task": _slowest(tasks),
+        },
+    }
+
+
+def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
+    rows_in = {task.partition: sum(task.counts.rows_in.values()) for task in tasks}
+    slices = {number: part.slices for number, part in after.parts.items()}
+    return {
+        str(number): {
+            "numInputRows": rows_in.get(number, 0),
+            "numRowsTotal": sum(entry.rows for entry in slices.get(number, ())),
+            "memoryUsedBytes": sum(entry.bytes for entry in slices.get(number, ())),
+        }
+        for number in sorted({*slices, *rows_in})
+    }
+
+
+def _slowest(tasks: Sequence[TaskReport]) -> dict[str, float]:
+    phases = {phase for task in tasks for phase in task.seconds}
+    return {phase: max(task.seconds.get(phase, 0.0) for task in tasks) for phase in sorted(phases)}
+
+
+def _describe_state(size: StateSize, evicted: int) -> dict[str, int]:
+    return {
+        "numRowsTotal": size.rows,
+        "memoryUsedBytes": size.bytes,
+        "numSlices": size.slices,
+        "numRowsShed": evicted,
+    }
+
+
+def _describe_hop(hop: HopStats) -> dict[str, float]:
+    return {
+        "probes": hop.probes,
+        "skipped": hop.skipped,
+        "comparisons": hop.comparisons,
+        "matches": hop.matches,
+        "seconds": hop.seconds,
+        "sampled": hop.sampled,
+        "sampledMatches": hop.sampled_matches,
+        "narrowed": hop.narrowed,
+        "slicesVisited": hop.visited,
+        "slicesNotVisited": hop.unvisited,
+    }
+
+
+def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None:
+    """What is known of the streams and of what batches take; None if nobody asked for it."""
+    if not known.batches:
+        return None
+    return {
+        "batches": known.batches,
+        "rates": known.rates,
+        "selectivities": {str(hop): share for hop, share in known.selectivities(plan).items()},
+        "scale": known.scale,
+        "fixed": known.fixed.value,
+        "work": known.work,
+        "seconds": known.seconds,
+        "span": known.span,
+        "lag": known.lag,
+        "oldest": known.oldest,
+    }
+
+
+def _describe_placement(after: Manifest) -> dict[str, Any] | None:
+    placed = after.placement
+    if placed is None:
+        return None
+    return {"spread": placed.spread, "partitions": placed.partitions, "relocated": placed.relocate}

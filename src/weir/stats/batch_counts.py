@@ -1,0 +1,89 @@
+"""What was counted during one micro-batch: in one partition, or summed over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+from weir.stats.batch import Hop, HopStats
+from weir.stats.lag_histogram import LagHistograms
+
+Rows = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """Rows in and out, and the work of each hop; counts of several partitions are added up.
+
+    Of each stream: the rows read, those `late`, those of `null_time`, those `dropped` by an allowance. Of the
+    join: `results`, those held back because `stale`, the work of the plan's `hops`, and that of `build_hops`
+    on states for a later plan. `lags` are those of sampled results; `oldest` is the age of the oldest row in
+    a result (µs), where a freshness is asked for.
+    """
+
+    rows_in: Rows = field(default_factory=dict)
+    late: Rows = field(default_factory=dict)
+    null_time: Rows = field(default_factory=dict)
+    dropped: Rows = field(default_factory=dict)
+    results: int = 0
+    stale: int = 0
+    hops: Mapping[Hop, HopStats] = field(default_factory=dict)
+    build_hops: Mapping[Hop, HopStats] = field(default_factory=dict)
+    lags: LagHistograms | None = None
+    oldest: int | None = None
+
+    @property
+    def shed(self) -> int:
+        """Rows that were dropped, or did not probe at a hop that they had reached."""
+        return sum(self.dropped.values()) + sum(hop.skipped for hop in self.hops.values())
+
+    @property
+    def rows_in_time(self) -> dict[str, int]:
+        """The rows of each stream that were neither late nor without a time nor dropped."""
+        lost = Counter(self.late) + Counter(self.null_time) + Counter(self.dropped)
+        return {name: rows - lost[name] for name, rows in self.rows_in.items()}
+
+    @property
+    def hop_seconds(self) -> float:
+        """The CPU seconds of the plan's own hops."""
+        return sum(hop.seconds for hop in self.hops.values())
+
+    def __add__(self, other: BatchCounts) -> BatchCounts:
+        return BatchCounts(
+            rows_in=_added(self.rows_in, other.rows_in),
+            late=_added(self.late, other.late),
+            null_time=_added(self.null_time, other.null_time),
+            dropped=_added(self.dropped, other.dropped),
+            results=self.results + other.results,
+            stale=self.stale + other.stale,
+            hops=_added_hops(self.hops, other.hops),
+            build_hops=_added_hops(self.build_hops, other.build_hops),
+            lags=_added_lags(self.lags, other.lags),
+            oldest=max((age for age in (self.oldest, other.oldest) if age is not None), default=None),
+        )
+
+
+def add_up(counts: Iterable[BatchCounts]) -> BatchCounts:
+    """The counts of several partitions together."""
+    return reduce(BatchCounts.__add__, counts, BatchCounts())
+
+
+def count_steps(hops: Iterable[HopStats]) -> int:
+    """The steps that hops took: probes, comparisons and matches."""
+    return sum(hop.probes + hop.comparisons + hop.matches for hop in hops)
+
+
+def _added(ours: Rows, theirs: Rows) -> dict[str, int]:
+    return {name: ours.get(name, 0) + theirs.get(name, 0) for name in (*ours, *theirs)}
+
+
+def _added_hops(ours: Mapping[Hop, HopStats], theirs: Mapping[Hop, HopStats]) -> dict[Hop, HopStats]:
+    return {hop: ours.get(hop, HopStats()) + theirs.get(hop, HopStats()) for hop in (*ours, *theirs)}
+
+
+def _added_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
+    if ours is None or theirs is None:
+        return ours or theirs
+    return ours.aged(theirs, kept=1.0)
