@@ -27,6 +27,7 @@ from weir.plan.cost import cost
 from weir.plan.tree import Join, join
 from weir.query.build import query
 from weir.query.model import Query
+from weir.query.options import QueryOptions
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -89,9 +90,11 @@ class _Sample:
         columns = [f"{name}.{column} AS {name}{column}" for column in _NUMBERS for name in names]
         return query(
             dict.fromkeys(names, _SCHEMA),
-            " AND ".join(conditions),
-            within=f"{round(self.window * _SECOND)} us",
-            select=", ".join(columns[: self.values]),
+            QueryOptions(
+                on=" AND ".join(conditions),
+                within=f"{round(self.window * _SECOND)} us",
+                select=", ".join(columns[: self.values]),
+            ),
         )
 
     def graph(self, asked: Query, costs: UnitCosts) -> JoinGraph:

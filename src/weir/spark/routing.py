@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from weir.adapt.analyse import Movable
 from weir.errors import QueryError
@@ -28,7 +27,6 @@ from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")
 
-Spread = Literal["auto", "hash", "share", "psp", "atr"]
 # Segments of the master stream, in times of what the others must be copied for: few rows are copied.
 _SEGMENT = 8
 
@@ -109,8 +107,6 @@ def routing(
 
     Without a key, `auto` takes the spread named by `shared`; with one, it may go over to it.
     """
-    if wanted not in get_args(Spread):
-        raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
     if wanted in SHARED and not streaming:
         raise QueryError(f"spread='{wanted}' is for streams; static DataFrames take 'hash' or 'atr'")
     count = partitions or cores

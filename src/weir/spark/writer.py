@@ -109,8 +109,7 @@ class JoinWriter:
         check_workers(spark, folder, join.routing.partitions)
         ledger = Ledger(folder)
         plan, shape = self._plan(ledger)
-        # Rows that were shared once do not lie where their keys say.
-        routing = join.router(shape, ledger.spread() is not None)
+        routing = join.route(shape, was_shared=ledger.spread() is not None)
         ledger.check_job(job_of(join.query, shape, routing.partitions, routing.name))
         union, slots = tagged_union(join.query, join.frames, routing)
         program = compile_plan(join.query, plan)
