@@ -68,19 +68,16 @@ LocalTable: TypeAlias = ArrowStream | ArrowSchema
 
 def _document(function: F) -> F:
     """Show in `help` and to `inspect` the arguments that the options describe."""
-    options = arguments_of(function.__name__)
-    given = [
+    parameters = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-        for option in options
+        for option in arguments_of(function.__name__)
     ]
-    text = [Parameter("text", Parameter.POSITIONAL_OR_KEYWORD, annotation="str")] * (
-        function.__name__ == "sql"
-    )
-    streams = Parameter(
-        "streams", Parameter.KEYWORD_ONLY, default=None, annotation="Mapping[str, Any] | None"
-    )
-    tables = Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any")
-    signature = Signature([*text, *given, streams, tables], return_annotation="LocalJoin | SparkJoin")
+    if function.__name__ == "sql":
+        parameters.insert(0, Parameter("text", Parameter.POSITIONAL_OR_KEYWORD, annotation="str"))
+    tables = "Mapping[str, Any] | None"
+    parameters.append(Parameter("streams", Parameter.KEYWORD_ONLY, default=None, annotation=tables))
+    parameters.append(Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any"))
+    signature = Signature(parameters, return_annotation="LocalJoin | SparkJoin")
     function.__signature__ = signature  # type: ignore[attr-defined] # as `inspect` reads it
     function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{describe_arguments(function.__name__)}\n"
     return function

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import QueryError
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.model import Budget, Query, Stream
 from weir.query.options import QueryOptions
 from weir.query.sql import name_streams
@@ -26,7 +26,7 @@ JOIN = "SELECT a.k FROM t a, u b WHERE a.k = b.k"
 
 
 def make(schemas: Any = None, **changes: Any) -> Query:
-    return query(GOOD_SCHEMAS if schemas is None else schemas, QueryOptions(**{**GOOD, **changes}))
+    return build_query(GOOD_SCHEMAS if schemas is None else schemas, QueryOptions(**{**GOOD, **changes}))
 
 
 def refused(**changes: Any) -> str:
@@ -282,7 +282,7 @@ def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
 def test_statements(text: str, fragments: list[str]) -> None:
     with pytest.raises(QueryError) as error:
         statement = text.replace("...", JOIN)
-        query(name_streams({"t": WIDE, "u": WIDE}, statement), QueryOptions(statement=statement))
+        build_query(name_streams({"t": WIDE, "u": WIDE}, statement), QueryOptions(statement=statement))
     check(str(error.value), fragments)
 
 

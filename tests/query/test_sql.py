@@ -8,7 +8,7 @@ import pytest
 
 from weir.errors import QueryError
 from weir.expr.text import show
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import QueryOptions
@@ -27,7 +27,7 @@ JAQPOT_Q1 = """SELECT B.symbol, B.price FROM stocksNYC A, stocksTokyo B
 
 
 def asked(text: str, **options: Any) -> Query:
-    return query(name_streams(TABLES, text), QueryOptions(statement=text, **options))
+    return build_query(name_streams(TABLES, text), QueryOptions(statement=text, **options))
 
 
 def test_the_papers_query_as_printed() -> None:
@@ -50,7 +50,7 @@ def test_sql_and_arguments_build_the_same_query() -> None:
         "SELECT t.k AS key, u.i + 1 AS n FROM t, u WHERE t.k = u.k AND t.i > 3 "
         "WINDOW 1 HOUR FRESHNESS t 2 HOURS"
     )
-    same = query(
+    same = build_query(
         {"t": WIDE, "u": WIDE},
         QueryOptions(
             on="t.k = u.k AND t.i > 3",
@@ -146,18 +146,18 @@ def test_select_lists(select: str, names: list[str]) -> None:
     text = f"SELECT {select} FROM stocksNYC a, stocksTokyo b WHERE a.symbol = b.symbol WINDOW 1 MINUTE"
     found = asked(text)
     assert [output.name for output in found.select] == names
-    same = query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute", select=select))
+    same = build_query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute", select=select))
     assert same.select == found.select
 
 
 def test_without_a_list_every_column_is_named_after_its_stream() -> None:
-    found = query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute"))
+    found = build_query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute"))
     assert [output.name for output in found.select][:2] == ["a_ts", "a_symbol"]
     assert [show(output.expr) for output in found.select][-1] == "b.volume"
 
 
 def test_names_are_found_in_any_case() -> None:
-    found = query(
+    found = build_query(
         {"Nyc": STOCKS, "tokyo": STOCKS},
         QueryOptions(
             on="NYC.SYMBOL = Tokyo.symbol",

@@ -7,14 +7,16 @@ import pyarrow as pa
 from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.options import QueryOptions
 from weir.spark.admission import within
 from weir.spark.report import PartitionState
 from weir.spark.slice_files import SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
-QUERY = query(dict.fromkeys("abc", ROW), QueryOptions(on="a.k = b.k AND b.k = c.k", within="10 seconds"))
+QUERY = build_query(
+    dict.fromkeys("abc", ROW), QueryOptions(on="a.k = b.k AND b.k = c.k", within="10 seconds")
+)
 MJOIN, FIRST, OTHER = tree("a", "b", "c"), tree(tree("a", "b"), "c"), tree(tree("b", "c"), "a")
 HELD = ("a", "b", "c", "(a b)")
 

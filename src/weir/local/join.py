@@ -14,7 +14,7 @@ from weir.kernel.output import result_schema
 from weir.local.query import LocalQuery
 from weir.local.tables import read_all, read_schema
 from weir.options import JoinOptions, check_budget
-from weir.query.build import query as build_query
+from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.sql import name_streams

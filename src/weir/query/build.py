@@ -26,11 +26,12 @@ from weir.query.sql import parse_sql
 from weir.units import interval
 
 
-def query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
+def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
 
     >>> row = pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})
-    >>> asked = query({"a": row, "b": row}, QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k"))
+    >>> options = QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k")
+    >>> asked = build_query({"a": row, "b": row}, options)
     >>> asked.names, asked.bounds.retention(0), [output.name for output in asked.select]
     (('a', 'b'), 600000000, ['k'])
     """

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from weir.adapt.planner import PlannedJoin
 from weir.options import JoinOptions
 from weir.partition.placement import SHARED
-from weir.query.build import query as build_query
+from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import PerStream
 from weir.query.sql import name_streams

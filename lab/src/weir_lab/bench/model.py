@@ -22,7 +22,7 @@ from weir.plan.cost import cost
 from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import QueryOptions
 from weir.stats.join_graph import JoinGraph, Streams
@@ -64,7 +64,7 @@ class Trial:
         """The query itself."""
         windows = {name: f"{round(seconds * _SECOND)} us" for name, seconds in self.windows.items()}
         options = QueryOptions(on=self.on, within=windows, select=self.select)
-        return query(dict.fromkeys(self.rates, _SCHEMA), options)
+        return build_query(dict.fromkeys(self.rates, _SCHEMA), options)
 
     def graph(self, costs: UnitCosts) -> JoinGraph:
         """What the generator knows of it, and nothing that a run tells."""
