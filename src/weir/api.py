@@ -1,117 +1,117 @@
-"""The two ways to ask for a join: by arguments, and by SQL."""
+"""The two ways to define a join: by arguments, and by SQL.
+
+`weir.options.JoinOptions` holds the default, the description and the check of every argument. The overloads
+repeat names and types only, so that editors complete arguments and type checkers know which engine answers.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from inspect import Parameter, Signature, cleandoc
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
-from weir.adapt.planner import PlanRequest
-from weir.adapt.settings import Adapt, resolve_adapt
-from weir.errors import QueryError
-from weir.local.arguments import (
-    Functions,
+from weir.adapt.settings import Adapt
+from weir.local.join import LocalJoin, build_join
+from weir.options import (
+    JoinOptions,
     OnNullTime,
-    check_allowance,
-    check_basic,
-    check_budget,
-    check_lengths,
-    check_misspelt,
-    check_on_null_time,
-    check_text,
-    check_time,
-    named_functions,
-    named_streams,
+    Order,
+    PlanName,
+    Selectivities,
+    Spread,
+    arguments_of,
+    describe_arguments,
+    read_arguments,
 )
-from weir.local.join import LocalJoin
-from weir.local.tables import read_all, read_schema
-from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.tree import JTree
-from weir.query.build import query
-from weir.query.model import Budget, Query
-from weir.query.settings import PerStream
-from weir.query.sql import sql_query
-from weir.query.windows import RowWindow, TimeWindow
+from weir.query.model import Budget
+from weir.query.options import Functions, PerStream, Span, check_text
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
-Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
-
-_SHARED = (
-    "time",
-    "late",
-    "budget",
-    "cross",
-    "functions",
-    "plan",
-    "rates",
-    "selectivities",
-    "driver_order",
-    "partitions",
-    "spread",
-    "idle",
-    "on_null_time",
-    "allowance",
-    "shed",
-    "adapt",
-    "basic",
-    "streams",
-)
-_CLAUSES = {
-    "on": "the condition after WHERE",
-    "within": "'WINDOW 10 MINUTES'",
-    "fresh": "'FRESHNESS 1 HOUR'",
-    "select": "the columns after SELECT",
-}
+F = TypeVar("F", bound=Callable[..., Any])
+Spans: TypeAlias = PerStream[Span] | None
+Lateness: TypeAlias = PerStream[str | timedelta] | None
+Rates: TypeAlias = PerStream[float] | None
 
 
+class SparkFrame(Protocol):
+    """A DataFrame of Spark, told by what no other table has."""
+
+    @property
+    def sparkSession(self) -> Any:  # noqa: D102, N802 - Spark's name
+        ...
+
+    @property
+    def writeStream(self) -> Any:  # noqa: D102, N802 - Spark's name
+        ...
+
+
+class ArrowStream(Protocol):
+    """An Arrow, Polars or pandas table: whatever hands out an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowSchema(Protocol):
+    """An Arrow schema, for rows that come in batches."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+LocalTable: TypeAlias = ArrowStream | ArrowSchema
+
+
+def _document(function: F) -> F:
+    """Show in `help` and to `inspect` the arguments that the options describe."""
+    parameters = [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+        for option in arguments_of(function.__name__)
+    ]
+    if function.__name__ == "sql":
+        parameters.insert(0, Parameter("text", Parameter.POSITIONAL_OR_KEYWORD, annotation="str"))
+    tables = "Mapping[str, Any] | None"
+    parameters.append(Parameter("streams", Parameter.KEYWORD_ONLY, default=None, annotation=tables))
+    parameters.append(Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any"))
+    signature = Signature(parameters, return_annotation="LocalJoin | SparkJoin")
+    function.__signature__ = signature  # type: ignore[attr-defined] # as `inspect` reads it
+    function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{describe_arguments(function.__name__)}\n"
+    return function
+
+
+# fmt: off
+@overload
 def join(
-    *,
-    on: str | None = None,
-    time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta] | None = None,
-    within: PerStream[Span] | None = None,
-    fresh: PerStream[Span] | None = None,
-    budget: Budget | None = None,
-    select: str | None = None,
-    cross: bool = False,
-    functions: Functions | None = None,
-    plan: JTree | str = "auto",
-    rates: PerStream[float] | None = None,
-    selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | DriverPolicy = "auto",
-    partitions: int | None = None,
-    spread: str = "auto",
-    idle: str | None = None,
-    on_null_time: OnNullTime = "drop",
-    allowance: Allowance | None = None,
-    shed: ShedName = "auto",
-    adapt: Adapt | bool | None = None,
-    basic: str | timedelta | None = None,
-    streams: Mapping[str, Any] | None = None,
-    **tables: Any,
-) -> LocalJoin | SparkJoin:
+    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
+    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
+    adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
+    on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
+    idle: str | timedelta | None = ..., streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
+) -> SparkJoin: ...
+@overload
+def join(
+    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
+    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
+    adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
+    on_null_time: OnNullTime = ...,
+    streams: Mapping[str, LocalTable] | None = ..., **tables: LocalTable,
+) -> LocalJoin: ...
+# fmt: on
+@_document
+def join(**arguments: Any) -> LocalJoin | SparkJoin:
     """Join named streams inside windows, with any predicate.
 
-    Each input is a Spark DataFrame, streaming or static (`weir.spark.SparkJoin` comes back), or an Arrow,
-    Polars or pandas table, or an Arrow schema for rows that will come in batches (`weir.local.LocalJoin`);
-    names that clash with an argument go into `streams`. Without `select`, the columns are
-    `<stream>_<column>`. A row without an event time is left out and counted, unless `on_null_time="fail"`.
-    The `plan` is "auto", "mjoin", "bjtree" or a tree of `weir.plan.join`; to weigh plans against a `budget`,
-    `rates` says how many rows a second come (tables are measured), and `selectivities` what share of the
-    pairs of two streams match. The `driver_order` is a list of the streams, or a policy that orders each
-    batch, "auto" for early results. On Spark, `partitions` is how many tasks share the join (the cores,
-    unless said), and a stream that is `idle` behind the newest one stops holding the watermark back. An
-    `allowance` says what share of the rows that reach a hop of the plan (`weir.plan.hops`) may probe there,
-    and which ages of partners they look at; where the budget's CPU is short it is chosen, by the way that
-    `shed` names: "auto", "jaqpot", "harvest" or "random-drop". `basic` is the length of a range of ages, like
-    "2 seconds". With a `budget` and no allowance by hand, a running query changes its plan and what it skips
-    as the streams change; `adapt` turns that off (False), or is a `weir.Adapt` that says how easily.
+    Each keyword that is not an argument names a table: Spark DataFrames, streaming or static, give a
+    `weir.spark.SparkJoin`; Arrow, Polars and pandas tables, and Arrow schemas of rows that come in batches, a
+    `weir.local.LocalJoin`. Names that clash with an argument go into the mapping `streams`.
 
     >>> import pyarrow as pa
     >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
@@ -121,68 +121,36 @@ def join(
     >>> paid.to_arrow().to_pylist()
     [{'id': 7, 'took': datetime.timedelta(seconds=2)}]
     """
-    check_misspelt("weir.join", tables, [*_SHARED, *_CLAUSES], {})
-    for argument, text, example in (("on=", on, "'a.k = b.k'"), ("select=", select, "'a.x, b.y AS z'")):
-        if text is not None:
-            check_text(text, argument, example)
-    check_time(time)
-    check_lengths(late=late, within=within, fresh=fresh)
-    check_basic(basic)
-    check_on_null_time(on_null_time)
-    check_allowance(allowance)
-    settled = resolve_adapt(adapt, budget is not None and allowance is None)
-    given = named_streams(streams, tables)
-    settings: dict[str, Any] = {
-        "on": on,
-        "time": time,
-        "late": late,
-        "within": within,
-        "fresh": fresh,
-        "budget": budget,
-        "select": select,
-        "cross": cross,
-        "functions": named_functions(functions),
-        "basic": basic,
-    }
-    wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
-    if any(map(_is_spark, given.values())):
-        from weir.spark.build_join import RunOptions, build_join  # only who has Spark needs it
-
-        way = RunOptions(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
-        return build_join(given, way, **settings)
-    _check_local(partitions, idle, spread)
-    check_budget(budget)
-    inputs = read_all(given)
-    asked = query({name: read_schema(name, table) for name, table in inputs.items()}, **settings)
-    asked = wish.divided(asked)
-    planned = wish.planned(asked, inputs)
-    return LocalJoin(asked, planned, inputs, orderer(asked), on_null_time, allowance, settled)
+    return _build(*read_arguments("join", arguments))
 
 
+# fmt: off
+@overload
 def sql(
     text: str,
-    *,
-    time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta] | None = None,
-    budget: Budget | None = None,
-    cross: bool = False,
-    functions: Functions | None = None,
-    plan: JTree | str = "auto",
-    rates: PerStream[float] | None = None,
-    selectivities: Mapping[tuple[str, str], float] | None = None,
-    driver_order: Sequence[str] | DriverPolicy = "auto",
-    partitions: int | None = None,
-    spread: str = "auto",
-    idle: str | None = None,
-    on_null_time: OnNullTime = "drop",
-    allowance: Allowance | None = None,
-    shed: ShedName = "auto",
-    adapt: Adapt | bool | None = None,
-    basic: str | timedelta | None = None,
-    streams: Mapping[str, Any] | None = None,
-    **tables: Any,
-) -> LocalJoin | SparkJoin:
+    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
+    adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
+    on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
+    idle: str | timedelta | None = ..., streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
+) -> SparkJoin: ...
+@overload
+def sql(
+    text: str,
+    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
+    adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
+    on_null_time: OnNullTime = ...,
+    streams: Mapping[str, LocalTable] | None = ..., **tables: LocalTable,
+) -> LocalJoin: ...
+# fmt: on
+@_document
+def sql(text: str, **arguments: Any) -> LocalJoin | SparkJoin:
     """Join by a SELECT with WINDOW and FRESHNESS clauses; the streams are called as its FROM list calls them.
+
+    Tables are passed as to `weir.join`, and so are all arguments for which there is no clause.
 
     >>> import pyarrow as pa
     >>> times = pa.array([1, 2], pa.timestamp("s"))
@@ -193,59 +161,18 @@ def sql(
     >>> q1.to_arrow().to_pylist()
     [{'symbol': 'SUSE'}]
     """
-    check_misspelt("weir.sql", tables, _SHARED, _CLAUSES)
     check_text(text, "a statement", "'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'")
-    check_time(time)
-    check_lengths(late=late)
-    check_basic(basic)
-    check_on_null_time(on_null_time)
-    check_allowance(allowance)
-    settled = resolve_adapt(adapt, budget is not None and allowance is None)
-    given = named_streams(streams, tables)
-    settings: dict[str, Any] = {
-        "time": time,
-        "late": late,
-        "budget": budget,
-        "cross": cross,
-        "functions": named_functions(functions),
-        "basic": basic,
-    }
-    wish, orderer = PlanRequest(plan, rates, selectivities, shed), partial(_order, driver_order)
-    if any(map(_is_spark, given.values())):
-        from weir.spark.build_join import RunOptions, build_sql_join  # only who has Spark needs it
-
-        way = RunOptions(wish, orderer, partitions, idle, on_null_time, allowance, spread, settled)
-        return build_sql_join(text, given, way, **settings)
-    _check_local(partitions, idle, spread)
-    check_budget(budget)
-    inputs = read_all(given)
-    found = sql_query(text, {name: read_schema(name, table) for name, table in inputs.items()}, **settings)
-    asked, read = wish.divided(found.query), {alias: inputs[table] for alias, table in found.tables.items()}
-    planned = wish.planned(asked, read)
-    return LocalJoin(asked, planned, read, orderer(asked), on_null_time, allowance, settled)
+    return _build(*read_arguments("sql", arguments, text))
 
 
-def _is_spark(given: Any) -> bool:
-    """True for a DataFrame of Spark's; told by its class's home, as Spark need not be installed."""
-    return any(kind.__module__.startswith("pyspark.") for kind in type(given).__mro__)
+def _build(options: JoinOptions, tables: Mapping[str, Any]) -> LocalJoin | SparkJoin:
+    if not any(map(_is_spark, tables.values())):
+        return build_join(tables, options)
+    from weir.spark.build_join import build_join as build_spark_join  # Spark need not be installed
+
+    return build_spark_join(tables, options)
 
 
-def _check_local(partitions: int | None, idle: str | None, spread: str) -> None:
-    given = None if spread == "auto" else spread
-    for argument, value in (("partitions", partitions), ("idle", idle), ("spread", given)):
-        if value is not None:
-            raise QueryError(f"{argument}= is for Spark DataFrames; tables in this process need none")
-
-
-def _order(order: Sequence[str] | DriverPolicy, asked: Query) -> DriverOrder:
-    if isinstance(order, str):
-        check_policy(order)
-        return order  # type: ignore[return-value] # just checked
-    named = tuple(order) if isinstance(order, Sequence) else ()
-    if Counter(named) != Counter(asked.names):
-        listed = ", ".join(f"'{name}'" for name in asked.names)
-        raise QueryError(
-            f"driver_order is a list that names each stream once: {listed}, or a policy like 'auto'; "
-            f"got {order!r}"
-        )
-    return named
+def _is_spark(table: Any) -> bool:
+    """True for a DataFrame of Spark, told by the modules of its classes: Spark need not be installed."""
+    return any(kind.__module__.startswith("pyspark.") for kind in type(table).__mro__)

@@ -16,8 +16,9 @@ from weir.adapt.shedding import Pace, Weighing
 from weir.adapt.statistics import steps
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.model import Query
+from weir.query.options import QueryOptions
 from weir.shed.allowance import Allowance
 from weir.stats.batch import HopStats, StateSize
 from weir.stats.join_graph import JoinGraph
@@ -30,7 +31,7 @@ WINDOW = 10.0
 
 def asked(names: str = "abc", on: str = "{0}.v * {1}.v > 0.9") -> Query:
     chain = " AND ".join(on.format(one, other) for one, other in pairwise(names))
-    return query(dict.fromkeys(names, SCHEMA), chain, within=f"{WINDOW:g} seconds")
+    return build_query(dict.fromkeys(names, SCHEMA), QueryOptions(on=chain, within=f"{WINDOW:g} seconds"))
 
 
 def lags_at(query: Query, middle: float, results: int = 400) -> LagHistograms:

@@ -12,7 +12,8 @@ from weir.adapt.table_statistics import measure_tables
 from weir.plan.choose import choose
 from weir.plan.cost import cost
 from weir.plan.tree import join
-from weir.query.build import query
+from weir.query.build import build_query
+from weir.query.options import QueryOptions
 
 SECOND = 1_000_000
 
@@ -31,7 +32,7 @@ def table(rows: int, keys: int, seed: int, seconds: int = 100) -> pa.Table:
 
 def asked(on: str, within: str = "10 seconds", names: str = "abc", **more: Any) -> Any:
     schemas = {name: table(1, 1, 0).schema for name in names}
-    return query(schemas, on=on, within=within, **more)
+    return build_query(schemas, QueryOptions(on=on, within=within, **more))
 
 
 def test_a_key_that_all_share_is_one_class() -> None:

@@ -15,7 +15,8 @@ from weir.local.join import LocalJoin
 from weir.plan.cost import cost
 from weir.plan.limits import Limits
 from weir.plan.tree import hops, join
-from weir.query.build import query
+from weir.query.build import build_query
+from weir.query.options import QueryOptions
 from weir.query.windows import RowWindow
 
 SECOND = 1_000_000
@@ -25,7 +26,7 @@ RATES = {"a": 2000.0, "b": 2000.0, "c": 2000.0}
 
 
 def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
-    found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
+    found = build_query(dict.fromkeys("abc", SCHEMA), QueryOptions(on=ON, within="10 seconds"))
     graph = estimate_join_graph(found, RATES, {frozenset("ab"): 0.01, frozenset("bc"): 0.01}, TYPICAL)
     plan = join("a", "b", "c")
     needed = cost(graph, plan).cpu
@@ -39,7 +40,7 @@ def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
 
 
 def test_probes_are_not_skipped_where_that_would_save_next_to_nothing() -> None:
-    found = query(dict.fromkeys("abc", SCHEMA), ON, within="10 seconds")
+    found = build_query(dict.fromkeys("abc", SCHEMA), QueryOptions(on=ON, within="10 seconds"))
     plan = join("a", "b", "c")
     selectivities = {frozenset("ab"): 0.01, frozenset("bc"): 0.01}
     few = estimate_join_graph(found, dict.fromkeys("abc", 2.0), selectivities, TYPICAL)

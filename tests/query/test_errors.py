@@ -10,26 +10,28 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import QueryError
-from weir.query.build import query
-from weir.query.model import Budget, Stream
-from weir.query.sql import sql_query
+from weir.query.build import build_query
+from weir.query.model import Budget, Query, Stream
+from weir.query.options import QueryOptions
+from weir.query.sql import name_streams
 from weir.query.windows import RowWindow, TimeWindow, rows
 
 from .schemas import STOCKS, WIDE
 
 TS = pa.timestamp("us")
 OTHER = pa.schema({"ts": TS, "w": pa.list_(pa.float32(), 3), "k": pa.int64()})
-GOOD: dict[str, Any] = {
-    "schemas": {"orders": WIDE, "clicks": WIDE},
-    "on": "orders.k = clicks.k",
-    "within": "10 minutes",
-}
+GOOD_SCHEMAS = {"orders": WIDE, "clicks": WIDE}
+GOOD = {"on": "orders.k = clicks.k", "within": "10 minutes"}
 JOIN = "SELECT a.k FROM t a, u b WHERE a.k = b.k"
+
+
+def make(schemas: Any = None, **changes: Any) -> Query:
+    return build_query(GOOD_SCHEMAS if schemas is None else schemas, QueryOptions(**{**GOOD, **changes}))
 
 
 def refused(**changes: Any) -> str:
     with pytest.raises(QueryError) as error:
-        query(**{**GOOD, **changes})
+        make(**changes)
     return str(error.value)
 
 
@@ -39,7 +41,7 @@ def check(message: str, fragments: list[str]) -> None:
 
 
 def test_the_good_query_is_good() -> None:
-    assert query(**GOOD).names == ("orders", "clicks")
+    assert make().names == ("orders", "clicks")
 
 
 @pytest.mark.parametrize(
@@ -279,13 +281,14 @@ def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
 )
 def test_statements(text: str, fragments: list[str]) -> None:
     with pytest.raises(QueryError) as error:
-        sql_query(text.replace("...", JOIN), {"t": WIDE, "u": WIDE})
+        statement = text.replace("...", JOIN)
+        build_query(name_streams({"t": WIDE, "u": WIDE}, statement), QueryOptions(statement=statement))
     check(str(error.value), fragments)
 
 
 def test_an_unknown_stream_of_a_query() -> None:
     with pytest.raises(QueryError, match=r"stream 'ordrs' is not known; did you mean 'orders'\?"):
-        query(**GOOD).stream("ordrs")
+        make().stream("ordrs")
 
 
 def test_the_model_cannot_be_built_wrong() -> None:
@@ -307,7 +310,7 @@ def test_names_that_states_are_called_by_are_refused(name: str, character: str) 
 
 
 def test_other_names_are_free() -> None:
-    assert query({"1-é": WIDE, "_b": WIDE}, "`1-é`.k = _b.k", within="1 s").names == ("1-é", "_b")
+    assert make({"1-é": WIDE, "_b": WIDE}, on="`1-é`.k = _b.k").names == ("1-é", "_b")
 
 
 @pytest.mark.parametrize(

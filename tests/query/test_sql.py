@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from weir.errors import QueryError
 from weir.expr.text import show
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.describe import describe
-from weir.query.sql import SqlQuery, parse_sql, sql_query
+from weir.query.model import Query
+from weir.query.options import QueryOptions
+from weir.query.sql import name_streams, parse_sql
 from weir.query.tail import cut_tail
 from weir.query.windows import RowWindow, TimeWindow
 
@@ -16,28 +20,29 @@ from .schemas import STOCKS, WIDE
 
 MINUTE = 60_000_000
 TABLES = {"stocksNYC": STOCKS, "stocksTokyo": STOCKS, "t": WIDE, "u": WIDE, "w": WIDE}
+NAMED = {"a": STOCKS, "b": STOCKS}
 JAQPOT_Q1 = """SELECT B.symbol, B.price FROM stocksNYC A, stocksTokyo B
     WHERE A.symbol = "GOOG" and B.volume > A.volume
     WINDOW 10 mins"""
 
 
-def asked(text: str, **options: object) -> SqlQuery:
-    return sql_query(text, TABLES, **options)  # type: ignore[arg-type]
+def asked(text: str, **options: Any) -> Query:
+    return build_query(name_streams(TABLES, text), QueryOptions(statement=text, **options))
 
 
 def test_the_papers_query_as_printed() -> None:
     found = asked(JAQPOT_Q1)
-    assert found.tables == {"A": "stocksNYC", "B": "stocksTokyo"}
-    assert found.query.names == ("A", "B")
-    assert found.query.windows == (TimeWindow(10 * MINUTE),) * 2
-    assert [output.name for output in found.query.select] == ["symbol", "price"]
-    assert [part.stream for part in found.query.predicate.filters] == ["A"]
-    assert [type(kind).__name__ for kind in found.query.predicate.conjuncts] == ["Comparison"]
+    assert name_streams({name: name for name in TABLES}, JAQPOT_Q1) == {"A": "stocksNYC", "B": "stocksTokyo"}
+    assert found.names == ("A", "B")
+    assert found.windows == (TimeWindow(10 * MINUTE),) * 2
+    assert [output.name for output in found.select] == ["symbol", "price"]
+    assert [part.stream for part in found.predicate.filters] == ["A"]
+    assert [type(kind).__name__ for kind in found.predicate.conjuncts] == ["Comparison"]
 
 
 def test_freshness_per_stream() -> None:
     found = asked(f"{JAQPOT_Q1} FRESHNESS A 12 MINUTES, B 15 MINUTES")
-    assert found.query.fresh == (12 * MINUTE, 15 * MINUTE)
+    assert found.fresh == (12 * MINUTE, 15 * MINUTE)
 
 
 def test_sql_and_arguments_build_the_same_query() -> None:
@@ -45,14 +50,16 @@ def test_sql_and_arguments_build_the_same_query() -> None:
         "SELECT t.k AS key, u.i + 1 AS n FROM t, u WHERE t.k = u.k AND t.i > 3 "
         "WINDOW 1 HOUR FRESHNESS t 2 HOURS"
     )
-    same = query(
+    same = build_query(
         {"t": WIDE, "u": WIDE},
-        "t.k = u.k AND t.i > 3",
-        within="1 hour",
-        fresh={"t": "2 hours"},
-        select="t.k AS key, u.i + 1 AS n",
+        QueryOptions(
+            on="t.k = u.k AND t.i > 3",
+            within="1 hour",
+            fresh={"t": "2 hours"},
+            select="t.k AS key, u.i + 1 AS n",
+        ),
     )
-    assert found.query == same
+    assert found == same
 
 
 @pytest.mark.parametrize(
@@ -71,12 +78,12 @@ def test_sql_and_arguments_build_the_same_query() -> None:
     ],
 )
 def test_window_clauses(tail: str, windows: tuple[object, object]) -> None:
-    assert asked(f"SELECT a.k FROM t a, u b WHERE a.k = b.k {tail}").query.windows == windows
+    assert asked(f"SELECT a.k FROM t a, u b WHERE a.k = b.k {tail}").windows == windows
 
 
 def test_row_freshness() -> None:
     text = "SELECT a.k FROM t a, u b WHERE a.k = b.k WINDOW a 5 ROWS, b 1 HOUR FRESHNESS a 9 ROWS, b 2 HOURS"
-    assert asked(text).query.fresh == (9, 120 * MINUTE)
+    assert asked(text).fresh == (9, 120 * MINUTE)
 
 
 def test_inner_joins() -> None:
@@ -84,13 +91,14 @@ def test_inner_joins() -> None:
         "SELECT a.k FROM t a JOIN u b ON a.k = b.k INNER JOIN w AS c ON b.i = c.i "
         "WHERE a.i > 1 WINDOW 1 MINUTE"
     )
-    assert found.query.names == ("a", "b", "c")
-    assert [known.name for known in found.query.predicate.classes] == ["k", "i"]
+    assert found.names == ("a", "b", "c")
+    assert [known.name for known in found.predicate.classes] == ["k", "i"]
 
 
 def test_a_table_under_two_names_is_joined_with_itself() -> None:
-    found = asked("SELECT x.k FROM t x, T y WHERE x.k = y.k AND x.i < y.i WINDOW 1 MINUTE")
-    assert found.tables == {"x": "t", "y": "t"}
+    text = "SELECT x.k FROM t x, T y WHERE x.k = y.k AND x.i < y.i WINDOW 1 MINUTE"
+    assert asked(text).names == ("x", "y")
+    assert name_streams({"t": "t"}, text) == {"x": "t", "y": "t"}
 
 
 def test_bounds_may_replace_the_window() -> None:
@@ -98,8 +106,8 @@ def test_bounds_may_replace_the_window() -> None:
         "SELECT a.k FROM t a JOIN u b ON a.k = b.k "
         "AND b.ts BETWEEN a.ts - INTERVAL 5 SECONDS AND a.ts + INTERVAL 1 MINUTE"
     )
-    assert found.query.windows == (None, None)
-    assert [found.query.bounds.retention(i) for i in range(2)] == [MINUTE + 1, 5_000_001]
+    assert found.windows == (None, None)
+    assert [found.bounds.retention(i) for i in range(2)] == [MINUTE + 1, 5_000_001]
 
 
 @pytest.mark.parametrize(
@@ -136,25 +144,27 @@ def test_text_that_only_looks_like_a_clause(text: str, head: str) -> None:
 )
 def test_select_lists(select: str, names: list[str]) -> None:
     text = f"SELECT {select} FROM stocksNYC a, stocksTokyo b WHERE a.symbol = b.symbol WINDOW 1 MINUTE"
-    found = asked(text).query
+    found = asked(text)
     assert [output.name for output in found.select] == names
-    same = query({"a": STOCKS, "b": STOCKS}, "a.symbol = b.symbol", within="1 minute", select=select)
+    same = build_query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute", select=select))
     assert same.select == found.select
 
 
 def test_without_a_list_every_column_is_named_after_its_stream() -> None:
-    found = query({"a": STOCKS, "b": STOCKS}, "a.symbol = b.symbol", within="1 minute")
+    found = build_query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute"))
     assert [output.name for output in found.select][:2] == ["a_ts", "a_symbol"]
     assert [show(output.expr) for output in found.select][-1] == "b.volume"
 
 
 def test_names_are_found_in_any_case() -> None:
-    found = query(
+    found = build_query(
         {"Nyc": STOCKS, "tokyo": STOCKS},
-        "NYC.SYMBOL = Tokyo.symbol",
-        time={"nyc": "TS", "TOKYO": "ts"},
-        within={"NYC": "1 minute", "tokyo": "1 minute"},
-        select="nyc.Price",
+        QueryOptions(
+            on="NYC.SYMBOL = Tokyo.symbol",
+            time={"nyc": "TS", "TOKYO": "ts"},
+            within={"NYC": "1 minute", "tokyo": "1 minute"},
+            select="nyc.Price",
+        ),
     )
     assert found.stream("NYC").time == "ts"
     assert show(found.select[0].expr) == "Nyc.price"
@@ -162,7 +172,7 @@ def test_names_are_found_in_any_case() -> None:
 
 def test_cross_joins_only_when_asked_for() -> None:
     text = "SELECT a.k FROM t a CROSS JOIN u b WINDOW 1 MINUTE"
-    assert asked(text, cross=True).query.predicate.conjuncts == ()
+    assert asked(text, cross=True).predicate.conjuncts == ()
     with pytest.raises(QueryError, match="cross=True"):
         asked(text)
 
@@ -181,7 +191,7 @@ def test_describe() -> None:
             "SELECT a.k, b.i + 1 AS n FROM t a, u b, w c WHERE a.k = b.k AND b.i > c.i AND a.flag "
             "AND c.ts >= b.ts WINDOW a 10 MINUTES, b 10 MINUTES, c 5 MINUTES FRESHNESS a 12 MINUTES",
             late={"a": "5 seconds"},
-        ).query
+        )
     )
     assert text.splitlines()[:4] == [
         "streams",

@@ -155,7 +155,7 @@ def test_a_key_that_dominates_is_left_for_slices_of_time_beyond_one_host(
     feed = write_feed(tmp_path / "in", skewed(5, 400))
     join = weir.join(**feed.frames(spark), **{**KEYED, "late": "0 seconds"}, partitions=3)
     elsewhere = replace(join.routing, instead=shared_on("yarn"))
-    join.router = lambda plan, is_shared: elsewhere
+    join.route = lambda plan, was_shared: elsewhere
     query = to_json(join, tmp_path)
     told = [one["weir"] for one in query.recentProgress]
     assert [one["placement"]["spread"] for one in told] == ["hash"] * 3 + ["psp"] * 2

@@ -190,7 +190,7 @@ def test_where_rows_lie_decides_who_may_go_on(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"spread": "ring"}, "spread is one of 'auto', 'hash', 'share', 'psp', 'atr'; got 'ring'"),
+        ({"spread": "ring"}, "spread is 'auto', 'hash', 'share', 'psp' or 'atr'; got 'ring'"),
         (
             {"spread": "hash"},
             "one key that all streams share.*use spread='share' or 'psp', or leave it 'auto'",

@@ -25,8 +25,9 @@ from weir.kernel.physical_plan import PhysicalPlan, compile_plan
 from weir.kernel.state import State, commit
 from weir.plan.cost import cost
 from weir.plan.tree import Join, join
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.model import Query
+from weir.query.options import QueryOptions
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -87,11 +88,13 @@ class _Sample:
             # The sum of two uniform numbers is below s (at most 1) with probability s² / 2.
             conditions.append(f"a.y + b.y < {(2 * self.passing) ** 0.5:.9f}")
         columns = [f"{name}.{column} AS {name}{column}" for column in _NUMBERS for name in names]
-        return query(
+        return build_query(
             dict.fromkeys(names, _SCHEMA),
-            " AND ".join(conditions),
-            within=f"{round(self.window * _SECOND)} us",
-            select=", ".join(columns[: self.values]),
+            QueryOptions(
+                on=" AND ".join(conditions),
+                within=f"{round(self.window * _SECOND)} us",
+                select=", ".join(columns[: self.values]),
+            ),
         )
 
     def graph(self, asked: Query, costs: UnitCosts) -> JoinGraph:

@@ -19,7 +19,6 @@ from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_ASKED, SHED, Shedding, choose_shedding
 from weir.adapt.table_statistics import TableStatistics, measure_tables
 from weir.adapt.user_statistics import parse_user_statistics
-from weir.errors import QueryError
 from weir.plan.choose import Choice, choose
 from weir.plan.cost import PlanCost, cost
 from weir.plan.default_plan import linear, mjoin
@@ -30,12 +29,11 @@ from weir.query.model import Budget, Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import check_harvestable, usual_basic
-from weir.shed.strategies import ShedName, check_shed
+from weir.shed.strategies import ShedName
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
 _LOG = logging.getLogger("weir")
-_NAMES = ("auto", "mjoin", "bjtree")
 # Ages and rows are shed in an mjoin only.
 _IN_AN_MJOIN = ("harvest", "random-drop")
 
@@ -98,12 +96,12 @@ class PlannedJoin:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a user wants of the plan, and says about the streams, not yet checked."""
+    """What a user wants of the plan, and says about the streams; rates and selectivities are unchecked."""
 
-    plan: Any
+    plan: JTree | str
     rates: Any = None
     selectivities: Any = None
-    shed: Any = "auto"
+    shed: ShedName = "auto"
 
     def divided(self, query: Query) -> Query:
         """The query with basic windows, if its windows are to be harvested and it does not say how long."""
@@ -114,12 +112,6 @@ class PlanRequest:
 
     def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
         """The plan to run; tables are measured if a plan hangs on it and no rates are given."""
-        if not isinstance(self.plan, Join | Leaf) and self.plan not in _NAMES:
-            raise QueryError(
-                "plan is 'auto', 'mjoin', 'bjtree' or a join tree made with weir.plan.join; "
-                f"got {self.plan!r}"
-            )
-        check_shed(self.shed)
         seen = parse_user_statistics(query, self.rates, self.selectivities)
         if seen is None and (self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)):
             seen = _measured(query, tables or {})

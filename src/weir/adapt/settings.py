@@ -1,25 +1,23 @@
-"""When a running query changes its mind."""
+"""How readily a running query adapts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
-from weir.errors import QueryError, strict, unknown
+from weir.errors import QueryError, strict
 
 
 @strict
 @dataclass(frozen=True, slots=True)
 class Adapt:
-    """How far a statistic moves before all is weighed again, and the gain from which on something changes.
+    """How far a statistic must move for a new analysis, and the least gain for which its result is applied.
 
-    Both are shares: ε and p of Mukherji et al. 2011, section 5.4. The first `calibrate` batches decide
-    nothing.
+    Both are shares: ε and p of Mukherji et al. 2011, section 5.4. Nothing is decided in the first
+    `calibrate` batches.
 
     >>> Adapt(gain=0.1)
     Adapt(change=0.05, gain=0.1, calibrate=3)
@@ -39,19 +37,6 @@ class Adapt:
             raise QueryError(
                 f"calibrate= of weir.Adapt is a whole number of batches, 1 or more; got {self.calibrate!r}"
             )
-
-
-def resolve_adapt(given: Any, is_wanted: bool) -> Adapt | None:
-    """The settings of what a user passed as `adapt=`; None leaves it to whether it is wanted."""
-    if given is None or isinstance(given, bool):
-        return Adapt() if given or (given is None and is_wanted) else None
-    known = [one.name for one in fields(Adapt)]
-    for key in given if isinstance(given, Mapping) else ():
-        if key not in known:
-            raise unknown("key", str(key), known, where=" in adapt=")
-    if not isinstance(given, Adapt):
-        raise QueryError(f"adapt= is True, False or weir.Adapt(change=0.05, gain=0.05); got {given!r}")
-    return given
 
 
 def _is_number(given: object) -> bool:

@@ -8,43 +8,34 @@ from typing import Any
 import pyarrow as pa
 
 from weir.adapt.planner import PlannedJoin, chart_plan, explain_plan
-from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_ASKED
 from weir.errors import QueryError, unknown
 from weir.kernel.output import result_schema
-from weir.local.arguments import OnNullTime
 from weir.local.query import LocalQuery
-from weir.order.policies import DriverOrder
+from weir.local.tables import read_all, read_schema
+from weir.options import JoinOptions, check_budget
+from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.query.sql import name_streams
 from weir.runtime.decide import DecidedPlan, Policy
-from weir.shed.allowance import Allowance
 
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
 class LocalJoin:
-    """A join that has been asked for; `to_arrow()` runs it over its tables, `start()` batch by batch."""
+    """A join that is defined: `to_arrow()` runs it over its tables, `start()` batch by batch."""
 
     def __init__(
-        self,
-        query: Query,
-        planned: PlannedJoin,
-        tables: Mapping[str, Any],
-        driver_order: DriverOrder = "auto",
-        on_null_time: OnNullTime = "drop",
-        allowance: Allowance | None = None,
-        adapt: Adapt | None = None,
+        self, query: Query, planned: PlannedJoin, tables: Mapping[str, Any], options: JoinOptions
     ) -> None:
-        if allowance is not None:
-            allowance.check(planned.plan)
+        if options.allowance is not None:
+            options.allowance.check(planned.plan)
         self.query = query
         self.planned = planned
         self._tables = tables
-        self._driver_order = driver_order
-        self._on_null_time = on_null_time
-        self._allowance = allowance
-        self._adapt = adapt
+        self._options = options
+        self._driver_order = options.order_streams(query)
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self.query.select)
@@ -52,34 +43,30 @@ class LocalJoin:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the result."""
+        """The columns of the results."""
         return result_schema(self.query)
 
     def to_arrow(self) -> pa.Table:
         """Every result over the tables given, in one batch."""
-        promised = [name for name, table in self._tables.items() if isinstance(table, pa.Schema)]
-        if promised:
-            raise QueryError(
-                f"stream '{promised[0]}' was given as a schema, so there are no rows to join; "
-                "give a table, or use start() and process(...) to bring rows in batches"
-            )
+        for name, table in self._tables.items():
+            if isinstance(table, pa.Schema):
+                raise QueryError(
+                    f"stream '{name}' was given as a schema, so there are no rows to join; "
+                    "give a table, or use start() and process(...) to bring rows in batches"
+                )
         return self.start().process(self._tables)
 
     def start(self) -> LocalQuery:
-        """The join with nothing in it yet; the tables given only name the columns, rows come by `process`."""
-        plan, allowance, reason = self.planned.plan, self._allowance, AS_ASKED
+        """Start the join with empty state; the tables only name the columns, rows come by `process`."""
+        plan, options, adapt = self.planned.plan, self._options, self._options.adaptation
+        allowance, reason = options.allowance, AS_ASKED
         if allowance is None:
-            allowance, reason = self.planned.start(self.query, self._adapt, plan)
-        policy = Policy(
-            self.query, self._driver_order, adapt=self._adapt, scope=self.planned.scope(self.query)
-        )
-        return LocalQuery(policy, DecidedPlan(plan, allowance, reason), self._on_null_time)
+            allowance, reason = self.planned.start(self.query, adapt, plan)
+        policy = Policy(self.query, self._driver_order, adapt=adapt, scope=self.planned.scope(self.query))
+        return LocalQuery(policy, DecidedPlan(plan, allowance, reason), options.on_null_time)
 
     def explain(self, mode: str | bool | None = None) -> None:
-        """Print what is asked and how it is answered, or with "mermaid" the plan as a chart.
-
-        Spark's modes are known and all print the same.
-        """
+        """Print the query and its plan, or with "mermaid" the plan as a chart; any mode of Spark's does."""
         if isinstance(mode, str) and mode.lower() not in (*_SPARK_MODES, "mermaid"):
             raise unknown("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
@@ -88,4 +75,15 @@ class LocalJoin:
 
     def explanation(self) -> str:
         """What `explain` prints."""
-        return f"{describe(self.query)}\n\n{explain_plan(self.planned, self._allowance)}"
+        return f"{describe(self.query)}\n\n{explain_plan(self.planned, self._options.allowance)}"
+
+
+def build_join(given: Mapping[str, Any], options: JoinOptions) -> LocalJoin:
+    """The join of tables of this process."""
+    options.refuse_spark_arguments()
+    check_budget(options.budget)
+    tables = name_streams(read_all(given), options.statement)
+    schemas = {name: read_schema(name, table) for name, table in tables.items()}
+    request = options.plan_request
+    query = request.divided(build_query(schemas, options))
+    return LocalJoin(query, request.planned(query, tables), tables, options)

@@ -14,9 +14,9 @@ from weir.errors import QueryError, unknown
 from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import State
-from weir.local.arguments import OnNullTime, check_allowance, check_budget
 from weir.local.engine import LocalEngine, MemoryLog
 from weir.local.tables import conform, read_all
+from weir.options import OnNullTime, check_allowance, check_budget
 from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.runtime.decide import DecidedPlan, Decider, Policy

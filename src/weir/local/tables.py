@@ -1,4 +1,4 @@
-"""Tables from outside as the Arrow tables a query expects."""
+"""Read Arrow, Polars and pandas tables as the Arrow tables that a query expects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_table(given: Any) -> bool:
 
 
 def read_all(given: Mapping[str, Any]) -> dict[str, pa.Table | pa.Schema]:
-    """Every input as Arrow, each read once: a stream of batches can be read no second time."""
+    """Every input as Arrow, each read once, since a stream of batches cannot be read twice."""
     read: dict[int, pa.Table | pa.Schema] = {}
     for name, table in given.items():
         if id(table) not in read:
@@ -35,7 +35,7 @@ def read_all(given: Mapping[str, Any]) -> dict[str, pa.Table | pa.Schema]:
 def read_schema(name: str, given: Any) -> pa.Schema:
     """The columns of a table, or of an Arrow schema that stands for tables to come."""
     schema = given if isinstance(given, pa.Schema) else read_table(name, given).schema
-    return _normal(name, _without_unnamed_index(schema))
+    return _normalise(name, _drop_unnamed_index(schema))
 
 
 def read_table(name: str, given: Any) -> pa.Table:
@@ -59,7 +59,7 @@ def conform(stream: Stream, given: Any) -> pa.Table:
     """A table with exactly the columns and types of a stream."""
     table = read_table(stream.name, given)
     _check_columns(stream, Counter(table.column_names))
-    table = _normal(stream.name, table.select(stream.schema.names))
+    table = _normalise(stream.name, table.select(stream.schema.names))
     for wanted, got in zip(stream.schema, table.schema, strict=True):
         if wanted.type != got.type:
             raise QueryError(
@@ -80,15 +80,15 @@ def _check_columns(stream: Stream, columns: Counter[str]) -> None:
             )
 
 
-def _normal(name: str, thing: S) -> S:
+def _normalise(name: str, given: S) -> S:
     try:
-        return normalise(thing)
+        return normalise(given)
     except QueryError as error:
         raise QueryError(f"stream '{name}', {error}") from error.__cause__
 
 
-def _without_unnamed_index(schema: pa.Schema) -> pa.Schema:
-    """Without the row numbers that pandas keeps of a frame that was filtered or sorted."""
+def _drop_unnamed_index(schema: pa.Schema) -> pa.Schema:
+    """Drop the row numbers that pandas keeps of a frame that was filtered or sorted."""
     if b"pandas" not in (schema.metadata or {}):
         return schema
     return pa.schema([field for field in schema if not _UNNAMED_INDEX.fullmatch(field.name)])
@@ -101,7 +101,7 @@ def _unreadable(name: str, given: Any, error: Exception) -> QueryError:
 
 
 def _first_unreadable_column(given: Any) -> str | None:
-    """The column to blame, found by trying each alone, since Arrow's message may not name it."""
+    """The first column that Arrow cannot read alone, since its message may not name it."""
     for column in getattr(given, "columns", ()):
         try:
             pa.table(given[[column]])

@@ -1,99 +1,79 @@
-"""From text and schemas to a checked query."""
+"""Build a checked query from options, or from the statement among them, and the schemas of its streams."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError
 from weir.expr.nodes import Call, Expr
-from weir.expr.scope import Scope, UserFunction
+from weir.expr.scope import Scope
 from weir.expr.text import show
 from weir.expr.types import normalise, spark_name
 from weir.query.bounds import closure
 from weir.query.classify import classify
 from weir.query.components import components
-from weir.query.model import Budget, Query, Stream, check_names, not_a_budget
+from weir.query.model import Query, check_names
+from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
 from weir.query.reading import bound, read_condition
 from weir.query.select import outputs, parse_select
-from weir.query.settings import Length, PerStream, freshness_from, streams_from, windows_from
+from weir.query.settings import read_freshness, read_streams, read_windows
+from weir.query.sql import parse_sql
 from weir.units import interval
 
 
-def query(
-    schemas: Mapping[str, pa.Schema],
-    on: str | None = None,
-    *,
-    time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta | int] | None = None,
-    within: PerStream[Length] | None = None,
-    fresh: PerStream[Length] | None = None,
-    budget: Budget | None = None,
-    select: str | None = None,
-    cross: bool = False,
-    functions: Mapping[str, UserFunction] | None = None,
-    basic: str | timedelta | None = None,
-) -> Query:
+def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
 
     >>> row = pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})
-    >>> asked = query({"a": row, "b": row}, "a.k = b.k", within="10 minutes", select="a.k")
+    >>> options = QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k")
+    >>> asked = build_query({"a": row, "b": row}, options)
     >>> asked.names, asked.bounds.retention(0), [output.name for output in asked.select]
     (('a', 'b'), 600000000, ['k'])
     """
-    streams, scope = prepare(schemas, time, late, functions)
-    conditions = [] if on is None else [bound(read_condition(on), scope)]
-    items = None if select is None else parse_select(select)
-    return assemble(streams, scope, conditions, items, within, fresh, budget, cross, basic)
-
-
-def prepare(
-    schemas: Mapping[str, pa.Schema],
-    time: PerStream[str],
-    late: PerStream[str | timedelta | int] | None,
-    functions: Mapping[str, UserFunction] | None,
-) -> tuple[tuple[Stream, ...], Scope]:
-    """The checked streams, and the scope in which names of columns are looked up."""
     check_names(schemas)
-    known = {name: normalise(schema) for name, schema in schemas.items()}
-    return streams_from(known, time, late), Scope(known, functions or {})
-
-
-def assemble(
-    streams: tuple[Stream, ...],
-    scope: Scope,
-    conditions: Sequence[Expr],
-    items: Sequence[exp.Expression] | None,
-    within: PerStream[Length] | None,
-    fresh: PerStream[Length] | None,
-    budget: Budget | None,
-    cross: bool,
-    basic: str | timedelta | None,
-) -> Query:
-    """The query of parts that are bound already; every condition must hold."""
-    names = tuple(stream.name for stream in streams)
-    windows = windows_from(within, names)
-    predicate = classify(_all(conditions), streams)
+    clauses = _read_clauses(options)
+    normal = {name: normalise(schema) for name, schema in schemas.items()}
+    streams, scope = read_streams(normal, options.time, options.late), Scope(normal, options.user_functions)
+    names = tuple(normal)
+    windows = read_windows(clauses.within, names)
+    predicate = classify(_all([bound(node, scope) for node in clauses.conditions]), streams)
     bounds = closure(names, windows, predicate.bounds)
-    if not cross:
+    if not options.cross:
         _check_connected(names, predicate)
-    if budget is not None and not isinstance(budget, Budget):
-        raise not_a_budget(budget)
-    freshness = freshness_from(fresh, names, windows)
     return Query(
         streams=streams,
         windows=windows,
         predicate=predicate,
-        select=outputs(items, streams, scope),
-        fresh=freshness,
-        budget=budget,
+        select=outputs(clauses.select, streams, scope),
+        fresh=read_freshness(clauses.fresh, names, windows),
+        budget=options.budget,
         bounds=bounds,
-        basic=None if basic is None else interval(basic),
+        basic=None if options.basic is None else interval(options.basic),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """What a statement says, or the arguments in its place; every condition must hold."""
+
+    conditions: Sequence[exp.Expression]
+    select: Sequence[exp.Expression] | None
+    within: PerStream[Span] | None
+    fresh: PerStream[Span] | None
+
+
+def _read_clauses(options: QueryOptions) -> _Clauses:
+    if options.statement is not None:
+        statement = parse_sql(options.statement)
+        return _Clauses(statement.conditions, statement.select, statement.window, statement.freshness)
+    conditions = () if options.on is None else (read_condition(options.on),)
+    select = None if options.select is None else parse_select(options.select)
+    return _Clauses(conditions, select, options.within, options.fresh)
 
 
 def _all(conditions: Sequence[Expr]) -> Expr | None:

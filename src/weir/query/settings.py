@@ -1,94 +1,93 @@
-"""The arguments a user gives once for all streams, or stream by stream in a mapping."""
+"""Read the arguments that are given once for all streams, or by stream in a mapping."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from weir.errors import QueryError, unknown
 from weir.query.model import Stream
+from weir.query.options import PerStream, Span
 from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.units import interval
-
-T = TypeVar("T")
-Length: TypeAlias = str | timedelta | int | TimeWindow | RowWindow
-PerStream: TypeAlias = T | Mapping[str, T]
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
 
-def streams_from(
-    schemas: Mapping[str, pa.Schema], time: PerStream[str], late: PerStream[str | timedelta | int] | None
+def read_streams(
+    schemas: Mapping[str, pa.Schema], time: PerStream[str], late: PerStream[str | timedelta] | None
 ) -> tuple[Stream, ...]:
-    """The streams of the schemas, with the time column and the lateness given for each."""
-    names = tuple(schemas)
-    times, lateness = _each(time, names, "time"), _each(late, names, "late")
-    found = []
+    """The streams of the schemas, each with its time column and its lateness."""
+    columns, lateness = _by_stream(time, schemas, "time"), _by_stream(late, schemas, "late")
+    streams = []
     for name, schema in schemas.items():
-        if name not in times:
+        if name not in columns:
             raise QueryError(f"no time column is given for stream '{name}'; add it to time=")
-        spelled = _spelled_as_in(schema, times[name])
-        found.append(Stream(name, schema, spelled, _length(lateness.get(name, 0), name, "lateness")))
-    return tuple(found)
+        column = _match_column(schema, columns[name])
+        streams.append(Stream(name, schema, column, _read_lateness(lateness.get(name, timedelta()), name)))
+    return tuple(streams)
 
 
-def windows_from(within: PerStream[Length] | None, names: Sequence[str]) -> tuple[Window | None, ...]:
+def read_windows(within: PerStream[Span] | None, names: Sequence[str]) -> tuple[Window | None, ...]:
     """The window of each stream, None where none is given."""
-    given = _each(within, names, "within")
-    return tuple(_window(given[name], name, "window") if name in given else None for name in names)
+    spans = _by_stream(within, names, "within")
+    return tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
 
 
-def freshness_from(
-    fresh: PerStream[Length] | None, names: Sequence[str], windows: Sequence[Window | None]
+def read_freshness(
+    fresh: PerStream[Span] | None, names: Sequence[str], windows: Sequence[Window | None]
 ) -> tuple[int | None, ...]:
     """The freshness of each stream, in the unit of its window, None where none is given."""
-    given = _each(fresh, names, "fresh")
+    spans = _by_stream(fresh, names, "fresh")
     return tuple(
-        _freshness(given[name], name, window) if name in given else None
+        _in_unit_of(window, _read_window(spans[name], name, "freshness"), name) if name in spans else None
         for name, window in zip(names, windows, strict=True)
     )
 
 
-def _freshness(given: Length, name: str, window: Window | None) -> int:
-    found = _window(given, name, "freshness")
-    if isinstance(found, RowWindow) != isinstance(window, RowWindow):
+def _in_unit_of(window: Window | None, fresh: Window, name: str) -> int:
+    if isinstance(fresh, RowWindow) != isinstance(window, RowWindow):
         unit = "rows" if isinstance(window, RowWindow) else "time"
-        raise QueryError(f"the freshness of stream '{name}' must be in {unit}, like its window; got {found}")
-    return found.rows if isinstance(found, RowWindow) else found.microseconds
+        raise QueryError(f"the freshness of stream '{name}' must be in {unit}, like its window; got {fresh}")
+    return fresh.rows if isinstance(fresh, RowWindow) else fresh.microseconds
 
 
-def _each(given: PerStream[Any] | None, names: Sequence[str], argument: str) -> dict[str, Any]:
+def _by_stream(
+    given: PerStream[Any] | None, streams: Mapping[str, Any] | Sequence[str], argument: str
+) -> dict[str, Any]:
+    """The value of each stream that has one, by the name that the query spells."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        return dict.fromkeys(names, given)
-    spelled = {name.lower(): name for name in names}
+        return dict.fromkeys(streams, given)
+    names = {name.lower(): name for name in streams}
     for key in given:
-        if str(key).lower() not in spelled:
-            raise unknown("stream", str(key), names, where=f" in {argument}=")
-    return {spelled[key.lower()]: value for key, value in given.items() if value is not None}
+        if str(key).lower() not in names:
+            raise unknown("stream", str(key), streams, where=f" in {argument}=")
+    return {names[key.lower()]: value for key, value in given.items() if value is not None}
 
 
-def _window(given: Length, name: str, what: str) -> Window:
-    if isinstance(given, TimeWindow | RowWindow):
-        return given
-    counted = _ROWS.fullmatch(given) if isinstance(given, str) else None
+def _read_window(span: Span, name: str, what: str) -> Window:
+    if isinstance(span, TimeWindow | RowWindow):
+        return span
+    rows = _ROWS.fullmatch(span) if isinstance(span, str) else None
     try:
-        return RowWindow(int(counted[1].replace(" ", ""))) if counted else TimeWindow(interval(given))
+        return RowWindow(int(rows[1].replace(" ", ""))) if rows else TimeWindow(interval(span))
     except QueryError as error:
         raise QueryError(f"the {what} of stream '{name}': {error}") from None
 
 
-def _length(given: str | timedelta | int, name: str, what: str) -> int:
+def _read_lateness(length: str | timedelta, name: str) -> int:
     try:
-        return interval(given)
+        return interval(length)
     except QueryError as error:
-        raise QueryError(f"the {what} of stream '{name}': {error}") from None
+        raise QueryError(f"the lateness of stream '{name}': {error}") from None
 
 
-def _spelled_as_in(schema: pa.Schema, column: str) -> str:
-    return next((name for name in schema.names if name.lower() == str(column).lower()), column)
+def _match_column(schema: pa.Schema, column: str) -> str:
+    """The column as the schema spells it; names are the same in any case."""
+    return next((name for name in schema.names if name.lower() == column.lower()), column)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from typing import TypeVar
 
-import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError, unknown
-from weir.expr.scope import UserFunction
-from weir.query.build import assemble, prepare
-from weir.query.model import Budget, Query, check_names
-from weir.query.reading import bound, read
+from weir.query.model import check_names
+from weir.query.reading import read
 from weir.query.refusals import (
     refuse_clauses,
     refuse_outer,
     refuse_subqueries,
 )
-from weir.query.settings import PerStream
 from weir.query.tail import Lengths, cut_tail
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +37,6 @@ class SelectStatement:
                 "there is no FROM list; name at least two streams, like 'FROM orders o, payments p'"
             )
         check_names(alias for _, alias in self.tables)
-
-
-@dataclass(frozen=True, slots=True)
-class SqlQuery:
-    """A query from SQL text, and the table that each of its streams reads."""
-
-    query: Query
-    tables: dict[str, str]
 
 
 def parse_sql(text: str) -> SelectStatement:
@@ -71,35 +61,11 @@ def parse_sql(text: str) -> SelectStatement:
     )
 
 
-def sql_query(
-    text: str,
-    schemas: Mapping[str, pa.Schema],
-    *,
-    time: PerStream[str] = "ts",
-    late: PerStream[str | timedelta | int] | None = None,
-    budget: Budget | None = None,
-    cross: bool = False,
-    functions: Mapping[str, UserFunction] | None = None,
-    basic: str | timedelta | None = None,
-) -> SqlQuery:
-    """The query of a statement over these tables; its streams are called as the statement calls them."""
-    statement = parse_sql(text)
-    tables = {alias: _known(table, schemas) for table, alias in statement.tables}
-    read = {alias: schemas[table] for alias, table in tables.items()}
-    streams, scope = prepare(read, time, late, functions)
-    conditions = [bound(node, scope) for node in statement.conditions]
-    asked = assemble(
-        streams,
-        scope,
-        conditions,
-        statement.select,
-        statement.window,
-        statement.freshness,
-        budget,
-        cross,
-        basic,
-    )
-    return SqlQuery(asked, tables)
+def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]:
+    """The tables by the names that a statement gives to its streams; without one, by their own."""
+    if statement is None:
+        return dict(tables)
+    return {alias: tables[_known(table, tables)] for table, alias in parse_sql(statement).tables}
 
 
 def _select(text: str) -> exp.Select:
@@ -124,10 +90,10 @@ def _table(node: exp.Expression) -> tuple[str, str]:
     return table, node.alias or node.name
 
 
-def _known(table: str, schemas: Mapping[str, pa.Schema]) -> str:
-    if table in schemas:
+def _known(table: str, tables: Mapping[str, T]) -> str:
+    if table in tables:
         return table
-    for name in schemas:
+    for name in tables:
         if name.lower() == table.lower():
             return name
-    raise unknown("table", table, schemas, where=" in FROM")
+    raise unknown("table", table, tables, where=" in FROM")

@@ -25,12 +25,12 @@ def open_join(script: Script, spark: Session, partitions: int | None = None) -> 
 
 def start(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
     """Start the join; `once` for all that is available now, else until it is stopped."""
-    from weir.spark.targets import FORGETFUL  # only who has Spark needs it
+    from weir.spark.targets import EPHEMERAL_FORMATS  # only who has Spark needs it
 
     options = dict(script.into.options)
     if checkpoint is not None:
         options["checkpointLocation"] = checkpoint
-    if "checkpointLocation" not in options and script.into.format.lower() not in FORGETFUL:
+    if "checkpointLocation" not in options and script.into.format.lower() not in EPHEMERAL_FORMATS:
         raise QueryError(
             "the join keeps its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
             "INTO, or --checkpoint some/folder"

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.adapt.skew import SECOND_JOB, is_uneven, work
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
+from weir.options import check_partitions
 from weir.partition.placement import SHARED, Placement
 from weir.partition.resize import How, Resize
 from weir.plan.tree import Join
@@ -30,7 +31,7 @@ from weir.spark.emit import Emission
 from weir.spark.filesystem import Folder
 from weir.spark.job import Job
 from weir.spark.rebalance import placement_after, placement_of, relocated
-from weir.spark.routing import check_count, check_plan, is_mjoin
+from weir.spark.routing import check_plan, is_mjoin
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.task import REPORT, BuildTask, read_report
@@ -66,7 +67,7 @@ class SparkEngine:
 
     def resize(self, change: Resize, placement: Placement | None) -> None:
         """Go over to another number of partitions with the next batch that is decided."""
-        check_count(change.nodes)
+        check_partitions(change.nodes)
         if change.how not in get_args(How):
             raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {change.how!r}")
         spread = self._job.routing.name if placement is None else placement.spread
@@ -129,7 +130,7 @@ class SparkEngine:
 
     def whole_seconds(self, batch: int, seconds: float) -> float:
         """The seconds from the trigger to the end."""
-        return self.triggers.whole(batch, seconds)
+        return self.triggers.add_overhead(batch, seconds)
 
     def _assign(self, batch: Batch) -> Assignment:
         before = batch.before

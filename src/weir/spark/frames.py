@@ -1,8 +1,9 @@
-"""What Spark says of a DataFrame, in the terms of a query."""
+"""Read what a query needs of a DataFrame: its schema as Arrow, and the delay of its watermark."""
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from inspect import signature
 from typing import Any
 
@@ -15,12 +16,13 @@ from pyspark.sql.types import DataType
 from weir.errors import QueryError
 from weir.expr.types import normalise
 
-# Since 4.1 Spark wants to be told in which zone Arrow shows an instant; any will do, it is the same instant.
+# Since 4.1 Spark asks in which zone Arrow shows an instant; any will do, it is the same instant.
 _ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+_DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 
 def read_frame(name: str, frame: Any) -> DataFrame:
-    """The DataFrame of a stream, or the reason why it cannot be one."""
+    """The DataFrame of a stream, or the error that says why this is none."""
     if "connect" in type(frame).__module__:
         raise QueryError(
             f"stream '{name}' belongs to Spark Connect, where the driver's process is out of reach; "
@@ -39,10 +41,11 @@ def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
     for field in frame.schema:
         try:
             kind = normalise(to_arrow_type(field.dataType, **_ZONE))
-            same = _shown(from_arrow_type(kind, prefer_timestamp_ntz=True)) == _shown(field.dataType)
+            back = from_arrow_type(kind, prefer_timestamp_ntz=True)
+            is_carried = _show_type(back) == _show_type(field.dataType)
         except PySparkException:
-            same = False
-        if not same:
+            is_carried = False
+        if not is_carried:
             raise QueryError(
                 f"column '{field.name}' of stream '{name}' is {field.dataType.simpleString()}, which Arrow "
                 "cannot carry; drop it or cast it before the join"
@@ -51,17 +54,14 @@ def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _shown(kind: DataType) -> str:
+def _show_type(kind: DataType) -> str:
     """A type as text; Arrow has one interval for all of days to seconds."""
     return _DAY_TIME.sub("interval day to second", kind.simpleString())
 
 
-_DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
-
-
-def lateness(frame: DataFrame, time: str) -> int:
-    """What `withWatermark` said of the time column, in microseconds; zero if nothing."""
+def read_lateness(frame: DataFrame, column: str) -> timedelta:
+    """The delay that `withWatermark` set on a column; zero if none."""
     for field in frame.schema:
-        if field.name.lower() == time.lower():
-            return int(field.metadata.get("spark.watermarkDelayMs", 0)) * 1000
-    return 0
+        if field.name.lower() == column.lower():
+            return timedelta(milliseconds=int(field.metadata.get("spark.watermarkDelayMs", 0)))
+    return timedelta()

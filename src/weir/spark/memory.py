@@ -6,7 +6,7 @@ import logging
 
 from pyspark.sql import SparkSession
 
-from weir.local.arguments import check_budget
+from weir.options import check_budget
 from weir.plan.explain import show_bytes
 from weir.query.model import Budget
 from weir.spark.routing import is_one_host

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from weir.adapt.analyse import Movable
 from weir.errors import QueryError
@@ -28,7 +27,6 @@ from weir.units import show_interval
 
 _LOG = logging.getLogger("weir")
 
-Spread = Literal["auto", "hash", "share", "psp", "atr"]
 # Segments of the master stream, in times of what the others must be copied for: few rows are copied.
 _SEGMENT = 8
 
@@ -109,8 +107,6 @@ def routing(
 
     Without a key, `auto` takes the spread named by `shared`; with one, it may go over to it.
     """
-    if wanted not in get_args(Spread):
-        raise QueryError(f"spread is one of {', '.join(map(repr, get_args(Spread)))}; got {wanted!r}")
     if wanted in SHARED and not streaming:
         raise QueryError(f"spread='{wanted}' is for streams; static DataFrames take 'hash' or 'atr'")
     count = partitions or cores
@@ -167,12 +163,6 @@ def movable(wanted: Movable, routing: Routing) -> Movable:
     if routing.segments is not None:
         return "nothing"
     return "orders" if routing.is_shared and wanted == "tree" else wanted
-
-
-def check_count(given: object) -> None:
-    """Refuse what is no number of partitions."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
 
 
 def covering_class(query: Query) -> AttributeClass | None:

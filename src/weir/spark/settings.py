@@ -1,37 +1,50 @@
-"""How a query runs on Spark, beyond what it asks."""
+"""How a query runs on Spark: what its options say, and what the session adds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+
+from pyspark.sql import SparkSession
 
 from weir.adapt.settings import Adapt
+from weir.adapt.shedding import AS_ASKED
 from weir.errors import QueryError
+from weir.options import JoinOptions, OnNullTime
 from weir.shed.allowance import Allowance
+from weir.units import interval
+
+_BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`idle`: a stream this far behind (µs) stops holding the watermark; None: it always holds it.
+    """The options of a query as its batches need them.
 
-    `on_null_time`: rows without an event time are dropped and counted, or fail the batch.
-    `batches_to_retain`: of how many batches the manifests and their slices are kept.
+    `idle`: a stream this far behind (µs) no longer holds the watermark back; None: it always does.
     `allowance`: the share of the rows reaching each hop that may probe there; None: all. `reason`: why so.
-    `adapt`: when what is decided changes while the query runs; None: never.
+    `batches_to_retain`: of how many batches the manifests and their slices are kept.
     """
 
     idle: int | None = None
-    on_null_time: Literal["drop", "fail"] = "drop"
+    on_null_time: OnNullTime = "drop"
     batches_to_retain: int = 2
     allowance: Allowance | None = None
-    reason: str = "as asked"
+    reason: str = AS_ASKED
     adapt: Adapt | None = None
 
     def __post_init__(self) -> None:
-        if self.on_null_time not in ("drop", "fail"):
-            raise QueryError(f"onNullTime is 'drop' or 'fail'; got '{self.on_null_time}'")
         if self.batches_to_retain < 2:
             raise QueryError(
-                "spark.sql.streaming.minBatchesToRetain must be at least 2 for weir; "
-                f"it is {self.batches_to_retain}"
+                f"{_BATCHES_TO_RETAIN} must be at least 2 for weir; it is {self.batches_to_retain}"
             )
+
+
+def read_settings(options: JoinOptions, spark: SparkSession) -> Settings:
+    """The settings of a join in a session; weir keeps at least two batches whatever the session says."""
+    return Settings(
+        idle=None if options.idle is None else interval(options.idle),
+        on_null_time=options.on_null_time,
+        batches_to_retain=max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)),
+        allowance=options.allowance,
+        adapt=options.adaptation,
+    )

@@ -1,4 +1,4 @@
-"""Steps after the join: stateless ones run inside the batch, stateful ones are refused."""
+"""Steps after the join: stateless ones run inside each batch, stateful ones are refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATEFUL_NODES = ("Aggregate", "Join", "Deduplicate", "Distinct", "Window", "Gl
 def refuse_stateful(name: str) -> None:
     """Refuse a method of DataFrame that would need state across batches."""
     if name in _STATEFUL_METHODS:
-        raise _refusal(name)
+        raise _stateful(name)
 
 
 def check_stateless(frame: DataFrame) -> None:
@@ -49,11 +49,11 @@ def check_stateless(frame: DataFrame) -> None:
     for line in plan.toString().splitlines():
         node = re.match(r"[\s:+\-|]*(\w+)", line)
         if node is not None and node[1] in _STATEFUL_NODES:
-            raise _refusal(node[1].lower())
+            raise _stateful(node[1].lower())
 
 
-def _refusal(what: str) -> QueryError:
+def _stateful(step: str) -> QueryError:
     return QueryError(
-        f"'{what}' after a join would need state across batches; write the joined rows to a table or files "
+        f"'{step}' after a join would need state across batches; write the joined rows to a table or files "
         "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"
     )

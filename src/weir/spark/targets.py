@@ -1,4 +1,4 @@
-"""From a format's name to the sink that serves it."""
+"""Choose the sink for a format or a table."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from weir.spark.filesystem import open_folder
 from weir.spark.sinks import CallSink, FileSink, NoSink, ParquetSink, Sink, Step
 
 _FILES = ("parquet", "orc", "json", "csv", "text")
-# Sinks that keep nothing across restarts may have a checkpoint that is not kept either, as in Spark.
-FORGETFUL = ("memory", "console", "noop", "count")
+# Sinks that keep nothing across restarts may have a temporary checkpoint, as in Spark.
+EPHEMERAL_FORMATS = ("memory", "console", "noop", "count")
 _NOT_FOR_WRITERS = ("path", "checkpointLocation")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was asked for: a format with a path, or a table."""
+    """Where results go: a format with a path, or a table."""
 
     format: str
     path: str | None
     table: str | None
 
 
-def sink_for(
+def choose_sink(
     spark: SparkSession,
     target: Target,
     options: Mapping[str, str],
@@ -36,7 +36,7 @@ def sink_for(
     name: str | None,
     call: Callable[[DataFrame, int], None] | None,
 ) -> Sink:
-    """The sink that serves a target; folded where nothing but the workers need to see the results."""
+    """The sink of a target; workers write results themselves where they can."""
     rest = {key: value for key, value in options.items() if key not in _NOT_FOR_WRITERS}
     if call is not None:
         return CallSink(call, steps)
@@ -63,8 +63,8 @@ def sink_for(
 
 
 def _arrow_codec(name: str) -> str:
-    known = {"uncompressed": "none", "none": "none", "lz4_raw": "lz4"}
-    codec = known.get(name.lower(), name.lower())
+    arrow_names = {"uncompressed": "none", "lz4_raw": "lz4"}
+    codec = arrow_names.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"parquet compression '{name}' is not known; use snappy, zstd, gzip, lz4 or none")
     return codec
@@ -85,7 +85,7 @@ def _console(rows: int, truncate: bool) -> Callable[[DataFrame, int], None]:
 def _batch_source(
     target: Target, options: Mapping[str, str], partition_by: tuple[str, ...]
 ) -> Callable[[DataFrame, int], None]:
-    """Any other format gets each batch by Spark's own writer, at least once, as from foreachBatch."""
+    """Write each batch with Spark's batch writer: at least once, as with foreachBatch."""
 
     def save(results: DataFrame, batch: int) -> None:
         writer = results.write.format(target.format).options(**options).mode("append")
@@ -95,7 +95,7 @@ def _batch_source(
 
 
 class _Memory:
-    """A table in the driver's memory, named after the query; for tests and demonstrations."""
+    """A table in the driver's memory, named after the query, for tests and demonstrations."""
 
     def __init__(self, spark: SparkSession, name: str | None) -> None:
         if name is None:
@@ -116,24 +116,24 @@ def _table(
     partition_by: tuple[str, ...],
     steps: tuple[Step, ...],
 ) -> Sink:
-    """Files in the table's own folder, so that a repeated batch replaces its own."""
+    """Write files into the table's folder, so that a repeated batch replaces its own files."""
     name = target.table
     assert name is not None
 
-    def described(what: str) -> str:
-        found = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-        return str(next(row.data_type for row in found if row.col_name == what))
+    def describe(property: str) -> str:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        return str(next(row.data_type for row in rows if row.col_name == property))
 
-    if spark.catalog.tableExists(name) and (provider := described("Provider").lower()) != target.format:
+    if spark.catalog.tableExists(name) and (provider := describe("Provider").lower()) != target.format:
         raise QueryError(f"table '{name}' is in {provider}, not {target.format}: say .format('{provider}')")
-    place = {} if target.path is None else {"path": target.path}
+    location = {} if target.path is None else {"path": target.path}
 
     def save(results: DataFrame, batch: int) -> None:
         if not spark.catalog.tableExists(name):
             empty = spark.createDataFrame([], results.schema)
-            writer = empty.write.format(target.format).options(**options, **place)
+            writer = empty.write.format(target.format).options(**options, **location)
             writer.partitionBy(*partition_by).saveAsTable(name)
-        folder = open_folder(spark, described("Location"))
+        folder = open_folder(spark, describe("Location"))
         FileSink(folder, target.format, options, partition_by, ()).emit(results, batch, repeated=True)
         if partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")

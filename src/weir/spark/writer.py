@@ -1,4 +1,4 @@
-"""How a join is started; follows Spark's DataStreamWriter."""
+"""Start a join; the writer follows Spark's DataStreamWriter."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
+from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
 from weir.spark.batches import SparkBatches
@@ -20,9 +22,10 @@ from weir.spark.memory import check_memory
 from weir.spark.preflight import check_workers
 from weir.spark.query import SparkQuery
 from weir.spark.routing import movable
+from weir.spark.settings import Settings
 from weir.spark.sinks import Sink
-from weir.spark.targets import FORGETFUL, Target, sink_for
-from weir.spark.trigger import interval_of
+from weir.spark.targets import EPHEMERAL_FORMATS, Target, choose_sink
+from weir.spark.trigger import read_interval
 from weir.spark.union import tagged_union
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class JoinWriter:
-    """Settings of a query to be started, each returning the writer itself."""
+    """Builder of a running query: each setter returns the writer itself."""
 
     def __init__(self, join: SparkJoin) -> None:
         self._join = join
@@ -90,7 +93,7 @@ class JoinWriter:
         raise QueryError("foreach handles row by row; use foreachBatch, which gets each batch as a DataFrame")
 
     def toTable(self, tableName: str) -> SparkQuery:  # noqa: N802, N803 - Spark's names
-        """Start, appending to a table, which is made if it is not there."""
+        """Start the query, appending to a table, which is created if it does not exist."""
         return self._start(Target(self._format or "parquet", self._options.get("path"), tableName))
 
     def start(self, path: str | None = None, **options: Any) -> SparkQuery:
@@ -103,43 +106,53 @@ class JoinWriter:
     def _start(self, target: Target) -> SparkQuery:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
-        checkpoint = self._checkpoint(target)
-        sink = self._sink(target)
+        checkpoint, sink = self._checkpoint(target), self._sink(target)
         folder = open_folder(spark, f"{checkpoint}/weir")
         check_workers(spark, folder, join.routing.partitions)
         ledger = Ledger(folder)
-        plan, shape = self._plan(ledger)
-        # Rows that were shared once do not lie where their keys say.
-        routing = join.router(shape, ledger.spread() is not None)
-        ledger.check_job(job_of(join.query, shape, routing.partitions, routing.name))
+        plan, first_plan = self._plans(ledger)
+        routing = join.route(first_plan, was_shared=ledger.spread() is not None)
+        ledger.check_job(job_of(join.query, first_plan, routing.partitions, routing.name))
         union, slots = tagged_union(join.query, join.frames, routing)
-        program = compile_plan(join.query, plan)
-        settings = join.settings
-        goes_on = settings.adapt is not None or str(plan) != str(shape)
-        last = ledger.decision(ledger.last().batch) if goes_on else None
-        if last is not None and str(last[0].plan) == str(plan):  # what was decided when it stopped goes on
-            settings = replace(settings, allowance=last[0].allowance, reason=last[0].reason)
-        elif settings.allowance is not None:  # it is for the plan asked for, which need not be this one
-            settings.allowance.check(plan)
-        else:
-            allowance, reason = join.planned.start(join.query, settings.adapt, plan)
-            settings = replace(settings, allowance=allowance, reason=reason)
-        meanwhile = None if last is None else last[0].meanwhile
-        writer = union.writeStream.option("checkpointLocation", checkpoint)
-        writer = writer.queryName(self._name) if self._name else writer
-        writer = writer.trigger(**self._trigger) if self._trigger else writer
-        scope = replace(join.planned.scope(join.query), interval=interval_of(spark, self._trigger))
-        scope = replace(scope, movable=movable(scope.movable, routing))
-        job = Job(program, slots, join.driver_order, routing, checkpoint, settings, meanwhile, scope)
+        has_adapted = join.settings.adapt is not None or str(plan) != str(first_plan)
+        last = ledger.decision(ledger.last().batch) if has_adapted else None
+        decision = None if last is None else last[0]
+        scope = replace(join.planned.scope(join.query), interval=read_interval(spark, self._trigger))
+        job = Job(
+            program=compile_plan(join.query, plan),
+            slots=slots,
+            driver_order=join.driver_order,
+            routing=routing,
+            checkpoint=checkpoint,
+            settings=self._settings(plan, decision),
+            meanwhile=None if decision is None else decision.meanwhile,
+            scope=replace(scope, movable=movable(scope.movable, routing)),
+        )
         batches = SparkBatches(spark, job, sink)
-        started = writer.foreachBatch(batches).start()
+        started = self._stream_writer(union, checkpoint).foreachBatch(batches).start()
         batches.engine.triggers.query = started
         return SparkQuery(started, batches)
 
-    def _plan(self, ledger: Ledger) -> tuple[Join, Join]:
-        """The plan to go by, and the one by which the query was first started.
+    def _settings(self, plan: Join, decision: Decision | None) -> Settings:
+        """The settings with the allowance to start with: after a restart, that of the last decision."""
+        join, settings = self._join, self._join.settings
+        if decision is not None and str(decision.plan) == str(plan):
+            return replace(settings, allowance=decision.allowance, reason=decision.reason)
+        if settings.allowance is not None:
+            settings.allowance.check(plan)  # it was given for the plan asked for, which need not be this one
+            return settings
+        allowance, reason = join.planned.start(join.query, settings.adapt, plan)
+        return replace(settings, allowance=allowance, reason=reason)
 
-        A plan chosen by us stays what it was, and so does one that the query has gone over to since.
+    def _stream_writer(self, union: DataFrame, checkpoint: str) -> DataStreamWriter:
+        writer = union.writeStream.option("checkpointLocation", checkpoint)
+        writer = writer.queryName(self._name) if self._name else writer
+        return writer.trigger(**self._trigger) if self._trigger else writer
+
+    def _plans(self, ledger: Ledger) -> tuple[Join, Join]:
+        """The plan to run, and the one with which the query was first started.
+
+        A restart keeps an automatic plan, and a plan that the query has migrated to.
         """
         planned, first, current = self._join.planned, ledger.plan(), ledger.last().plan
         if planned.automatic:
@@ -150,7 +163,7 @@ class JoinWriter:
         return planned.plan if str(planned.plan) == str(current) else current, first
 
     def _sink(self, target: Target) -> Sink:
-        return sink_for(
+        return choose_sink(
             self._join.sparkSession,
             target,
             self._options,
@@ -166,7 +179,7 @@ class JoinWriter:
         default = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
         if given is None and default and self._name:
             given = f"{default}/{self._name}"
-        if given is None and self._call is None and target.format in FORGETFUL:
+        if given is None and self._call is None and target.format in EPHEMERAL_FORMATS:
             given = tempfile.mkdtemp(prefix="weir-")
         if given is None:
             raise QueryError(

@@ -22,8 +22,9 @@ from weir.plan.cost import cost
 from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
-from weir.query.build import query
+from weir.query.build import build_query
 from weir.query.model import Query
+from weir.query.options import QueryOptions
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
@@ -63,7 +64,8 @@ class Trial:
     def query(self) -> Query:
         """The query itself."""
         windows = {name: f"{round(seconds * _SECOND)} us" for name, seconds in self.windows.items()}
-        return query(dict.fromkeys(self.rates, _SCHEMA), self.on, within=windows, select=self.select)
+        options = QueryOptions(on=self.on, within=windows, select=self.select)
+        return build_query(dict.fromkeys(self.rates, _SCHEMA), options)
 
     def graph(self, costs: UnitCosts) -> JoinGraph:
         """What the generator knows of it, and nothing that a run tells."""

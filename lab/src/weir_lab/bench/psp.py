@@ -232,7 +232,7 @@ def _starter(lane: str) -> Starter:
     return partial(_ours, 1, "auto") if lane == ONE else partial(_ours, 2, lane)
 
 
-def _ours(partitions: int, spread: str, streams: Mapping[str, Any], folder: Path) -> Any:
+def _ours(partitions: int, spread: Any, streams: Mapping[str, Any], folder: Path) -> Any:
     joined: Any = weir.join(
         streams=streams,
         on=" AND ".join(f"similar({one}.image, {other}.image)" for one, other in pairwise(streams)),

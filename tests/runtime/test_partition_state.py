@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from weir.spark.admission import within
 
 from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
-from weir.query.build import query
-from weir.runtime.partition_state import PartitionState
-from weir.spark.slice_files import SliceEntry
+from weir.query.build import build_query
+from weir.query.options import QueryOptions
+from weir.runtime.admission import fit_into_memory
+from weir.runtime.partition_state import PartitionState, SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
-QUERY = query(dict.fromkeys("abc", ROW), "a.k = b.k AND b.k = c.k", within="10 seconds")
+QUERY = build_query(
+    dict.fromkeys("abc", ROW), QueryOptions(on="a.k = b.k AND b.k = c.k", within="10 seconds")
+)
 MJOIN, FIRST, OTHER = tree("a", "b", "c"), tree(tree("a", "b"), "c"), tree(tree("b", "c"), "a")
 HELD = ("a", "b", "c", "(a b)")
 
 
-def part(standing: MigrationState) -> PartitionState:
+def part(migration: MigrationState) -> PartitionState:
     def entry(node: str) -> SliceEntry:
         spans = {f"{name}@time": (0, 9) for name in "abc" if name in node}
-        return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, 99, "", 0)
+        return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, min(spans), 99, "")
 
-    return PartitionState(tuple(map(entry, HELD)), standing=standing)
+    return PartitionState(tuple(map(entry, HELD)), migration=migration)
 
 
 def test_what_was_made_for_a_third_plan_goes_and_the_rest_can_be_weighed() -> None:
     programs = PhysicalPlans(QUERY)
-    left = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1))).towards(programs, OTHER)
-    assert left.standing == MigrationState(MJOIN)
+    left = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1))).prepare_for(OTHER, programs)
+    assert left.migration == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]
-    kept, gone = within({0: left}, 250, programs, OTHER, 50, None)
+    kept, gone = fit_into_memory({0: left}, 250, 50, None)
     assert len(kept[0].slices) == 2 and len(gone) == 1
 
 
 def test_what_is_being_made_for_the_plan_stays() -> None:
     half = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1)))
-    assert half.towards(PhysicalPlans(QUERY), FIRST) == half
+    assert half.prepare_for(FIRST, PhysicalPlans(QUERY)) == half
 
 
 def test_a_plan_that_needs_no_other_states_answers_at_once() -> None:
-    left = part(MigrationState(FIRST)).towards(PhysicalPlans(QUERY), MJOIN)
-    assert left.standing == MigrationState(MJOIN)
+    left = part(MigrationState(FIRST)).prepare_for(MJOIN, PhysicalPlans(QUERY))
+    assert left.migration == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]

@@ -1,0 +1,240 @@
+"""Every argument of `weir.join` and `weir.sql`: its default, its description and its check, once.
+
+    weir.join(...), weir.sql(text, ...)
+        │  read_arguments: what names an argument is an option, the rest are tables
+        ▼
+    JoinOptions ─▶ weir.local.join.build_join, or weir.spark.build_join.build_join
+
+What a join returns stands in the base class, since `weir.query` reads nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from datetime import timedelta
+from typing import Any, Literal, TypeAlias, get_args
+
+from weir.adapt.planner import PlanRequest
+from weir.adapt.settings import Adapt
+from weir.errors import QueryError, nearest, unknown
+from weir.order.policies import DriverOrder, DriverPolicy, check_policy
+from weir.plan.explain import show_bytes
+from weir.plan.tree import Join, JTree, Leaf
+from weir.query.model import Budget, Query, not_a_budget
+from weir.query.options import PerStream, QueryOptions, argument, show_given
+from weir.query.windows import RowWindow, TimeWindow
+from weir.shed.allowance import Allowance
+from weir.shed.strategies import ShedName, check_shed
+from weir.units import interval, show_size
+
+PlanName: TypeAlias = Literal["auto", "mjoin", "bjtree"]
+Selectivities: TypeAlias = Mapping[tuple[str, str], float]
+Order: TypeAlias = list[str] | tuple[str, ...] | DriverPolicy
+Spread: TypeAlias = Literal["auto", "hash", "share", "psp", "atr"]
+OnNullTime: TypeAlias = Literal["drop", "fail"]
+
+_SPARK_ONLY = ("partitions", "spread", "idle")
+# A value of these types is meant for an argument, so its name may be a misspelt one.
+_OPTION_TYPES = (
+    str, bytes, int, float, timedelta, Adapt, Allowance, Budget, RowWindow, TimeWindow,
+    Mapping, list, tuple, type(None),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions(QueryOptions):
+    """All that can be said of a join but its tables, checked as far as that needs no schemas.
+
+    >>> JoinOptions(on="a.k = b.k", partitions=0)
+    Traceback (most recent call last):
+    weir.errors.QueryError: partitions must be a whole number of at least 1; got 0
+    """
+
+    plan: JTree | PlanName = argument(
+        "auto", "The join tree: 'auto', 'mjoin', 'bjtree', or a tree made with weir.plan.join."
+    )
+    rates: PerStream[float] | None = argument(
+        None, "Rows per second of each stream, to choose a plan by its cost; tables are measured."
+    )
+    selectivities: Selectivities | None = argument(
+        None, "The share of the pairs of two streams that match, like {('a', 'b'): 0.01}."
+    )
+    driver_order: Order = argument(
+        "auto",
+        "Which stream of a batch is processed first: a list of all streams, or the policy that orders each "
+        "batch; 'auto' gives results early.",
+    )
+    adapt: Adapt | bool | None = argument(
+        None,
+        "Whether the plan and what is skipped change as the streams change; weir.Adapt(...) says how easily. "
+        "None: with a budget and without an allowance.",
+    )
+    allowance: Allowance | None = argument(
+        None,
+        "The share of the rows that reach a hop of the plan (weir.plan.hops) that may probe there, and the "
+        "ages of partners they see. None: everything, or what the budget's CPU allows.",
+    )
+    shed: ShedName = argument(
+        "auto", "How to skip work where CPU is short: 'auto', 'jaqpot', 'harvest' or 'random-drop'."
+    )
+    on_null_time: OnNullTime = argument(
+        "drop", "What to do with rows without an event time: 'drop' and count them, or 'fail' the batch."
+    )
+    partitions: int | None = argument(
+        None, "On Spark, how many tasks share the join; None: as many as there are cores."
+    )
+    spread: Spread = argument(
+        "auto",
+        "On Spark, how rows and work are divided over partitions: 'hash' by a key of all streams, 'share' or "
+        "'psp' for any condition, 'atr' by segments of time; 'auto': by key if there is one.",
+    )
+    idle: str | timedelta | None = argument(
+        None, "On Spark, a stream this far behind the newest one no longer holds the watermark back."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.plan, Join | Leaf) and self.plan not in get_args(PlanName):
+            raise QueryError(
+                "plan is 'auto', 'mjoin', 'bjtree' or a join tree made with weir.plan.join; "
+                f"got {self.plan!r}"
+            )
+        if isinstance(self.driver_order, str):
+            check_policy(self.driver_order)
+        _check_adapt(self.adapt)
+        check_allowance(self.allowance)
+        check_shed(self.shed)
+        _check_word("on_null_time", self.on_null_time, OnNullTime)
+        _check_word("spread", self.spread, Spread)
+        if self.partitions is not None:
+            check_partitions(self.partitions)
+        if self.idle is not None:
+            interval(self.idle)
+
+    @property
+    def plan_request(self) -> PlanRequest:
+        """What is said of the plan."""
+        return PlanRequest(self.plan, self.rates, self.selectivities, self.shed)
+
+    @property
+    def adaptation(self) -> Adapt | None:
+        """When the running join adapts; None if it never does."""
+        if isinstance(self.adapt, Adapt):
+            return self.adapt
+        is_default = self.adapt is None and self.budget is not None and self.allowance is None
+        return Adapt() if self.adapt or is_default else None
+
+    def order_streams(self, query: Query) -> DriverOrder:
+        """The driver order of a query; a list has to name each of its streams once."""
+        if isinstance(self.driver_order, str):
+            return self.driver_order
+        order = tuple(self.driver_order) if isinstance(self.driver_order, list | tuple) else ()
+        if Counter(order) != Counter(query.names):
+            streams = ", ".join(f"'{name}'" for name in query.names)
+            raise QueryError(
+                f"driver_order is a list that names each stream once: {streams}, or a policy like 'auto'; "
+                f"got {self.driver_order!r}"
+            )
+        return order
+
+    def refuse_spark_arguments(self) -> None:
+        """Refuse arguments that mean nothing in one process."""
+        for field in fields(self):
+            if field.name in _SPARK_ONLY and getattr(self, field.name) != field.default:
+                raise QueryError(f"{field.name}= is for Spark DataFrames; tables in this process need none")
+
+
+def arguments_of(function: str) -> list[Field[Any]]:
+    """The arguments of `join`, or of `sql`, which has clauses in place of some."""
+    is_sql = function == "sql"
+    described = [field for field in fields(JoinOptions) if field.metadata]
+    return [field for field in described if not (is_sql and field.metadata["clause"])]
+
+
+def describe_arguments(function: str) -> str:
+    """The arguments of `join` or `sql` as its help lists them."""
+    return "\n".join(f"{field.name}: {field.metadata['meaning']}" for field in arguments_of(function))
+
+
+def read_arguments(
+    function: str, given: Mapping[str, Any], statement: str | None = None
+) -> tuple[JoinOptions, dict[str, Any]]:
+    """The options and the tables of a call of `join` or `sql`."""
+    names = [field.name for field in arguments_of(function)]
+    options = {name: value for name, value in given.items() if name in names}
+    tables = {name: value for name, value in given.items() if name not in (*names, "streams")}
+    _check_misspelt(function, tables)
+    checked = JoinOptions(statement=statement, **options)
+    return checked, _merge_tables(given.get("streams"), tables)
+
+
+def check_budget(given: Any) -> None:
+    """Refuse what is not a budget, and more memory than this machine has."""
+    if given is None:
+        return
+    if not isinstance(given, Budget):
+        raise not_a_budget(given)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if given.bytes is not None and given.bytes > memory:
+        raise QueryError(
+            f"a budget's memory of {show_size(given.bytes)} is more than this machine has, "
+            f"{show_bytes(memory)}; give it less"
+        )
+
+
+def check_allowance(given: Any) -> None:
+    """Refuse what is not an allowance."""
+    if not isinstance(given, Allowance | None):
+        raise QueryError(
+            "an allowance is written weir.Allowance({weir.plan.hops(plan)[0]: 0.5}); "
+            f"got {show_given(given)}"
+        )
+
+
+def check_partitions(given: Any) -> None:
+    """Refuse what is no number of partitions."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
+
+
+def _check_word(name: str, given: Any, words: Any) -> None:
+    if given not in get_args(words):
+        *others, last = map(repr, get_args(words))
+        raise QueryError(f"{name} is {', '.join(others)} or {last}; got {show_given(given)}")
+
+
+def _check_adapt(given: Any) -> None:
+    known = [field.name for field in fields(Adapt)]
+    for key in given if isinstance(given, Mapping) else ():
+        if key not in known:
+            raise unknown("key", str(key), known, where=" in adapt=")
+    if not isinstance(given, Adapt | bool | None):
+        raise QueryError(f"adapt= is True, False or weir.Adapt(change=0.05, gain=0.05); got {given!r}")
+
+
+def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
+    """Refuse an option that came in as a table: its name is misspelt, or a clause of the statement."""
+    clauses = {field.name: field.metadata["clause"] for field in arguments_of("join")}
+    for name, given in tables.items():
+        near = nearest(name, [*clauses, "streams"]) if isinstance(given, _OPTION_TYPES) else None
+        if near is not None:
+            clause = clauses.get(near) if function == "sql" else None
+            hint = f"did you mean '{near}'?" if clause is None else f"write {clause} in the statement"
+            raise QueryError(f"weir.{function} has no argument '{name}'; {hint}")
+
+
+def _merge_tables(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of `streams=` and those given by name."""
+    if not isinstance(streams, Mapping | None):
+        raise QueryError(
+            f"streams= maps names to tables, like {{'orders': table}}; got {show_given(streams)}"
+        )
+    for name in streams or ():
+        if not isinstance(name, str):
+            raise QueryError(f"streams= maps names to tables; {name!r} is not a name")
+        if name in tables:
+            raise QueryError(f"stream '{name}' is given twice, once in streams= and once by name")
+    return {**(streams or {}), **tables}
