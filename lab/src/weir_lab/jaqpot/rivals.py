@@ -17,7 +17,8 @@ from weir.shed.flow import Grants, allowance, check_budget, flow
 from weir.shed.grepp import grepp
 from weir.shed.harvest_model import Direction, full_setting
 from weir.shed.hop_network import HopNetwork, Path
-from weir.shed.strategies import Proposal, Strategy, build_network, register_strategy
+from weir.shed.mixtures import Proposal, build_network
+from weir.shed.strategies import Strategy, register_strategy
 
 ProbePolicy = Callable[[HopNetwork, float], Grants]
 # Results for each row of a path's stream are taken as fractions with denominators up to this.
