@@ -14,7 +14,7 @@ from weir.shed.harvest_setting import find_best_setting
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """The ages to probe, and the expected results and cost each second."""
+    """What to probe, and the expected results and cost each second."""
 
     allowance: Allowance
     results: float

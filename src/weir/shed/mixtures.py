@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from weir.shed.allowance import Allowance
 from weir.shed.flow import allowance, flow
-from weir.shed.harvest import allow_setting
+from weir.shed.harvest import Harvest, allow_setting
 from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, full_setting
 from weir.shed.harvest_setting import find_best_setting, find_greedy_setting, improve_by_exchanges
 from weir.shed.hop_network import HopNetwork, Link
@@ -20,31 +19,20 @@ from weir.shed.linear_program import optimal
 _MIXTURES, _MIXTURES_OF_MANY, _MANY = 6, 2, 7
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """The name of a strategy, the allowance that it proposes, and the results each second expected of it."""
-
-    name: str
-    allowance: Allowance
-    results: float
-
-
 def mix(
     directions: Sequence[Direction], setting: HarvestSetting, budget: float, basic_window: float
-) -> Proposal:
+) -> Harvest:
     """The best division of probes over hops that probe only the ages of a setting."""
     net = build_network(directions, setting)
     grants = optimal(net, budget)
     ages = allow_setting(directions, setting, basic_window)
-    shares = allowance(net, grants).probes
-    return Proposal(
-        "jaqpot and harvest", replace(ages, probes={**shares, **ages.probes}), flow(net, grants).results
-    )
+    shares, flowing = allowance(net, grants).probes, flow(net, grants)
+    return Harvest(replace(ages, probes={**shares, **ages.probes}), flowing.results, flowing.spent)
 
 
 def propose_mixtures(
     directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Proposal]:
+) -> Iterator[Harvest]:
     """Mixtures worth comparing; for many streams, exchanges improve only the best one, as they take long."""
     if len(directions) >= _MANY:
         yield from _propose_mixtures_of_many(directions, budget, basic_window)
@@ -55,7 +43,7 @@ def propose_mixtures(
 
 def propose_rough_mixtures(
     directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Proposal]:
+) -> Iterator[Harvest]:
     """Few mixtures, found without exchanges."""
     for larger in _larger_budgets(directions, budget, _MIXTURES_OF_MANY):
         yield mix(directions, find_greedy_setting(directions, larger), budget, basic_window)
@@ -63,13 +51,13 @@ def propose_rough_mixtures(
 
 def _propose_mixtures_of_many(
     directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Proposal]:
+) -> Iterator[Harvest]:
     budgets = _larger_budgets(directions, budget, _MIXTURES_OF_MANY)
     settings = [find_greedy_setting(directions, larger) for larger in budgets]
-    proposals = [mix(directions, setting, budget, basic_window) for setting in settings]
-    yield from proposals
-    if proposals:
-        i = max(range(len(proposals)), key=lambda i: proposals[i].results)
+    mixtures = [mix(directions, setting, budget, basic_window) for setting in settings]
+    yield from mixtures
+    if mixtures:
+        i = max(range(len(mixtures)), key=lambda i: mixtures[i].results)
         better = improve_by_exchanges(directions, budgets[i], settings[i])
         yield mix(directions, better, budget, basic_window)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,49 +14,60 @@ from weir.shed.allowance import Allowance
 from weir.shed.drop import random_drop
 from weir.shed.expected import ShedForecast
 from weir.shed.flow import check_budget
-from weir.shed.harvest import harvest
+from weir.shed.harvest import Harvest, harvest
 from weir.shed.harvest_model import Direction, HarvestSetting, compute_output, full_setting
 from weir.shed.harvest_setting import find_greedy_setting
-from weir.shed.mixtures import Proposal, mix, propose_mixtures, propose_rough_mixtures
+from weir.shed.mixtures import mix, propose_mixtures, propose_rough_mixtures
 
 # For type checkers; what exists is in STRATEGIES.
 ShedName = Literal["auto", "jaqpot", "harvest", "random-drop"]
-# Proposes the most results for the directions of an mjoin, a budget, and a basic window in seconds. The
-# budget is in the unit of the directions' costs, each second, for the work that can be skipped.
-Strategy = Callable[[Sequence[Direction], float, float], Proposal]
+_MIXED = "jaqpot and harvest"
 # A mixture must promise this many times the results of a single strategy.
 _WORTH_MIXING = 1.01
 
 
-def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The name of a strategy, the allowance that it proposes, and the results each second expected of it."""
+
+    name: str
+    allowance: Allowance
+    results: float
+
+
+# Proposes the most results for the directions of an mjoin, a budget, and a basic window in seconds. The
+# budget is in the unit of the directions' costs, each second, for the work that can be skipped.
+Shedder = Callable[[Sequence[Direction], float, float], Strategy]
+
+
+def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
     """Skip probes, those of the least productive paths first (Mukherji et al. 2011)."""
-    return replace(mix(directions, full_setting(directions), budget, basic_window), name="jaqpot")
+    return _propose("jaqpot", mix(directions, full_setting(directions), budget, basic_window))
 
 
 def shed_ages(
     directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
-) -> Proposal:
+) -> Strategy:
     """Skip the ages that are least likely to match (Gedik et al. 2007)."""
-    best = harvest(directions, budget, basic_window, setting)
-    return Proposal("harvest", best.allowance, best.results)
+    return _propose("harvest", harvest(directions, budget, basic_window, setting))
 
 
-def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
+def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
     """Drop rows before the join (RandomDrop in Gedik et al. 2007)."""
     drop = random_drop(directions, budget)
     kept = float(np.prod([1 - share for share in drop.values()]))
     results = kept * compute_output(directions, full_setting(directions))
-    return Proposal("random-drop", Allowance(drop=drop), results)
+    return Strategy("random-drop", Allowance(drop=drop), results)
 
 
-STRATEGIES: dict[str, Strategy] = {
+STRATEGIES: dict[str, Shedder] = {
     "jaqpot": shed_probes,
     "harvest": shed_ages,
     "random-drop": shed_rows,
 }
 
 
-def register_strategy(name: str, strategy: Strategy) -> None:
+def register_strategy(name: str, strategy: Shedder) -> None:
     """Add a strategy to the table: `shed=` then accepts its name, and 'auto' tries it too."""
     if name == "auto" or name in STRATEGIES:
         raise QueryError(f"there is a shedding strategy {name!r} already")
@@ -72,7 +83,7 @@ def check_shed(shed: str) -> None:
 
 def best_within(
     forecast: ShedForecast, plan: Join, budget: float, shed: str = "auto", roughly: bool = False
-) -> Proposal:
+) -> Strategy:
     """What a strategy proposes for an mjoin; 'auto' takes the best of all and of mixtures of two.
 
     With `roughly`, searches that take long are left out.
@@ -86,7 +97,8 @@ def best_within(
     if roughly and shed in ("auto", "harvest"):
         rough = [shed_ages(directions, budget, basic_window, find_greedy_setting(directions, budget))]
         rough += [shed_probes(directions, budget, basic_window)] if shed == "auto" else []
-        return _best((*rough, *(propose_rough_mixtures(directions, budget, basic_window) if mixes else ())))
+        mixtures = propose_rough_mixtures(directions, budget, basic_window) if mixes else ()
+        return _best((*rough, *(_propose(_MIXED, mixture) for mixture in mixtures)))
     best = _best(
         strategy(directions, budget, basic_window)
         for name, strategy in STRATEGIES.items()
@@ -94,8 +106,12 @@ def best_within(
     )
     mixtures = propose_mixtures(directions, budget, basic_window) if mixes else ()
     better = [mixture for mixture in mixtures if mixture.results > _WORTH_MIXING * best.results]
-    return _best(better) if better else best
+    return _best(_propose(_MIXED, mixture) for mixture in better) if better else best
 
 
-def _best(proposals: Iterable[Proposal]) -> Proposal:
+def _propose(name: str, harvested: Harvest) -> Strategy:
+    return Strategy(name, harvested.allowance, harvested.results)
+
+
+def _best(proposals: Iterable[Strategy]) -> Strategy:
     return max(proposals, key=lambda proposal: proposal.results)
