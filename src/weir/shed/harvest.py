@@ -42,7 +42,7 @@ def _fill_budget(
     """Give the rest of the budget to directions that probe nothing yet: a share of their rows may start.
 
     The first step of a direction may cost more than a small budget allows: where all matches of the first hop
-    have one age, one basic window of each hop costs as much as a basic window of the last hop does.
+    have one age, its first basic window passes all of them on, and each probes the next hop.
     """
     counts = dict(zip((direction.stream for direction in directions), setting, strict=True))
     shares = {direction.stream: float(all(counts[direction.stream])) for direction in directions}

@@ -84,7 +84,8 @@ class Path:
 class HopNetwork:
     """All links, sources before the links they feed, and the path of every stream.
 
-    `counted` are the intermediate states with row windows: only these keep old rows when nothing feeds them.
+    `counted` are the intermediate states with row windows: only these keep old rows when nothing
+    feeds them.
     """
 
     links: tuple[Link, ...]

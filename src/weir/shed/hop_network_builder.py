@@ -149,10 +149,10 @@ def _seconds(
     space: Space, bound: Mask, partner: Mask, selectivity: float, is_stored: bool
 ) -> tuple[float, float]:
     """Seconds of one probe, and for each row of the probed state; matches and their storage included."""
-    costs, whole = space.graph.costs, bound | partner
+    costs, joined = space.graph.costs, bound | partner
     index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
-    storage = space.upkeep(whole) / space.rate(whole) if is_stored and space.rate(whole) else 0.0
-    matches = (costs.match + space.out(whole) + storage) * selectivity
+    storage = space.upkeep(joined) / space.rate(joined) if is_stored and space.rate(joined) else 0.0
+    matches = (costs.match + space.out(joined) + storage) * selectivity
     return index * space.slicing(partner).visited, costs.compare * space.narrowed(bound, partner) + matches
 
 

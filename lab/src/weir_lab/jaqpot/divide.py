@@ -77,7 +77,7 @@ def _fresh(
         try:
             return _division(net, policy(refresh_rates(graph, net, looser)), factor)
         except QueryError:
-            # The greedy cover may take a little more than the least one, by which `tightest` goes.
+            # The factor follows from the least cover; the greedy one may cost a little more.
             factor = max(factor * _LOOSER, tightest(graph, net, fresh, budget) if factor == 1 else 0.0)
     return _division(net, grepp(net, budget), factor)
 
