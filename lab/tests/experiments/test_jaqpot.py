@@ -15,9 +15,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from weir import QueryError
-from weir.cli.app import app
 from weir.query.windows import RowWindow
 from weir.stats.join_graph import JoinGraph
+from weir_lab.cli.app import app
 from weir_lab.cli.jaqpot import show
 from weir_lab.jaqpot import experiment
 from weir_lab.jaqpot.aims import aims
@@ -206,7 +206,7 @@ TINY = Size(
 def test_the_command_writes_its_files_and_tells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "QUICK", TINY)
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["lab", "jaqpot", "--quick", "--out", str(out)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["jaqpot", "--quick", "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0
     assert {file.stem for file in out.glob("*.png")} == {
         "figure6", "figure7", "figure7_time_windows", "figure8", "figure9",

@@ -1,1 +1,1 @@
-"""What is skipped when it does not fit?"""
+"""Shedding: decide which probes, ages or rows to skip when the CPU budget does not pay for all of them."""

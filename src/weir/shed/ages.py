@@ -1,4 +1,4 @@
-"""Which ages of a window a probe looks at: the logical basic windows of Gedik et al. 2007, section IV-A."""
+"""Ages of partners that a probe reads: the logical basic windows of Gedik et al. 2007, section IV-A."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from weir.errors import QueryError, strict
 @strict
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Ranges of ages, each `every` microseconds long: number k holds ages from k to k + 1 times that.
+    """Basic windows, each `every` microseconds of age long: number k holds ages from k to k + 1 times that.
 
-    An age is the time of the row that probes minus that of its partner. Range 0 also holds the negative
-    ages that batches and disorder bring.
+    An age is the event time of the probing row minus that of its partner. Basic window 0 also holds the
+    negative ages that batches and disorder bring.
 
     >>> list(Ages(1_000_000, frozenset({0, 1, 3})).runs())
     [(None, 1999999), (3000000, 3999999)]
@@ -26,15 +26,15 @@ class Ages:
     def __post_init__(self) -> None:
         if not isinstance(self.every, int) or self.every < 1:
             raise QueryError(
-                f"a range of ages is a whole number of microseconds, 1 or more; got {self.every!r}"
+                f"a basic window is a whole number of microseconds, 1 or more; got {self.every!r}"
             )
         object.__setattr__(self, "kept", frozenset(self.kept))
         for number in self.kept:
             if not isinstance(number, int) or number < 0:
-                raise QueryError(f"ranges of ages are numbered 0, 1, 2 and so on; got {number!r}")
+                raise QueryError(f"basic windows are numbered 0, 1, 2 and so on; got {number!r}")
 
     def runs(self) -> Iterator[tuple[int | None, int]]:
-        """The least and the greatest age of each run of neighbouring ranges; None: nothing is too young."""
+        """Youngest and oldest age of each run of neighbouring basic windows; None: no age is too young."""
         numbers = sorted(self.kept)
         starts = [number for number in numbers if number - 1 not in self.kept]
         ends = [number for number in numbers if number + 1 not in self.kept]
@@ -43,5 +43,5 @@ class Ages:
 
     @property
     def oldest(self) -> int:
-        """The age from which on no row is looked at."""
+        """The age from which on no row is read."""
         return (max(self.kept, default=-1) + 1) * self.every

@@ -1,4 +1,4 @@
-"""How much each hop may do."""
+"""The allowance: how much of the work of each hop may be done, and which rows reach the join."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Choose = Literal["newest", "hash"]
 @strict
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What may be done at each hop, and what reaches the join; what is not named is not bounded.
+    """Bounds on the work of each hop and on the rows of each stream; what is not named is not bounded.
 
     `probes` is the share of the rows reaching a hop that may probe there: the `newest` by event time, or
-    those with the lowest `hash` of their content; at the later hops of an mjoin always by hash. `ages` are
-    the ages of partners that a probe looks at. `drop` is the share of a stream's rows that never reach the
-    join. On top, a share of the rows that enter each join, the `sample`, passes every hop there and looks at
-    all ages; what it finds tells how much is missed. With `forget`, rows of an age that no hop looks at any
-    more are not kept either.
+    those with the lowest `hash` of their content; at later hops of an mjoin always by hash. `ages` are the
+    ages of partners that a probe reads. `drop` is the share of a stream's rows that never reach the join.
+    In addition, a share of the rows that enter each join, the `sample`, probes at every hop and reads all
+    ages; its results tell how much is missed. With `forget`, rows of an age that no hop reads any more are
+    not kept either.
 
     >>> Allowance({Hop("a", "(a b)", "b"): 0.25}).share(Hop("a", "(a b)", "b"))
     0.25
@@ -50,7 +50,8 @@ class Allowance:
         for stream, share in self.drop.items():
             if not _is_share(share):
                 raise QueryError(f"the share of stream '{stream}' to drop must be from 0 to 1; got {share}")
-        check_sample(self.sample)
+        if not _is_share(self.sample):
+            raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {self.sample}")
         if self.choose not in get_args(Choose):
             raise QueryError(f"an allowance chooses the 'newest' rows or by 'hash'; got {self.choose!r}")
 
@@ -61,14 +62,14 @@ class Allowance:
             if hop not in known:
                 raise QueryError(
                     f"the allowance names the hop {hop}, which the plan {plan} does not have; it has "
-                    + ", ".join(f"'{one}'" for one in known)
+                    + ", ".join(f"'{existing}'" for existing in known)
                 )
         for stream in self.drop:
             if stream not in plan.streams:
                 raise unknown("stream", stream, plan.streams, where=" in an allowance's drop")
 
     def within(self, plan: Join) -> Allowance:
-        """What it says of a plan, which need not be the one it was made for."""
+        """The allowance without the hops that another plan does not have."""
         known = frozenset(hops(plan))
         return replace(
             self,
@@ -83,26 +84,26 @@ class Allowance:
         return bool(self.ages) or any(share < 1 for share in shares)
 
     def share(self, hop: Hop) -> float:
-        """What one hop may do."""
+        """The share of the rows reaching a hop that may probe there."""
         return self.probes.get(hop, 1.0)
 
     def oldest(self, plan: Join) -> dict[str, int]:
-        """The age in microseconds from which on no hop looks at a state's rows, for states with such an age.
+        """The age in microseconds from which on no hop reads a state's rows, for states with such an age.
 
-        A range may be forgotten if no direction looks at it or at an older one (Gedik et al. 2007, section
+        A basic window may be forgotten if no direction reads it or an older one (Gedik et al. 2007, section
         VII). Only rows of streams are sure to be younger than the watermark, so a state that partials probe
         is kept.
         """
-        looked: dict[str, list[Ages | None]] = {}
+        read: dict[str, list[Ages | None]] = {}
         idle = {(path[0].driver, path[0].node) for path in _paths(plan) if not self.share(path[0])}
         for hop in (hop for path in _paths(plan) for hop in path):
             by_rows = hop.driver in plan.streams
             if (hop.driver, hop.node) not in idle:
-                looked.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
+                read.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
         return {
-            node: max(ages.oldest for ages in found if ages is not None)
-            for node, found in looked.items()
-            if None not in found
+            node: max(ages.oldest for ages in by_hop if ages is not None)
+            for node, by_hop in read.items()
+            if None not in by_hop
         }
 
 
@@ -110,12 +111,6 @@ def _paths(plan: Join) -> Iterator[list[Hop]]:
     """The hops of every driver through every join."""
     for _, path in groupby(hops(plan), key=lambda hop: (hop.driver, hop.node)):
         yield list(path)
-
-
-def check_sample(sample: float) -> None:
-    """Refuse what is no share."""
-    if not _is_share(sample):
-        raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {sample}")
 
 
 def _is_share(given: Any) -> bool:

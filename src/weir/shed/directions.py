@@ -1,153 +1,91 @@
-"""Window harvesting (Gedik et al. 2007, section IV): which age ranges a direction of an mjoin probes.
-
-Every window is divided into logical basic windows, each a range of ages. A direction is the path of one
-stream through the mjoin; at each of its hops it looks into so many ranges of the partner's window, the
-likeliest first. A setting says how many; what it gives and costs is a sum over the directions.
-"""
+"""Build the directions of an mjoin from a join graph, for basic windows of some length."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.errors import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join, Leaf
 from weir.query.model import MOST_BASIC_WINDOWS
 from weir.query.windows import RowWindow
-from weir.shed.harvest_moves import Moves
+from weir.shed.harvest_model import Direction, HopHarvest
 from weir.stats.batch import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 
-Floats = NDArray[np.float64]
-# How many ranges each hop looks into, direction by direction.
-Setting = tuple[tuple[int, ...], ...]
-# Of a driver and a partner: the `scores` of ages.
-Scored = Callable[[str, str], tuple[tuple[float, ...], float]]
-# Gedik et al. 2007 advise at most 20 ranges in a window; the default is half as many.
-RANGES = 10
+# `score_ages` for one driver and one partner.
+Scorer = Callable[[str, str], tuple[tuple[float, ...], float]]
+# Gedik et al. 2007 advise at most 20 basic windows in a window; the default is half as many.
+_BASIC_WINDOWS = 10
 
 
-@dataclass(frozen=True)
-class HopMenu:
-    """One hop of a direction: the partner's window, range by range.
-
-    `scores[k]` is how likely a result's partner has an age in range k. Of the whole window, `search` is what
-    a probe pays to find its candidates and `compare` to compare them; `match` is paid for each match.
-    """
-
-    hop: Hop
-    rows: float
-    selectivity: float
-    scores: tuple[float, ...]
-    search: float = 0.0
-    compare: float = 0.0
-    match: float = 0.0
-
-    @cached_property
-    def ranking(self) -> tuple[int, ...]:
-        """The ranges, the likeliest first; of equal ones the youngest."""
-        return tuple(np.argsort(-np.asarray(self.scores), kind="stable").tolist())
-
-    @cached_property
-    def yields(self) -> Floats:
-        """P for 0, 1, .. ranges: their share of the window's matches (Gedik et al. 2007, section IV-C)."""
-        scores = np.asarray(self.scores)[list(self.ranking)]
-        whole = scores.sum()
-        shares = scores / whole if whole else np.full(len(scores), 1 / len(scores))
-        return np.concatenate(([0.0], np.cumsum(shares)))
-
-    @property
-    def gives(self) -> Floats:
-        """Partials for each probe into 0, 1, .. ranges: P σ S."""
-        return self.yields * self.selectivity * self.rows
-
-    @property
-    def takes(self) -> Floats:
-        """What each probe into 0, 1, .. ranges costs; Gedik et al. 2007 count comparisons alone, z S."""
-        looked = np.linspace(0.0, 1.0, len(self.scores) + 1)
-        return (self.search + self.compare) * looked + self.match * self.gives
-
-
-@dataclass(frozen=True)
-class Direction:
-    """The hops that the rows of one stream go through, `rate` of them a second."""
-
-    stream: str
-    rate: float
-    looks: tuple[HopMenu, ...]
-
-    @cached_property
-    def menus(self) -> tuple[tuple[list[float], list[float]], ...]:
-        """Of each hop, what a probe gives and takes for 0, 1, .. ranges."""
-        return tuple((look.gives.tolist(), look.takes.tolist()) for look in self.looks)
-
-    @cached_property
-    def most(self) -> tuple[int, ...]:
-        """All ranges of every hop."""
-        return tuple(len(look.scores) for look in self.looks)
-
-    @cached_property
-    def moves(self) -> Moves:
-        """The steps that searches for a setting take."""
-        return Moves(self.rate, self.menus)
-
-    def worth(self, taken: Sequence[int]) -> tuple[float, float]:
-        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
-        return self.moves.worth(tuple(taken))
-
-
-def output(found: Sequence[Direction], setting: Setting) -> float:
-    """O: the results each second of a setting."""
-    return sum(one.worth(taken)[0] for one, taken in zip(found, setting, strict=True))
-
-
-def cost(found: Sequence[Direction], setting: Setting) -> float:
-    """C: what a setting costs each second."""
-    return sum(one.worth(taken)[1] for one, taken in zip(found, setting, strict=True))
-
-
-def everything(found: Sequence[Direction]) -> Setting:
-    """The setting that skips nothing."""
-    return tuple(one.most for one in found)
-
-
-def directions(
-    graph: JoinGraph,
-    plan: Join,
-    basic: float | None = None,
-    correlations: LagHistograms | None = None,
-    measured: Mapping[Hop, float] | None = None,
-) -> tuple[Direction, ...]:
-    """The directions of an mjoin, for basic windows of so many seconds; else `usual_basic`.
-
-    Without correlations, all ages are equally likely. With them, a stream whose rows mostly come before their
-    partners has fewer matches in the windows than one whose rows come after: a selectivity is that of both
-    directions together. What was `measured` of a hop itself, over all ages, goes before that.
-    """
-    every = basic_window(graph, plan, basic)
-    return directions_in(Space(graph), plan, partial(scores, graph, every, correlations), measured)
-
-
-def directions_in(
-    space: Space, plan: Join, scored: Scored, measured: Mapping[Hop, float] | None = None
-) -> tuple[Direction, ...]:
-    """The same for what is known of every two streams: the `scores` of ages."""
+def build_directions(space: Space, plan: Join, score: Scorer) -> tuple[Direction, ...]:
+    """The direction of every stream of an mjoin."""
     rates = space.graph.rates
     return tuple(
-        Direction(stream, rates[stream], tuple(_looks(space, plan, i, scored, measured or {})))
+        Direction(stream, rates[stream], tuple(_build_hops(space, plan, i, score)))
         for i, stream in enumerate(plan.streams)
     )
 
 
+def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterator[HopHarvest]:
+    costs, names, node = space.graph.costs, plan.streams, str(plan)
+    bound = space.mask([names[driver]])
+    for i in plan.orders[driver]:
+        partner = space.mask([names[i]])
+        joined = bound | partner
+        scores, lift = score(names[driver], names[i])
+        selectivity = space.selectivity(bound, partner)
+        index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
+        compared, per_match = _comparisons(space.narrowed(bound, partner), selectivity)
+        yield HopHarvest(
+            hop=Hop(names[driver], node, names[i]),
+            rows=space.rows(partner),
+            selectivity=lift * selectivity,
+            scores=scores,
+            search=index * space.slicing(partner).visited,
+            compare=costs.compare * space.rows(partner) * compared,
+            match=costs.match + costs.compare * per_match + space.out(joined),
+        )
+        bound = joined
+
+
+def _comparisons(narrowed: float, selectivity: float) -> tuple[float, float]:
+    """The share of a window's rows that are compared whatever their age, and the comparisons per match.
+
+    Without an index, all rows are candidates. An index leaves the rows that match, which have the ages of the
+    matches, and some by chance, which have any age.
+    """
+    if narrowed >= 1:
+        return 1.0, 0.0
+    return max(0.0, narrowed - selectivity), 1.0
+
+
+def score_ages(
+    graph: JoinGraph, basic_window: float, lags: LagHistograms | None, driver: str, partner: str
+) -> tuple[tuple[float, ...], float]:
+    """p^k of each basic window (Gedik et al. 2007, section IV-B.1), and the lift of the driver coming last.
+
+    Without lags, all ages are equally likely. With them, a stream whose rows mostly come before their
+    partners has fewer matches in the windows than one whose rows come after, while a selectivity is that of
+    both directions together: the lift is what one direction has of it.
+    """
+    mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)
+    count = math.ceil(theirs / basic_window - 1e-9)
+    if lags is None:
+        return (1 / count,) * count, 1.0
+    scores = lags.ages(driver, partner, basic_window * np.arange(count + 1, dtype=np.float64))
+    before, after = lags.ages(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
+    chance = theirs / (mine + theirs)
+    return tuple(scores.tolist()), after / (before + after) / chance if before + after else 1.0
+
+
 def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
-    """Refuse all but an mjoin over windows of time, whose ages can be looked at one by one."""
+    """Refuse all but an mjoin over time windows, the only plan whose ages can be shed."""
     if any(not isinstance(child, Leaf) for child in plan.inputs):
         raise QueryError(
             f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
@@ -161,89 +99,35 @@ def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
 
 
 def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
-    """True for an mjoin over windows of time."""
-    rows = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
-    return not rows and all(isinstance(child, Leaf) for child in plan.inputs)
+    """True for an mjoin over time windows."""
+    has_row_window = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
+    return not has_row_window and all(isinstance(child, Leaf) for child in plan.inputs)
 
 
 def usual_basic(windows: Iterable[float]) -> float:
-    """The length of basic windows if nobody says: a tenth of the shortest window, if the others allow it.
+    """The default length of basic windows: a tenth of the shortest window, longer if the longest needs it.
 
-    A window that is shorter is one range.
+    A window shorter than that is one basic window.
     """
     lengths = list(windows)
-    return max(min(lengths) / RANGES, max(lengths) / MOST_BASIC_WINDOWS)
+    return max(min(lengths) / _BASIC_WINDOWS, max(lengths) / MOST_BASIC_WINDOWS)
 
 
-def basic_window(graph: JoinGraph, plan: Join, basic: float | None = None) -> float:
-    """The length of basic windows in seconds; refused where windows cannot be divided by it."""
+def choose_basic_window(graph: JoinGraph, plan: Join, seconds: float | None = None) -> float:
+    """The length of basic windows, as given or the default; refused if it cannot divide the windows."""
     check_harvestable(plan, graph.windows)
     windows = {stream: graph.window_seconds(stream) for stream in plan.streams}
     longest = max(windows, key=lambda stream: windows[stream])
-    every = usual_basic(windows.values()) if basic is None else basic
-    if not 0 < every <= windows[longest]:
+    length = usual_basic(windows.values()) if seconds is None else seconds
+    if not 0 < length <= windows[longest]:
         raise QueryError(
             "a basic window must be above zero and no longer than the longest window, "
-            f"{windows[longest]:g} seconds of stream '{longest}'; got {every:g}"
+            f"{windows[longest]:g} seconds of stream '{longest}'; got {length:g}"
         )
-    # A hair, since a thousandth is not a number.
-    if windows[longest] / every > MOST_BASIC_WINDOWS * (1 + 1e-9):
+    # With a tolerance: a thousandth of a window is rounded.
+    if windows[longest] / length > MOST_BASIC_WINDOWS * (1 + 1e-9):
         raise QueryError(
-            f"basic windows of {every:g} seconds would divide a window of {windows[longest]:g} seconds "
+            f"basic windows of {length:g} seconds would divide a window of {windows[longest]:g} seconds "
             f"into more than {MOST_BASIC_WINDOWS}; take longer ones"
         )
-    return every
-
-
-def _looks(
-    space: Space,
-    plan: Join,
-    driver: int,
-    scored: Scored,
-    measured: Mapping[Hop, float],
-) -> Iterator[HopMenu]:
-    graph, names, node = space.graph, plan.streams, str(plan)
-    bound = space.mask([names[driver]])
-    for i in plan.orders[driver]:
-        partner = space.mask([names[i]])
-        whole = bound | partner
-        likely, weight = scored(names[driver], names[i])
-        hop = Hop(names[driver], node, names[i])
-        matching = space.selectivity(bound, partner)
-        index = graph.costs.probe + graph.costs.seek * bool(space.by_value(bound, partner))
-        by_chance, by_match = _compared(space.narrowed(bound, partner), matching)
-        yield HopMenu(
-            hop=hop,
-            rows=space.rows(partner),
-            selectivity=measured.get(hop, weight * matching),
-            scores=likely,
-            search=index * space.slicing(partner).visited,
-            compare=graph.costs.compare * space.rows(partner) * by_chance,
-            match=graph.costs.match + graph.costs.compare * by_match + space.out(whole),
-        )
-        bound = whole
-
-
-def _compared(narrowed: float, matching: float) -> tuple[float, float]:
-    """The share of a window's rows that are compared whatever their age, and the comparisons for each match.
-
-    Without an index, all rows are candidates. An index leaves those that match, whose ages are those of the
-    matches, and some by chance, whose ages are any.
-    """
-    if narrowed >= 1:
-        return 1.0, 0.0
-    return max(0.0, narrowed - matching), 1.0
-
-
-def scores(
-    graph: JoinGraph, every: float, correlations: LagHistograms | None, driver: str, partner: str
-) -> tuple[tuple[float, ...], float]:
-    """p^k of each range (Gedik et al. 2007, section IV-B.1), and the lift of the driver coming last."""
-    mine, theirs = graph.window_seconds(driver), graph.window_seconds(partner)
-    count = math.ceil(theirs / every - 1e-9)
-    if correlations is None:
-        return (1 / count,) * count, 1.0
-    likely = correlations.ages(driver, partner, every * np.arange(count + 1, dtype=np.float64))
-    before, after = correlations.ages(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
-    chance = theirs / (mine + theirs)
-    return tuple(likely.tolist()), after / (before + after) / chance if before + after else 1.0
+    return length

@@ -1,4 +1,4 @@
-"""What an allowance is expected to give and to take, when the streams are as a graph says."""
+"""Forecast the results and the cost of a plan under an allowance, from a join graph and lags."""
 
 from __future__ import annotations
 
@@ -8,122 +8,106 @@ from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.directions import (
-    Direction,
-    HopMenu,
-    Scored,
-    basic_window,
-    directions_in,
-    is_harvestable,
-    scores,
-)
+from weir.shed.directions import Scorer, build_directions, choose_basic_window, is_harvestable, score_ages
 from weir.shed.flow import Flow, flow
-from weir.shed.hop_network import HopNetwork, Wiring
+from weir.shed.harvest_model import Direction, HopHarvest
+from weir.shed.hop_network import HopNetwork
+from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 
 
-def expected(
-    graph: JoinGraph,
-    plan: Join,
-    allowance: Allowance | None = None,
-    correlations: LagHistograms | None = None,
-    basic: float | None = None,
-) -> tuple[float, float]:
-    """Results a second, and seconds a second for what can be skipped; without an allowance, those of all."""
-    return ShedForecast(graph, correlations, basic).expected(plan, allowance)
-
-
 class ShedForecast:
-    """What plans give and take when the streams are as a graph and correlations say.
+    """Results and cost of plans, and the models they are computed from, for one graph and one set of lags.
 
-    Each answer is found once: the same few plans are asked about again and again.
+    Each answer is computed once: adaptation asks about the same few plans again and again.
     """
 
     def __init__(
-        self, graph: JoinGraph, correlations: LagHistograms | None = None, basic: float | None = None
+        self, graph: JoinGraph, lags: LagHistograms | None = None, basic_window: float | None = None
     ) -> None:
-        self.graph, self.correlations = graph, correlations
-        self._space, self._basic = Space(graph), basic
-        self._scored: dict[float, Scored] = {}
+        self.graph, self.lags = graph, lags
+        self._space, self._basic_window = Space(graph), basic_window
+        self._scorers: dict[float, Scorer] = {}
         self._directions: dict[tuple[Join, float], tuple[Direction, ...]] = {}
-        self._wirings: dict[Join, Wiring] = {}
-        self._whole: dict[Join, tuple[float, float]] = {}
+        self._builders: dict[Join, HopNetworkBuilder] = {}
+        self._exact: dict[Join, tuple[float, float]] = {}
 
     def basic_window(self, plan: Join) -> float:
-        """The length in seconds of the ranges of ages."""
-        return basic_window(self.graph, plan, self._basic)
+        """The length of basic windows in seconds."""
+        return choose_basic_window(self.graph, plan, self._basic_window)
 
-    def directions(self, plan: Join, every: float) -> tuple[Direction, ...]:
-        """The directions of an mjoin, for basic windows of so many seconds."""
-        if (plan, every) not in self._directions:
-            # What is known of two streams does not hang on the plan.
-            scored = self._scored.setdefault(
-                every, cache(partial(scores, self.graph, every, self.correlations))
+    def directions(self, plan: Join, basic_window: float | None = None) -> tuple[Direction, ...]:
+        """The directions of an mjoin, for basic windows of this or of the forecast's own length."""
+        length = self.basic_window(plan) if basic_window is None else basic_window
+        if (plan, length) not in self._directions:
+            # Scores of two streams do not depend on the plan.
+            score = self._scorers.setdefault(
+                length, cache(partial(score_ages, self.graph, length, self.lags))
             )
-            self._directions[plan, every] = directions_in(self._space, plan, scored)
-        return self._directions[plan, every]
+            self._directions[plan, length] = build_directions(self._space, plan, score)
+        return self._directions[plan, length]
 
-    def wiring(self, plan: Join) -> Wiring:
-        """The links of a plan, in seconds."""
-        if plan not in self._wirings:
-            self._wirings[plan] = Wiring(self._space, plan, in_seconds=True)
-        return self._wirings[plan]
+    def wiring(self, plan: Join) -> HopNetworkBuilder:
+        """The hop network of a plan, in seconds, for any sizes of its states."""
+        if plan not in self._builders:
+            self._builders[plan] = HopNetworkBuilder(self._space, plan, in_seconds=True)
+        return self._builders[plan]
 
     def whole(self, plan: Join) -> tuple[float, float]:
-        """What is expected when nothing is skipped."""
-        if plan not in self._whole:
-            self._whole[plan] = self._found(plan, Allowance())
-        return self._whole[plan]
+        """Results and cost each second when nothing is skipped."""
+        if plan not in self._exact:
+            self._exact[plan] = self._forecast(plan, Allowance())
+        return self._exact[plan]
 
     def expected(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
-        """Results a second, and seconds a second for what can be skipped; without an allowance, of all."""
+        """Results each second, and the cost in seconds a second of the work that can be skipped."""
         if allowance is None or not allowance.sheds:
             return self.whole(plan)
-        results, spent = self._found(plan, allowance)
+        results, spent = self._forecast(plan, allowance)
         if not allowance.sample or not is_harvestable(self.graph, plan):
             return results, spent
-        # Sampled rows pass and look at everything.
+        # Sampled rows probe everything.
         all_results, all_spent = self.whole(plan)
         sample = allowance.sample
         return results + sample * (all_results - results), spent + sample * (all_spent - spent)
 
-    def _found(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
+    def _forecast(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
         if not is_harvestable(self.graph, plan):
-            through = _through(self.wiring(plan), allowed)
-            return through.results, through.spent
-        every = next((ages.every / 1e6 for ages in allowed.ages.values()), None)
+            flowing = _flow_through(self.wiring(plan), allowed)
+            return flowing.results, flowing.spent
+        basic_window = next((ages.every / 1e6 for ages in allowed.ages.values()), None)
         results = spent = 0.0
-        for one in self.directions(plan, self.basic_window(plan) if every is None else every):
-            partials = one.rate * (1 - allowed.drop.get(one.stream, 0.0))
-            for look in one.looks:
-                probes = partials * allowed.share(look.hop)
-                looked, likely = _looked_at(look, allowed.ages.get(look.hop))
-                there = 1 - allowed.drop.get(look.hop.partner, 0.0)
-                partials = probes * likely * there * look.selectivity * look.rows
-                spent += probes * looked * there * (look.search + look.compare) + partials * look.match
+        for direction in self.directions(plan, basic_window):
+            partials = direction.rate * (1 - allowed.drop.get(direction.stream, 0.0))
+            for hop in direction.hops:
+                probes = partials * allowed.share(hop.hop)
+                probed, matched = _probed_shares(hop, allowed.ages.get(hop.hop))
+                kept = 1 - allowed.drop.get(hop.hop.partner, 0.0)
+                partials = probes * matched * kept * hop.selectivity * hop.rows
+                spent += probes * probed * kept * (hop.search + hop.compare) + partials * hop.match
             results += partials
         return results, spent
 
 
-def _looked_at(look: HopMenu, ages: Ages | None) -> tuple[float, float]:
-    """The share of a window that is looked at, and the share of its matches that lie there."""
+def _probed_shares(hop: HopHarvest, ages: Ages | None) -> tuple[float, float]:
+    """The share of a window that is probed, and the share of its matches that lie there."""
     if ages is None:
         return 1.0, 1.0
-    kept = [k for k in ages.kept if k < len(look.scores)]
-    looked, whole = len(kept) / len(look.scores), sum(look.scores)
-    return looked, sum(look.scores[k] for k in kept) / whole if whole else looked
+    kept = [k for k in ages.kept if k < len(hop.scores)]
+    probed, total = len(kept) / len(hop.scores), sum(hop.scores)
+    return probed, sum(hop.scores[k] for k in kept) / total if total else probed
 
 
-def _through(wiring: Wiring, allowed: Allowance) -> Flow:
-    """Rows flow as far as their shares let them, into states that are as large as what is let in."""
-    net = wiring.network()
-    first = flow(net, _grants(net, allowed))
-    settled = wiring.resized(net, first.inserts)
-    return flow(settled, _grants(settled, allowed))
+def _flow_through(builder: HopNetworkBuilder, allowed: Allowance) -> Flow:
+    """The flow under an allowance, with the state sizes that its own inserts lead to."""
+    net = builder.network()
+    first = flow(net, _grant_shares(net, allowed))
+    steady = builder.resize(net, first.inserts)
+    return flow(steady, _grant_shares(steady, allowed))
 
 
-def _grants(net: HopNetwork, allowed: Allowance) -> list[float]:
+def _grant_shares(net: HopNetwork, allowed: Allowance) -> list[float]:
     grants: list[float] = []
     for link in net.links:
         arriving = link.rate + sum(grants[i] * net.links[i].productivity for i in link.sources)

@@ -1,17 +1,22 @@
-"""What granted probes come to: rows flow as far as they are let."""
+"""Compute the flow of rows along the links of a hop network, for the probes that each link may make."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from weir.errors import QueryError
 from weir.shed.allowance import Allowance
 from weir.shed.hop_network import HopNetwork
+
+# The probes a second that each link may make.
+Grants = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What an allocation comes to, each second: rows at each link, its probes, results, inserts, the cost."""
+    """Per second: rows that reach each link, its probes, results, inserts into each state, and the cost."""
 
     arriving: tuple[float, ...]
     probes: tuple[float, ...]
@@ -21,7 +26,7 @@ class Flow:
 
 
 def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
-    """Let rows flow: a link probes with what reaches it, at most with what it is granted.
+    """Let rows flow: a link probes with the rows that reach it, up to its grant.
 
     Where a producer makes more than its consumer may probe with, the rest is stored but goes no further: the
     producer-consumer mismatch (Mukherji et al. 2011, section 4.1).
@@ -29,24 +34,30 @@ def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     arriving: list[float] = []
     probes: list[float] = []
     results, inserts = 0.0, dict.fromkeys(net.states, 0.0)
-    for link, most in zip(net.links, grants, strict=True):
+    for link, grant in zip(net.links, grants, strict=True):
         arriving.append(link.rate + sum(probes[i] * net.links[i].productivity for i in link.sources))
-        probes.append(min(most, arriving[-1]))
-        found = probes[-1] * link.productivity
+        probes.append(min(grant, arriving[-1]))
+        partials = probes[-1] * link.productivity
         if link.is_last:
-            results += found
+            results += partials
         elif link.feeds is not None:
-            inserts[link.feeds] += found
+            inserts[link.feeds] += partials
     spent = sum(link.cost * made for link, made in zip(net.links, probes, strict=True))
     return Flow(tuple(arriving), tuple(probes), results, inserts, spent)
 
 
 def allowance(net: HopNetwork, grants: Sequence[float]) -> Allowance:
-    """An allocation as shares of what will reach each hop."""
-    found = flow(net, grants)
+    """Express grants as shares of the rows that will reach each hop."""
+    flowing = flow(net, grants)
     return Allowance(
         {
             link.hop: probes / arriving if arriving else 1.0
-            for link, arriving, probes in zip(net.links, found.arriving, found.probes, strict=True)
+            for link, arriving, probes in zip(net.links, flowing.arriving, flowing.probes, strict=True)
         }
     )
+
+
+def check_budget(budget: float) -> None:
+    """Refuse a budget that is not a positive number."""
+    if not (math.isfinite(budget) and budget > 0):
+        raise QueryError(f"the budget must be above zero; got {budget}")

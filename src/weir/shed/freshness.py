@@ -1,9 +1,9 @@
-"""Freshness (Mukherji et al. 2011, section 4.2): refresh rates of intermediate states, and their cost.
+"""Freshness (Mukherji et al. 2011, section 4.2): refresh rates of intermediate states, and what they cost.
 
 A row of stream I stays in the plan for as long as it stays in its own window, and then, joined with others,
 in every intermediate state above it: at most size / refresh rate each. Lemma 1: the sum of these may not be
-longer than the freshness of I. Streams' own windows are refreshed by their streams, so only intermediate
-states, the *staleness susceptible* ones, need a share of the budget.
+longer than the freshness of I. Streams refresh their own windows, so only intermediate states, the *staleness
+susceptible* ones, need a share of the budget. A *cover* is what paths must get to bring all those rows.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.errors import QueryError, unknown
-from weir.shed.grepp import FreshnessError, Grants, check_budget, check_refresh, grepp
+from weir.shed.flow import check_budget
 from weir.shed.hop_network import HopNetwork, Path
 from weir.stats.join_graph import JoinGraph
 
-# What exceeds a budget by less is rounding.
-_HAIR = 1 + 1e-6
+# A cost above the budget by no more than this factor is rounding.
+ROUNDING = 1 + 1e-6
+
+
+class FreshnessError(QueryError):
+    """The states of a plan cannot be kept as fresh as asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What each stream's path must get so that all states stay fresh."""
+    """The part of the budget that each stream's path must get so that all states stay fresh."""
 
     resources: Mapping[str, float]
 
     @property
     def cost(self) -> float:
-        """What that costs in all."""
+        """The sum over all paths."""
         return sum(self.resources.values())
 
     def grants(self, net: HopNetwork) -> list[float]:
-        """The same, link by link."""
+        """The probes that each link makes for the cover."""
         grants = [0.0] * len(net.links)
         for path in net.paths:
-            for i, probes in zip(path.links, path.divided(self.resources.get(path.stream, 0.0)), strict=True):
+            for i, probes in zip(path.links, path.divide(self.resources.get(path.stream, 0.0)), strict=True):
                 grants[i] += probes
         return grants
 
@@ -46,13 +50,13 @@ class Cover:
 def refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
 
-    What a stream's freshness leaves beside its window is divided over the states on its path so that
+    A stream's slack, its freshness minus its window, is divided over the states on its path so that
     refreshing them costs the least.
     """
     rates = dict.fromkeys(net.states, 0.0)
-    cheapest = _cheapest(net)
+    row_costs = _find_row_costs(net)
     for stream, seconds in fresh.items():
-        path = _path(net, stream)
+        path = _find_path(net, stream)
         window = graph.window_seconds(stream)
         slack = seconds - window
         if not math.isfinite(seconds) or slack < 0:
@@ -68,58 +72,58 @@ def refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float])
                 f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
                 f"the states {', '.join(states)} at once; allow a little more"
             )
-        costs = [cheapest[state] * net.sizes[state] for state in states]
-        for state, weight in zip(states, _weights(costs), strict=True):
+        costs = [row_costs[state] * net.sizes[state] for state in states]
+        for state, weight in zip(states, _divide_slack(costs), strict=True):
             rates[state] = max(rates[state], net.sizes[state] / (slack * weight))
     return rates
 
 
-def _weights(costs: Sequence[float]) -> list[float]:
-    """The share of a path's slack that each of its states gets, for what one refill of each costs.
+def _divide_slack(costs: Sequence[float]) -> list[float]:
+    """The share of a path's slack that each of its states gets, for the cost of refilling each once.
 
     With residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which is least for
     d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one row more in S_j.
     """
-    whole = sum(map(math.sqrt, costs))
-    return [math.sqrt(cost) / whole if whole else 1 / len(costs) for cost in costs]
+    total = sum(map(math.sqrt, costs))
+    return [math.sqrt(cost) / total if total else 1 / len(costs) for cost in costs]
 
 
-def _cheapest(net: HopNetwork) -> dict[str, float]:
-    """What one row more in each state costs along the best path; nothing where no path brings any."""
-    found = dict.fromkeys(net.states, math.inf)
+def _find_row_costs(net: HopNetwork) -> dict[str, float]:
+    """The cost of one more row in each state along its cheapest path; zero where no path brings any."""
+    costs = dict.fromkeys(net.states, math.inf)
     for path in net.paths:
-        for state, entered in path.inserted(1.0).items():
-            found[state] = min(found[state], 1 / entered if entered > 0 else math.inf)
-    return {state: 0.0 if math.isinf(cost) else cost for state, cost in found.items()}
+        for state, inserts in path.count_inserts(1.0).items():
+            costs[state] = min(costs[state], 1 / inserts if inserts > 0 else math.inf)
+    return {state: 0.0 if math.isinf(cost) else cost for state, cost in costs.items()}
 
 
 def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
-    """GH-WMSCP: again and again the path that brings the most rows still wanted for its probes.
+    """GH-WMSCP: repeatedly take the path that brings the most missing rows for its cost.
 
     Multiples are real numbers here (Mukherji et al. 2011, section 4.1, lets cycles be taken together): a path
     is taken until one of its states has all it needs, or its stream has no more rows.
     """
-    wanted = {state: rate for state, rate in check_refresh(net, refresh).items() if rate > 0}
-    room = {path.stream: path.rate * path.cost for path in net.paths}
-    brings = {path.stream: path.inserted(1.0) for path in net.paths}
-    probes = dict.fromkeys(room, 0.0)
-    while wanted:
+    missing = {state: rate for state, rate in check_refresh(net, refresh).items() if rate > 0}
+    left = {path.stream: path.rate * path.cost for path in net.paths}
+    inserts = {path.stream: path.count_inserts(1.0) for path in net.paths}
+    resources = dict.fromkeys(left, 0.0)
+    while missing:
         offers = [
-            (sum(rows for state, rows in brings[path.stream].items() if state in wanted), path)
+            (sum(rows for state, rows in inserts[path.stream].items() if state in missing), path)
             for path in net.paths
-            if room[path.stream] > 0
+            if left[path.stream] > 0
         ]
         gain, path = max(offers, key=lambda offer: offer[0], default=(0.0, None))
         if path is None or gain <= 0:
             raise _infeasible(net, refresh)
-        entered = {s: rows for s, rows in brings[path.stream].items() if s in wanted and rows > 0}
-        taken = min(room[path.stream], *(wanted[state] / rows for state, rows in entered.items()))
-        probes[path.stream] += taken
-        room[path.stream] -= taken
-        for state, rows in entered.items():
-            wanted[state] -= taken * rows
-        wanted = {state: rate for state, rate in wanted.items() if rate > 1e-9 * refresh[state]}
-    return Cover(probes)
+        brought = {s: rows for s, rows in inserts[path.stream].items() if s in missing and rows > 0}
+        spent = min(left[path.stream], *(missing[state] / rows for state, rows in brought.items()))
+        resources[path.stream] += spent
+        left[path.stream] -= spent
+        for state, rows in brought.items():
+            missing[state] -= spent * rows
+        missing = {state: rate for state, rate in missing.items() if rate > 1e-9 * refresh[state]}
+    return Cover(resources)
 
 
 def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
@@ -128,73 +132,62 @@ def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
 
     states = [state for state, rate in check_refresh(net, refresh).items() if rate > 0]
     costs = np.array([path.cost for path in net.paths])
-    # The solver's tolerances are absolute: what enters is told as a share of what is wanted.
-    entered = np.array([[_entered(path, state) / refresh[state] for path in net.paths] for state in states])
-    found = milp(
+    # The solver's tolerances are absolute, so inserts are given as shares of the refresh rates.
+    inserts = np.array([[_inserts_per_row(path, s) / refresh[s] for path in net.paths] for s in states])
+    solution = milp(
         costs / (costs.max() or 1.0),
-        constraints=LinearConstraint(entered, lb=np.ones(len(states))) if states else (),
+        constraints=LinearConstraint(inserts, lb=np.ones(len(states))) if states else (),
         bounds=(0, np.array([path.rate for path in net.paths])),
     )
-    if not found.success:
+    if not solution.success:
         raise _infeasible(net, refresh)
-    return Cover({path.stream: float(x * c) for path, x, c in zip(net.paths, found.x, costs, strict=True)})
-
-
-def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Grants:
-    """Algorithm 1 of Mukherji et al. 2011: the cover first, GrePP with the rest.
-
-    Where the greedy cover is too dear, the least one is tried; Mukherji et al. 2011 give up.
-    """
-    check_budget(budget)
-    cover = greedy_cover(net, refresh)
-    if cover.cost > budget:
-        cover = least_cover(net, refresh)
-    if cover.cost > budget * _HAIR:
-        raise FreshnessError(
-            f"keeping this plan as fresh as asked takes {cover.cost:g}; the budget is {budget:g}, and "
-            "weir.shed.tightest tells what it can hold"
-        )
-    grants = cover.grants(net)
-    left = budget - cover.cost
-    if left <= 0:
-        return tuple(grants)
-    more = grepp(net.without(cover.resources), left)
-    return tuple(one + other for one, other in zip(grants, more, strict=True))
+    rows = zip(net.paths, solution.x, costs, strict=True)
+    return Cover({path.stream: float(count * cost) for path, count, cost in rows})
 
 
 def tightest(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budget: float) -> float:
-    """The least factor by which all freshness must be loosened so that the budget can hold it; 1 if it does.
+    """The least factor by which freshness must be loosened for the budget to suffice; 1 if it does already.
 
-    Infinite if no freshness can be held, because some state gets no rows at all.
+    Infinite if no freshness can be kept, because some state gets no rows at all.
     """
     check_budget(budget)
 
-    def holds(factor: float) -> bool:
+    def suffices(factor: float) -> bool:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            return least_cover(net, refresh_rates(graph, net, looser)).cost <= budget * _HAIR
+            return least_cover(net, refresh_rates(graph, net, looser)).cost <= budget * ROUNDING
         except FreshnessError:
             return False
 
-    if holds(1.0):
+    if suffices(1.0):
         return 1.0
     low, high = 1.0, 2.0
-    while not holds(high):
+    while not suffices(high):
         low, high = high, high * 2
         if high > 1e9:
             return math.inf
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
-def _entered(path: Path, state: str) -> float:
+def check_refresh(net: HopNetwork, refresh: Mapping[str, float]) -> Mapping[str, float]:
+    """Refuse refresh rates of unknown states, and rates that are not numbers of zero or more."""
+    for state, rate in refresh.items():
+        if state not in net.states:
+            raise unknown("state", state, net.states, where=" in the refresh rates")
+        if not (math.isfinite(rate) and rate >= 0):
+            raise QueryError(f"the refresh rate of {state} must be zero or more rows a second; got {rate}")
+    return refresh
+
+
+def _inserts_per_row(path: Path, state: str) -> float:
     """Rows that enter a state for each row of a path's stream."""
-    return path.inserted(path.cost).get(state, 0.0)
+    return path.count_inserts(path.cost).get(state, 0.0)
 
 
-def _path(net: HopNetwork, stream: str) -> Path:
+def _find_path(net: HopNetwork, stream: str) -> Path:
     for path in net.paths:
         if path.stream == stream:
             return path
@@ -203,9 +196,9 @@ def _path(net: HopNetwork, stream: str) -> Path:
 
 def _infeasible(net: HopNetwork, refresh: Mapping[str, float]) -> FreshnessError:
     """Name a state that even all rows of all streams do not refresh fast enough."""
-    brought = {s: sum(path.rate * _entered(path, s) for path in net.paths) for s in refresh}
-    state = max(refresh, key=lambda s: refresh[s] - brought[s])
+    inserts = {s: sum(path.rate * _inserts_per_row(path, s) for path in net.paths) for s in refresh}
+    state = max(refresh, key=lambda s: refresh[s] - inserts[s])
     return FreshnessError(
         f"the state {state} would need {refresh[state]:.3g} rows a second to stay fresh, and its streams "
-        f"bring {brought[state]:.3g}, whatever the CPU; allow older results"
+        f"bring {inserts[state]:.3g}, whatever the CPU; allow older results"
     )

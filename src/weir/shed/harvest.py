@@ -1,24 +1,20 @@
-"""GrubJoin (Gedik et al. 2007): choose the ages each hop of an mjoin probes, within a share of full cost."""
+"""Window harvesting (Gedik et al. 2007): choose the ages that each hop of an mjoin probes within a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weir.plan.tree import Join
 from weir.shed.ages import Ages
-from weir.shed.allowance import Allowance, check_sample
-from weir.shed.directions import Direction, Setting, basic_window, cost, directions, everything, output
-from weir.shed.harvest_setting import exchanged, greedy, greedy_reverse
-from weir.shed.throttle import check_throttle
-from weir.stats.batch import Hop
-from weir.stats.join_graph import JoinGraph
-from weir.stats.lag_histogram import LagHistograms
+from weir.shed.allowance import Allowance
+from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost
+from weir.shed.harvest_moves import Counts
+from weir.shed.harvest_setting import find_best_setting
 
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """What an mjoin looks at, and the results and cost each second that are expected of it."""
+    """What to probe, and the expected results and cost each second."""
 
     allowance: Allowance
     results: float
@@ -26,101 +22,57 @@ class Harvest:
 
 
 def harvest(
-    graph: JoinGraph,
-    plan: Join,
-    throttle: float,
-    correlations: LagHistograms | None = None,
-    basic: float | None = None,
-    sample: float = 0.0,
-    measured: Mapping[Hop, float] | None = None,
+    directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
 ) -> Harvest:
-    """The ages worth looking at when the join may cost `throttle` times what it costs in full.
+    """Probe the basic windows of the best setting, or of a given one that fits the budget."""
+    setting, shares = _fill_budget(directions, setting or find_best_setting(directions, budget), budget)
+    results = cost = 0.0
+    for direction, counts in zip(directions, setting, strict=True):
+        output, spent = direction.evaluate(counts)
+        results += shares[direction.stream] * output
+        cost += shares[direction.stream] * spent
+    allowed = allow_setting(directions, setting, basic_window)
+    partly = {d.hops[0].hop: shares[d.stream] for d in directions if 0 < shares[d.stream] < 1}
+    return Harvest(replace(allowed, probes={**allowed.probes, **partly}, choose="hash"), results, cost)
 
-    `basic` is the length of a range in seconds; `measured` selectivities of hops go before the graph's. A
-    share `sample` of the cost is spent on learning: in Gedik et al. 2007 so many rows look at `throttle` of
-    their first window; here `sample · throttle` of the rows look at everything, which costs the same and
-    favours no age.
+
+def _fill_budget(
+    directions: Sequence[Direction], setting: HarvestSetting, budget: float
+) -> tuple[HarvestSetting, dict[str, float]]:
+    """Give the rest of the budget to directions that probe nothing yet: a share of their rows may start.
+
+    The first step of a direction may cost more than a small budget allows: where all matches of the first hop
+    have one age, its first basic window passes all of them on, and each probes the next hop.
     """
-    check_throttle(throttle)
-    check_sample(sample)
-    every = basic_window(graph, plan, basic)
-    found = directions(graph, plan, every, correlations, measured)
-    whole, learning = everything(found), sample * throttle
-    full = cost(found, whole)
-    # What is left, for each row that is not sampled.
-    budget = throttle * full * (1 - sample) / (1 - learning) if learning < 1 else full
-    best = harvested(found, budget, every)
-    return Harvest(
-        replace(best.allowance, sample=learning),
-        (1 - learning) * best.results + learning * output(found, whole),
-        (1 - learning) * best.cost + learning * full,
-    )
-
-
-def harvested(
-    found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None
-) -> Harvest:
-    """The same for a budget and no sample; by the best setting, or by a given one that fits."""
-    setting, shares = _filled(found, setting or best_setting(found, budget), budget)
-    results, spent = (
-        sum(shares[one.stream] * one.worth(taken)[i] for one, taken in zip(found, setting, strict=True))
-        for i in (0, 1)
-    )
-    allowed = looking(found, setting, every)
-    partly = {one.looks[0].hop: shares[one.stream] for one in found if 0 < shares[one.stream] < 1}
-    return Harvest(replace(allowed, probes={**allowed.probes, **partly}, choose="hash"), results, spent)
-
-
-def _filled(found: Sequence[Direction], setting: Setting, budget: float) -> tuple[Setting, dict[str, float]]:
-    """Let directions of which not one range fits begin with a share of their rows, for what is left.
-
-    The first step of a direction may cost more than a small throttle allows: where all matches of the first
-    hop have one age, one range of each hop costs as much as a range's share of the last window does.
-    """
-    taken = dict(zip((one.stream for one in found), setting, strict=True))
-    shares = {one.stream: float(all(taken[one.stream])) for one in found}
-    left = budget - cost(found, setting)
-    idle = [(one, (1,) * len(one.looks)) for one in found if not shares[one.stream]]
-    for one, least in sorted(idle, key=lambda step: -_gain(*step)):
-        results, spent = one.worth(least)
+    counts = dict(zip((direction.stream for direction in directions), setting, strict=True))
+    shares = {direction.stream: float(all(counts[direction.stream])) for direction in directions}
+    left = budget - compute_cost(directions, setting)
+    idle = [
+        (direction, (1,) * len(direction.hops)) for direction in directions if not shares[direction.stream]
+    ]
+    for direction, least in sorted(idle, key=lambda step: -_output_per_cost(*step)):
+        results, spent = direction.evaluate(least)
         if results > 0 and left > 0:
-            shares[one.stream] = min(1.0, left / spent) if spent else 1.0
-            taken[one.stream] = least
-            left -= shares[one.stream] * spent
-    return tuple(taken[one.stream] for one in found), shares
+            shares[direction.stream] = min(1.0, left / spent) if spent else 1.0
+            counts[direction.stream] = least
+            left -= shares[direction.stream] * spent
+    return tuple(counts[direction.stream] for direction in directions), shares
 
 
-def _gain(one: Direction, taken: tuple[int, ...]) -> float:
-    results, spent = one.worth(taken)
+def _output_per_cost(direction: Direction, counts: Counts) -> float:
+    results, spent = direction.evaluate(counts)
     return results / spent if spent else 0.0
 
 
-def best_setting(found: Sequence[Direction], budget: float) -> Setting:
-    """The better of what the two greedy searches find, made better by exchanges.
-
-    The two miss the best in different places; at a small budget both may fall below the 0.98 of it that Gedik
-    et al. 2007 report.
-    """
-    return exchanged(found, budget, good_setting(found, budget))
-
-
-def good_setting(found: Sequence[Direction], budget: float) -> Setting:
-    """The same without exchanges, which take most of the time."""
-    if cost(found, everything(found)) <= budget:
-        return everything(found)
-    tried = (greedy(found, budget), greedy_reverse(found, budget))
-    return max(tried, key=lambda setting: output(found, setting))
-
-
-def looking(found: Sequence[Direction], setting: Setting, every: float) -> Allowance:
-    """A setting as an allowance: hops look at their likeliest ranges; directions without any never start."""
-    width = round(every * 1e6)
-    idle = {one.looks[0].hop: 0.0 for one, taken in zip(found, setting, strict=True) if not all(taken)}
+def allow_setting(directions: Sequence[Direction], setting: HarvestSetting, basic_window: float) -> Allowance:
+    """Express a setting as an allowance: hops probe their likeliest ages, idle directions never start."""
+    width = round(basic_window * 1e6)
+    idle = {d.hops[0].hop: 0.0 for d, counts in zip(directions, setting, strict=True) if not all(counts)}
     ages = {
-        look.hop: Ages(width, frozenset(look.ranking[:count]))
-        for one, taken in zip(found, setting, strict=True)
-        if all(taken)
-        for look, count in zip(one.looks, taken, strict=True)
-        if count < len(look.scores)
+        hop.hop: Ages(width, frozenset(hop.ranking[:count]))
+        for direction, counts in zip(directions, setting, strict=True)
+        if all(counts)
+        for hop, count in zip(direction.hops, counts, strict=True)
+        if count < len(hop.scores)
     }
     return Allowance(idle, ages=ages)

@@ -1,4 +1,4 @@
-"""The steps of a search for settings: from some ranges of a direction to one more or one less."""
+"""The moves of a search for harvest fractions: one basic window more or less at a hop of a direction."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-Taken = tuple[int, ...]
-# Of each hop, what a probe gives and takes for 0, 1, .. ranges.
-Menus = Sequence[tuple[Sequence[float], Sequence[float]]]
+# How many basic windows each hop of a direction probes.
+Counts = tuple[int, ...]
+# Of each hop: the partials and the cost of one probe into 0, 1, .. basic windows.
+ProbeTables = Sequence[tuple[Sequence[float], Sequence[float]]]
 
 
 class Move(NamedTuple):
-    """One range more or less at a hop: how output and cost change by it, and the one for the other.
+    """One basic window more or less at a hop: how much output and cost change, and their ratio.
 
-    The `ratio` is best delta output per delta cost (Gedik et al. 2007, section V-A.2); of what is
-    given up, it is the loss for what is saved, below zero.
+    The `ratio` is the best delta output per delta cost (Gedik et al. 2007, section V-A.2); of a removal,
+    minus the output lost for the cost saved.
     """
 
     hop: int
@@ -24,81 +25,83 @@ class Move(NamedTuple):
     ratio: float
 
 
-class Moves:
-    """The moves of one direction, those with the best ratio first, and of equal ones those of early hops.
+class HarvestMoves:
+    """The moves of one direction: those with the best ratio first, of equal ones those of early hops.
 
-    A search comes by the same settings again and again, so that all answers are kept.
+    A search meets the same counts again and again, so all answers are kept.
     """
 
-    def __init__(self, rate: float, menus: Menus) -> None:
-        self._rate, self._menus = rate, menus
-        self._worth: dict[Taken, tuple[float, float]] = {}
-        self._forward: dict[Taken, list[Move]] = {}
-        self._backward: dict[Taken, list[Move]] = {}
+    def __init__(self, rate: float, tables: ProbeTables) -> None:
+        self._rate, self._tables = rate, tables
+        self._evaluated: dict[Counts, tuple[float, float]] = {}
+        self._additions: dict[Counts, list[Move]] = {}
+        self._removals: dict[Counts, list[Move]] = {}
 
-    def worth(self, taken: Taken) -> tuple[float, float]:
-        """Results and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
-        found = self._worth.get(taken)
-        if found is None:
-            partials, cost = self._rate, 0.0
-            for ranges, (gives, takes) in zip(taken, self._menus, strict=True):
-                cost += partials * takes[ranges]
-                partials *= gives[ranges]
-            found = self._worth[taken] = partials, cost
-        return found
+    def evaluate(self, counts: Counts) -> tuple[float, float]:
+        """Output and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
+        output_and_cost = self._evaluated.get(counts)
+        if output_and_cost is None:
+            flowing, cost = self._rate, 0.0
+            for count, (partials, costs) in zip(counts, self._tables, strict=True):
+                cost += flowing * costs[count]
+                flowing *= partials[count]
+            output_and_cost = self._evaluated[counts] = flowing, cost
+        return output_and_cost
 
-    def forward(self, taken: Taken) -> list[Move]:
-        """To one range more; a direction gives nothing before every hop has one, so it begins with all."""
-        found = self._forward.get(taken)
-        if found is None:
-            first = (0, *self.worth((1,) * len(taken)))
-            changes = self._changes(taken, 1) if all(taken) else iter([first])
-            moves = [Move(hop, gain, price, ratio(gain, price)) for hop, gain, price in changes]
-            found = self._forward[taken] = sorted(moves, key=_by_ratio)
-        return found
+    def additions(self, counts: Counts) -> list[Move]:
+        """Moves to one basic window more; the first one adds a basic window at every hop."""
+        moves = self._additions.get(counts)
+        if moves is None:
+            start = (0, *self.evaluate((1,) * len(counts)))
+            changes = self._changes(counts, 1) if all(counts) else iter([start])
+            moves = [Move(hop, gain, price, divide_gain(gain, price)) for hop, gain, price in changes]
+            moves = self._additions[counts] = sorted(moves, key=_by_ratio)
+        return moves
 
-    def backward(self, taken: Taken) -> list[Move]:
-        """To one range less, or to nothing."""
-        found = self._backward.get(taken)
-        if found is None:
-            changes = self._changes(taken, -1) if all(taken) else iter(())
-            moves = [Move(hop, gain, price, -ratio(-gain, -price)) for hop, gain, price in changes]
-            found = self._backward[taken] = sorted(moves, key=_by_ratio)
-        return found
+    def removals(self, counts: Counts) -> list[Move]:
+        """Moves to one basic window less, or to none at all."""
+        moves = self._removals.get(counts)
+        if moves is None:
+            changes = self._changes(counts, -1) if all(counts) else iter(())
+            moves = [Move(hop, gain, price, -divide_gain(-gain, -price)) for hop, gain, price in changes]
+            moves = self._removals[counts] = sorted(moves, key=_by_ratio)
+        return moves
 
-    def _changes(self, taken: Taken, by: int) -> Iterator[tuple[int, float, float]]:
-        """What so many ranges more at each hop change: it gets the same partials, and what follows costs and
-        gives the same for each that it passes on.
+    def _changes(self, counts: Counts, by: int) -> Iterator[tuple[int, float, float]]:
+        """Hop, change of output and change of cost for `by` basic windows more at each hop.
+
+        The hop gets the same partials as before, and each partial that it passes on gives and costs the same
+        further on.
         """
         results, cost = [1.0], [0.0]
-        for ranges, (gives, takes) in zip(reversed(taken), reversed(self._menus), strict=True):
-            cost.append(takes[ranges] + gives[ranges] * cost[-1])
-            results.append(gives[ranges] * results[-1])
-        partials = self._rate
-        for hop, (ranges, (gives, takes)) in enumerate(zip(taken, self._menus, strict=True)):
-            after = len(taken) - hop - 1
-            if not ranges + by:
-                # Nothing at one hop is nothing at all.
+        for count, (partials, costs) in zip(reversed(counts), reversed(self._tables), strict=True):
+            cost.append(costs[count] + partials[count] * cost[-1])
+            results.append(partials[count] * results[-1])
+        flowing = self._rate
+        for hop, (count, (partials, costs)) in enumerate(zip(counts, self._tables, strict=True)):
+            after = len(counts) - hop - 1
+            if not count + by:
+                # Without a basic window at one hop, the direction gives nothing.
                 yield hop, -self._rate * results[-1], -self._rate * cost[-1]
-            elif ranges + by < len(gives):
-                more = gives[ranges + by] - gives[ranges]
-                dearer = takes[ranges + by] - takes[ranges] + more * cost[after]
-                yield hop, partials * more * results[after], partials * dearer
-            partials *= gives[ranges]
+            elif count + by < len(partials):
+                more = partials[count + by] - partials[count]
+                dearer = costs[count + by] - costs[count] + more * cost[after]
+                yield hop, flowing * more * results[after], flowing * dearer
+            flowing *= partials[count]
 
 
-def longer(taken: Taken, hop: int) -> Taken:
-    """The setting after a move forward."""
-    return (*taken[:hop], taken[hop] + 1, *taken[hop + 1 :]) if all(taken) else (1,) * len(taken)
+def add_basic_window(counts: Counts, hop: int) -> Counts:
+    """The counts after an addition."""
+    return (*counts[:hop], counts[hop] + 1, *counts[hop + 1 :]) if all(counts) else (1,) * len(counts)
 
 
-def shorter(taken: Taken, hop: int) -> Taken:
-    """The setting after a move back; a direction without a range at some hop gives nothing."""
-    return (*taken[:hop], taken[hop] - 1, *taken[hop + 1 :]) if taken[hop] > 1 else (0,) * len(taken)
+def remove_basic_window(counts: Counts, hop: int) -> Counts:
+    """The counts after a removal; a direction without a basic window at some hop probes nothing."""
+    return (*counts[:hop], counts[hop] - 1, *counts[hop + 1 :]) if counts[hop] > 1 else (0,) * len(counts)
 
 
-def ratio(gain: float, price: float) -> float:
-    """A gain for its price; what is free is worth anything."""
+def divide_gain(gain: float, price: float) -> float:
+    """The gain per price; infinite if there is a gain for nothing."""
     if price > 0:
         return gain / price
     return math.inf if gain > 0 else 0.0

@@ -1,165 +1,117 @@
-"""The ways to skip work in an mjoin for one budget: fewer probes, fewer ages, fewer rows, or mixtures."""
+"""The strategies that `shed=` chooses from: skip probes, ages or rows of an mjoin to keep within a budget."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from weir.errors import QueryError
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.shed.directions import Direction, Setting, cost, everything, output
 from weir.shed.drop import random_drop
 from weir.shed.expected import ShedForecast
-from weir.shed.flow import allowance, flow
-from weir.shed.grepp import check_budget
-from weir.shed.harvest import best_setting, good_setting, harvested, looking
-from weir.shed.harvest_setting import exchanged
-from weir.shed.hop_network import HopNetwork, Link
-from weir.shed.linear_program import optimal
-from weir.stats.join_graph import JoinGraph
-from weir.stats.lag_histogram import LagHistograms
+from weir.shed.flow import check_budget
+from weir.shed.harvest import Harvest, harvest
+from weir.shed.harvest_model import Direction, HarvestSetting, compute_output, full_setting
+from weir.shed.harvest_setting import find_greedy_setting
+from weir.shed.mixtures import mix, propose_mixtures, propose_rough_mixtures
 
+# For type checkers; what exists is in STRATEGIES.
 ShedName = Literal["auto", "jaqpot", "harvest", "random-drop"]
-# How many ways are tried between looking at little with every row and at everything with few.
-_BETWEEN = 6
-# Fewer with many streams, for which each try takes long.
-_FEW, _BETWEEN_MANY = 6, 2
-# A mixture must be worth it.
-_BETTER = 1.01
+_MIXED = "jaqpot and harvest"
+# A mixture must promise this many times the results of a single strategy.
+_WORTH_MIXING = 1.01
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What is skipped, by what name, and the results each second that are expected of it."""
+    """The name of a strategy, the allowance that it proposes, and the results each second expected of it."""
 
     name: str
     allowance: Allowance
     results: float
 
 
-def best_way(
-    graph: JoinGraph,
-    plan: Join,
-    budget: float,
-    shed: ShedName = "auto",
-    correlations: LagHistograms | None = None,
-    basic: float | None = None,
+# Proposes the most results for the directions of an mjoin, a budget, and a basic window in seconds. The
+# budget is in the unit of the directions' costs, each second, for the work that can be skipped.
+Shedder = Callable[[Sequence[Direction], float, float], Strategy]
+
+
+def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
+    """Skip probes, those of the least productive paths first (Mukherji et al. 2011)."""
+    return _propose("jaqpot", mix(directions, full_setting(directions), budget, basic_window))
+
+
+def shed_ages(
+    directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
 ) -> Strategy:
-    """The way with the most results within a budget; `auto` tries all, and mixtures of probes and ages.
-
-    The budget is in the unit of the graph's costs, each second, for what can be skipped.
-    """
-    return best_within(ShedForecast(graph, correlations, basic), plan, budget, shed)
+    """Skip the ages that are least likely to match (Gedik et al. 2007)."""
+    return _propose("harvest", harvest(directions, budget, basic_window, setting))
 
 
-def best_within(
-    outlook: ShedForecast, plan: Join, budget: float, shed: ShedName = "auto", roughly: bool = False
-) -> Strategy:
-    """The same by what is known of a plan already; `roughly`, what takes long is left out."""
-    check_shed(shed)
-    check_budget(budget)
-    every = outlook.basic_window(plan)
-    found = outlook.directions(plan, every)
-    has_lags = outlook.correlations is not None
-    if roughly and shed in ("auto", "harvest"):
-        by_ages = _by_ages(found, budget, every, good_setting(found, budget))
-        rough = [_both(found, one, budget, every) for one, _ in _middles(found, budget)] if has_lags else []
-        others = [_by_probes(found, budget, every), *rough] if shed == "auto" else []
-        return max([by_ages, *others], key=_results)
-    tried = [way(found, budget, every) for name, way in _WAYS.items() if shed in (name, "auto")]
-    best = max(tried, key=_results)
-    # As long as all ages are alike, there is nothing to mix.
-    mixed = _mixed(found, budget, every) if shed == "auto" and has_lags else ()
-    return max((one for one in mixed if one.results > _BETTER * best.results), key=_results, default=best)
-
-
-def _results(one: Strategy) -> float:
-    return one.results
-
-
-def check_shed(shed: str) -> None:
-    """Refuse a way that does not exist."""
-    if shed not in get_args(ShedName):
-        raise QueryError(f"shed is one of {', '.join(map(repr, get_args(ShedName)))}; got {shed!r}")
-
-
-def _by_probes(found: Sequence[Direction], budget: float, every: float) -> Strategy:
-    return replace(_both(found, everything(found), budget, every), name="jaqpot")
-
-
-def _by_ages(
-    found: Sequence[Direction], budget: float, every: float, setting: Setting | None = None
-) -> Strategy:
-    best = harvested(found, budget, every, setting)
-    return Strategy("harvest", best.allowance, best.results)
-
-
-def _by_rows(found: Sequence[Direction], budget: float, every: float) -> Strategy:
-    drop = random_drop(found, budget)
+def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
+    """Drop rows before the join (RandomDrop in Gedik et al. 2007)."""
+    drop = random_drop(directions, budget)
     kept = float(np.prod([1 - share for share in drop.values()]))
-    return Strategy("random-drop", Allowance(drop=drop), kept * output(found, everything(found)))
+    results = kept * compute_output(directions, full_setting(directions))
+    return Strategy("random-drop", Allowance(drop=drop), results)
 
 
-_WAYS: Mapping[str, Callable[[Sequence[Direction], float, float], Strategy]] = {
-    "jaqpot": _by_probes,
-    "harvest": _by_ages,
-    "random-drop": _by_rows,
+STRATEGIES: dict[str, Shedder] = {
+    "jaqpot": shed_probes,
+    "harvest": shed_ages,
+    "random-drop": shed_rows,
 }
 
 
-def _mixed(found: Sequence[Direction], budget: float, every: float) -> Iterator[Strategy]:
-    """Ages for more than the budget, and then as many probes as it pays for."""
-    full = cost(found, everything(found))
-    if budget >= full:
-        return
-    if len(found) <= _FEW:
-        for middle in np.geomspace(budget, full, _BETWEEN + 2)[1:-1].tolist():
-            yield _both(found, best_setting(found, middle), budget, every)
-        return
-    # Exchanges take long then, so only the best mixture is made better by them.
-    tried = [(_both(found, one, budget, every), one, middle) for one, middle in _middles(found, budget)]
-    _, setting, middle = max(tried, key=lambda one: one[0].results)
-    yield from (way for way, *_ in tried)
-    yield _both(found, exchanged(found, middle, setting), budget, every)
+def register_strategy(name: str, strategy: Shedder) -> None:
+    """Add a strategy to the table: `shed=` then accepts its name, and 'auto' tries it too."""
+    if name == "auto" or name in STRATEGIES:
+        raise QueryError(f"there is a shedding strategy {name!r} already")
+    STRATEGIES[name] = strategy
 
 
-def _middles(found: Sequence[Direction], budget: float) -> list[tuple[Setting, float]]:
-    """Settings for more than the budget, and how much that is."""
-    full = cost(found, everything(found))
-    middles = np.geomspace(budget, full, _BETWEEN_MANY + 2)[1:-1].tolist() if budget < full else []
-    return [(good_setting(found, middle), middle) for middle in middles]
+def check_shed(shed: str) -> None:
+    """Refuse a strategy that does not exist."""
+    names = ("auto", *STRATEGIES)
+    if shed not in names:
+        raise QueryError(f"shed is one of {', '.join(map(repr, names))}; got {shed!r}")
 
 
-def _both(found: Sequence[Direction], setting: Setting, budget: float, every: float) -> Strategy:
-    """The best division of probes over hops that look at the ages of a setting."""
-    net = _network(found, setting)
-    grants = optimal(net, budget)
-    ages = looking(found, setting, every)
-    shares = allowance(net, grants).probes
-    return Strategy(
-        "jaqpot and harvest", replace(ages, probes={**shares, **ages.probes}), flow(net, grants).results
+def best_within(
+    forecast: ShedForecast, plan: Join, budget: float, shed: str = "auto", roughly: bool = False
+) -> Strategy:
+    """What a strategy proposes for an mjoin; 'auto' takes the best of all and of mixtures of two.
+
+    With `roughly`, searches that take long are left out.
+    """
+    check_shed(shed)
+    check_budget(budget)
+    basic_window = forecast.basic_window(plan)
+    directions = forecast.directions(plan, basic_window)
+    # Without lags all ages are alike, and there is nothing to mix.
+    mixes = shed == "auto" and forecast.lags is not None
+    if roughly and shed in ("auto", "harvest"):
+        rough = [shed_ages(directions, budget, basic_window, find_greedy_setting(directions, budget))]
+        rough += [shed_probes(directions, budget, basic_window)] if shed == "auto" else []
+        mixtures = propose_rough_mixtures(directions, budget, basic_window) if mixes else ()
+        return _best((*rough, *(_propose(_MIXED, mixture) for mixture in mixtures)))
+    best = _best(
+        strategy(directions, budget, basic_window)
+        for name, strategy in STRATEGIES.items()
+        if shed in (name, "auto")
     )
+    mixtures = propose_mixtures(directions, budget, basic_window) if mixes else ()
+    better = [mixture for mixture in mixtures if mixture.results > _WORTH_MIXING * best.results]
+    return _best(_propose(_MIXED, mixture) for mixture in better) if better else best
 
 
-def _network(found: Sequence[Direction], setting: Setting) -> HopNetwork:
-    """The hops of an mjoin that looks at some ages only, as JAQPOT's program takes them."""
-    links: list[Link] = []
-    for one, taken in zip(found, setting, strict=True):
-        for place, (look, (gives, takes), count) in enumerate(zip(one.looks, one.menus, taken, strict=True)):
-            links.append(
-                Link(
-                    hop=look.hop,
-                    productivity=gives[count],
-                    selectivity=look.selectivity,
-                    rate=0.0 if place else one.rate,
-                    sources=(len(links) - 1,) if place else (),
-                    feeds=None,
-                    is_last=place == len(one.looks) - 1,
-                    cost=takes[count],
-                )
-            )
-    return HopNetwork(tuple(links), (), {})
+def _propose(name: str, harvested: Harvest) -> Strategy:
+    return Strategy(name, harvested.allowance, harvested.results)
+
+
+def _best(proposals: Iterable[Strategy]) -> Strategy:
+    return max(proposals, key=lambda proposal: proposal.results)

@@ -28,12 +28,12 @@ from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
 from weir.plan.tree import join
 from weir.shed.allowance import Allowance
-from weir.shed.harvest import harvest
 from weir.stats.batch import Hop
 from weir.stats.lag_histogram import LagHistograms
 from weir_lab.clock import Delta
 from weir_lab.grubjoin.play import BASIC
 from weir_lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
+from weir_lab.grubjoin.throttle import throttled_harvest
 
 LAG, SPREAD = 8.0, 3.0
 NAMES = ("a", "b")
@@ -90,8 +90,8 @@ def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator
     graph = estimate_join_graph(
         asked.query, dict.fromkeys(NAMES, float(rate)), _pairs(measured), calibrate_costs(), every
     )
-    chosen = {z: harvest(graph, join(*NAMES), z, lags, BASIC, measured=measured) for z in throttles}
-    full_cost = harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
+    chosen = {z: throttled_harvest(graph, join(*NAMES), z, lags, BASIC, measured=measured) for z in throttles}
+    full_cost = throttled_harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
     _run(query, batch, None)  # indexes are made by who needs them first
     runs = {z: [_both(query, batch, chosen[z].allowance) for _ in range(repeats)] for z in throttles}
     for z, pairs in runs.items():

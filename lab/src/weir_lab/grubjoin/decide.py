@@ -18,12 +18,13 @@ from typing import get_args
 import numpy as np
 
 from weir.plan.tree import Join, Leaf
-from weir.shed.directions import Direction, Setting, cost, directions, everything, output
-from weir.shed.harvest import best_setting
-from weir.shed.harvest_setting import Metric, brute_force, double_sided, greedy, greedy_reverse
+from weir.shed.expected import ShedForecast
+from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, compute_output, full_setting
+from weir.shed.harvest_setting import find_best_setting, greedy, greedy_reverse
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts
+from weir_lab.grubjoin.search import Metric, brute_force, double_sided, greedy_by
 
 WINDOW = 10.0
 RATES = (100.0, 500.0)
@@ -33,13 +34,13 @@ BETTER = "both ways, and exchanges"
 METRICS: tuple[Metric, ...] = get_args(Metric)
 _BUCKETS = 128
 
-Search = Callable[[Sequence[Direction], float], Setting]
+Search = Callable[[Sequence[Direction], float], HarvestSetting]
 SEARCHES: dict[str, Search] = {
     "greedy": greedy,
     "greedy reverse": greedy_reverse,
     "double-sided": double_sided,
     "exhaustive": brute_force,
-    BETTER: best_setting,
+    BETTER: find_best_setting,
 }
 
 
@@ -75,24 +76,26 @@ def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direct
     orders = tuple(_order(names, edges, i) for i in range(streams))
     lags = {name: _bell(rng) for name in names[1:]}
     plan = Join(tuple(map(Leaf, names)), orders)
-    return directions(graph, plan, WINDOW / ranges, LagHistograms(names[0], lags))
+    return ShedForecast(graph, LagHistograms(names[0], lags), WINDOW / ranges).directions(plan)
 
 
 def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterator[Optimality]:
     """Figure 7: three streams, ten ranges."""
     problems = [problem(np.random.default_rng([seed, i]), 3, 10) for i in range(count)]
     for throttle in throttles:
-        found: dict[str, list[float]] = {metric: [] for metric in (*METRICS, BETTER)}
-        for one in problems:
-            budget = throttle * cost(one, everything(one))
-            best = output(one, brute_force(one, budget))
+        shares: dict[str, list[float]] = {metric: [] for metric in (*METRICS, BETTER)}
+        for directions in problems:
+            budget = throttle * compute_cost(directions, full_setting(directions))
+            best = compute_output(directions, brute_force(directions, budget))
             if best <= 0:
                 continue
             for metric in METRICS:
-                found[metric].append(output(one, greedy(one, budget, metric)) / best)
-            found[BETTER].append(output(one, best_setting(one, budget)) / best)
-        for name, shares in found.items():
-            yield Optimality(throttle, name, float(np.mean(shares)), min(shares), len(shares))
+                setting = greedy_by(directions, budget, metric)
+                shares[metric].append(compute_output(directions, setting) / best)
+            setting = find_best_setting(directions, budget)
+            shares[BETTER].append(compute_output(directions, setting) / best)
+        for name, of_best in shares.items():
+            yield Optimality(throttle, name, float(np.mean(of_best)), min(of_best), len(of_best))
 
 
 def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> Iterator[Timing]:
@@ -115,10 +118,11 @@ def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> 
 def _timed(figure: str, search: str, streams: int, ranges: int, throttle: float, repeats: int) -> Timing:
     took = []
     for i in range(repeats):
-        one = problem(np.random.default_rng([8, i]), streams, ranges)
-        budget = throttle * cost(one, everything(one))  # also makes the tables that a direction keeps
+        directions = problem(np.random.default_rng([8, i]), streams, ranges)
+        # This also makes the tables that a direction keeps.
+        budget = throttle * compute_cost(directions, full_setting(directions))
         started = process_time()
-        SEARCHES[search](one, budget)
+        SEARCHES[search](directions, budget)
         took.append(1000 * (process_time() - started))
     return Timing(figure, search, streams, ranges, throttle, median(took))
 

@@ -16,12 +16,12 @@ import weir
 from weir.local.join import LocalJoin
 from weir.plan.tree import join
 from weir.shed.allowance import Allowance
-from weir.shed.directions import cost, directions, everything
 from weir.shed.drop import random_drop
-from weir.shed.harvest import harvest
+from weir.shed.harvest_model import compute_cost, full_setting
 from weir_lab.clock import Delta
 from weir_lab.grubjoin.learn import Learned
 from weir_lab.grubjoin.play import HARVEST, PERIOD, RANDOM_DROP, SAMPLE
+from weir_lab.grubjoin.throttle import measured_directions, throttled_harvest
 
 FEEDS = ("a", "b")
 SIZE, RATE, WINDOW, SHOTS = 512, 20, 20.0, 4
@@ -124,9 +124,10 @@ def _allowed(way: str, throttle: float, learned: Learned) -> Allowance:
     lags = learned.correlations
     learned.age()
     if way == RANDOM_DROP:
-        found = directions(graph, plan, BASIC, measured=measured)
-        return Allowance(drop=random_drop(found, throttle * cost(found, everything(found))))
-    return harvest(graph, plan, throttle, lags, BASIC, SAMPLE, measured).allowance
+        directions = measured_directions(graph, plan, BASIC, measured=measured)
+        full = compute_cost(directions, full_setting(directions))
+        return Allowance(drop=random_drop(directions, throttle * full))
+    return throttled_harvest(graph, plan, throttle, lags, BASIC, SAMPLE, measured).allowance
 
 
 def _between(

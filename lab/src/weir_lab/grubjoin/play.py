@@ -8,13 +8,12 @@ from time import process_time
 
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.shed.directions import cost, directions, everything
 from weir.shed.drop import random_drop
-from weir.shed.harvest import harvest
-from weir.shed.throttle import throttled
+from weir.shed.harvest_model import compute_cost, full_setting
 from weir_lab.grubjoin.learn import KEPT, Learned
 from weir_lab.grubjoin.machine import Machine
 from weir_lab.grubjoin.streams import WINDOW, Streams
+from weir_lab.grubjoin.throttle import measured_directions, throttled_harvest, update_throttle
 
 HARVEST, RANDOM_DROP, FROZEN = "GrubJoin", "RandomDrop", "GrubJoin, frozen"
 BOOST, SAMPLE, BASIC, PERIOD = 1.2, 0.1, 2.0, 5.0
@@ -112,7 +111,7 @@ class _Run:
     def adapt(self, now: float) -> Period:
         count, self._count = self._count, _Count()
         dropped, self._dropped = self._queue.dropped - self._dropped, self._queue.dropped
-        self._throttle = throttled(self._throttle, count.consumed, count.arrived, BOOST)
+        self._throttle = update_throttle(self._throttle, count.consumed, count.arrived, BOOST)
         took = self._decide({name: n / self._way.period for name, n in count.per_stream.items()}, now)
         self._queue.stall(took * self._way.slowdown)
         return Period(
@@ -126,14 +125,16 @@ class _Run:
         started = process_time()
         graph, measured = self._learned.graph(rates), self._learned.selectivities
         if self._way.name == RANDOM_DROP:
-            found = directions(graph, self._plan, self._way.basic, measured=measured)
-            full = cost(found, everything(found))
-            drop = random_drop(found, max(self._throttle * full, 1e-6))
+            directions = measured_directions(graph, self._plan, self._way.basic, measured=measured)
+            full = compute_cost(directions, full_setting(directions))
+            drop = random_drop(directions, max(self._throttle * full, 1e-6))
             self._query.allow(Allowance(drop=drop))
             self._foretold = self._throttle * full
         else:
             lags = self._learned.correlations
-            best = harvest(graph, self._plan, self._throttle, lags, self._way.basic, SAMPLE, measured)
+            best = throttled_harvest(
+                graph, self._plan, self._throttle, lags, self._way.basic, SAMPLE, measured
+            )
             self._query.allow(best.allowance)
             self._foretold = best.cost
         took = process_time() - started

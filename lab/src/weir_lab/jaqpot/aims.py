@@ -8,8 +8,9 @@ from statistics import mean, median
 
 from weir_lab.aim import Aim
 from weir_lab.jaqpot.analysis import Analysis
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, RIVALS, STEADY
+from weir_lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, STEADY
 from weir_lab.jaqpot.freshness import Spent, Staleness, infeasible
+from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.sensors import Mark
 from weir_lab.jaqpot.settings import SHAPES, Shape
 from weir_lab.jaqpot.shift import Minute

@@ -13,10 +13,12 @@ from typing import TypeVar
 import numpy as np
 
 from weir.errors import QueryError
+from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow
-from weir.shed.freshness import greedy_cover, jaqpot, least_cover, refresh_rates
-from weir.shed.hop_network import network
+from weir.shed.freshness import greedy_cover, least_cover, refresh_rates
+from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.jaqpot import jaqpot
 from weir.stats.join_graph import JoinGraph
 
 SIZES = (5, 10, 20, 50)
@@ -77,7 +79,7 @@ def _tree(rng: np.random.Generator, names: list[str]) -> JTree:
 
 
 def _analysed(graph: JoinGraph, tree: Join, factor: float, number: int) -> Analysis | None:
-    net, network_ms = _timed(lambda: network(graph, tree))
+    net, network_ms = _timed(lambda: HopNetworkBuilder(Space(graph), tree).network())
     fresh = {name: factor * graph.window_seconds(name) for name in graph.streams}
     try:
         refresh = refresh_rates(graph, net, fresh)

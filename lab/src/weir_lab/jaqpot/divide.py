@@ -6,22 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weir.errors import QueryError
+from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.shed.flow import allowance, flow
-from weir.shed.freshness import greedy_cover, jaqpot, refresh_rates, tightest
-from weir.shed.grepp import POLICIES, grepp
-from weir.shed.hop_network import HopNetwork, network
-from weir.shed.linear_program import optimal, steady
+from weir.shed.flow import Grants, allowance, flow
+from weir.shed.freshness import greedy_cover, refresh_rates, tightest
+from weir.shed.grepp import grepp
+from weir.shed.hop_network import HopNetwork
+from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.jaqpot import jaqpot
+from weir.shed.linear_program import optimal, settled
 from weir.stats.join_graph import JoinGraph
+from weir_lab.jaqpot.rivals import POLICIES, RIVALS
 
-RIVALS = ("EqualHJ", "GlobalHJPR", "EBestHJP", "SBestHJP")
 GREPP, JAQPOT, LP, STEADY = "GrePP", "JAQPOT", "LP", "LP, steady"
 # States of row windows keep their size whatever feeds them, so there the two programs are one.
 POLICIES_COMPARED = (*RIVALS, GREPP, JAQPOT, LP)
 _LOOSER = 1.05
-
-Grants = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ def divide(
     policy: str, graph: JoinGraph, tree: Join, budget: float, fresh: Mapping[str, float] | None = None
 ) -> Division:
     """What a policy makes of a budget; only JAQPOT and the program know freshness (in seconds)."""
-    net = network(graph, tree)
+    builder = HopNetworkBuilder(Space(graph), tree)
     if policy == STEADY:
-        settled, grants = steady(graph, tree, budget)
-        return _division(settled, grants)
+        return _division(*settled(builder, budget))
+    net = builder.network()
     if policy in POLICIES:
         return _division(net, POLICIES[policy](net, budget))
     if policy == LP:
@@ -76,11 +77,11 @@ def _fresh(
         try:
             return _division(net, policy(refresh_rates(graph, net, looser)), factor)
         except QueryError:
-            # The greedy cover may take a little more than the least one, by which `tightest` goes.
+            # The factor follows from the least cover; the greedy one may cost a little more.
             factor = max(factor * _LOOSER, tightest(graph, net, fresh, budget) if factor == 1 else 0.0)
     return _division(net, grepp(net, budget), factor)
 
 
 def _division(net: HopNetwork, grants: Grants, loosened: float = 1.0) -> Division:
-    found = flow(net, grants)
-    return Division(allowance(net, grants), found.results, found.spent, loosened)
+    flowing = flow(net, grants)
+    return Division(allowance(net, grants), flowing.results, flowing.spent, loosened)

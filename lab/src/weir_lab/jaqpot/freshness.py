@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import mean
 
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, RIVALS, Division, cover_share, divide
+from weir_lab.jaqpot.divide import GREPP, JAQPOT, Division, cover_share, divide
 from weir_lab.jaqpot.play import Played, filled
+from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.settings import FACTORS, SHAPES, Setting, Shape, drawn
 
 # Mukherji et al. 2011, section 5.3: probes a second.

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from weir_lab.jaqpot.aims import PAPER_GAIN, PAPER_SENSORS
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, RIVALS, STEADY
+from weir_lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, STEADY
 from weir_lab.jaqpot.freshness import Spent, Staleness, infeasible, mean_spent, mean_stale
+from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.sensors import Mark
 from weir_lab.jaqpot.settings import FACTORS, SHAPES
 from weir_lab.jaqpot.shift import Minute

@@ -28,10 +28,11 @@ from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.stats.join_graph import JoinGraph
 from weir_lab.clock import Delta
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, POLICIES_COMPARED, RIVALS, Division, divide
+from weir_lab.jaqpot.divide import GREPP, JAQPOT, POLICIES_COMPARED, Division, divide
 from weir_lab.jaqpot.freshness import BUDGET, Staleness
 from weir_lab.jaqpot.loop import Loop
 from weir_lab.jaqpot.play import Stage
+from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.settings import windowed
 
 GROUPS = "ABCDE"

@@ -16,10 +16,12 @@ from typing import Literal
 
 import numpy as np
 
+from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.flow import Flow, flow
-from weir.shed.hop_network import HopNetwork, network
+from weir.shed.hop_network import HopNetwork
+from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
 
 Shape = Literal["linear", "bushy"]
@@ -58,7 +60,7 @@ class Setting:
     @cached_property
     def net(self) -> HopNetwork:
         """The plan's hops."""
-        return network(self.graph, self.tree)
+        return HopNetworkBuilder(Space(self.graph), self.tree).network()
 
     @cached_property
     def full(self) -> Flow:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import mean
 
-from weir_lab.jaqpot.divide import GREPP, LP, POLICIES_COMPARED, RIVALS, STEADY, divide
+from weir_lab.jaqpot.divide import GREPP, LP, POLICIES_COMPARED, STEADY, divide
 from weir_lab.jaqpot.play import filled
+from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, timed
 
 # Where a starved state is small.

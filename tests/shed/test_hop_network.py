@@ -1,3 +1,5 @@
+"""Hop networks, and how probes are divided over them: the flow, GrePP, JAQPOT and the linear program."""
+
 from __future__ import annotations
 
 import itertools
@@ -15,12 +17,18 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import TimeWindow
 from weir.shed.flow import allowance, flow
-from weir.shed.freshness import greedy_cover, jaqpot, least_cover, refresh_rates, tightest
-from weir.shed.grepp import POLICIES, grepp
-from weir.shed.hop_network import HopNetwork, Wiring, network
-from weir.shed.linear_program import optimal, steady
+from weir.shed.freshness import greedy_cover, least_cover, refresh_rates, tightest
+from weir.shed.grepp import grepp
+from weir.shed.hop_network import HopNetwork, Sizes
+from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.jaqpot import jaqpot
+from weir.shed.linear_program import optimal, settled
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
+
+
+def network(graph: JoinGraph, tree: Join, sizes: Sizes | None = None, in_seconds: bool = False) -> HopNetwork:
+    return HopNetworkBuilder(Space(graph), tree, in_seconds).network(sizes)
 
 
 @st.composite
@@ -66,21 +74,17 @@ def test_lemma_2_susceptible_states(one: tuple[JoinGraph, Join], other: tuple[Jo
 
 @settings(max_examples=60, deadline=None)
 @given(plans(), budgets)
-def test_grepp_is_the_linear_program_and_none_is_better(found: tuple[JoinGraph, Join], budget: float) -> None:
-    net = network(*found)
+def test_grepp_solves_the_linear_program(plan: tuple[JoinGraph, Join], budget: float) -> None:
+    net = network(*plan)
     best = flow(net, optimal(net, budget))
     assert best.spent <= budget * (1 + 1e-6)
     assert flow(net, grepp(net, budget)).results == pytest.approx(best.results, rel=1e-6, abs=1e-9)
-    for policy in POLICIES.values():
-        rival = flow(net, policy(net, budget))
-        assert rival.spent <= budget * (1 + 1e-9)
-        assert rival.results <= best.results * (1 + 1e-6) + 1e-9
 
 
 @settings(max_examples=60, deadline=None)
 @given(plans(), budgets, st.floats(1.2, 5))
-def test_fresh_plans(found: tuple[JoinGraph, Join], budget: float, times: float) -> None:
-    graph, tree = found
+def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) -> None:
+    graph, tree = plan
     net = network(graph, tree)
     fresh = {stream: times * graph.window_seconds(stream) for stream in graph.streams}
     rates = refresh_rates(graph, net, fresh)
@@ -114,8 +118,8 @@ def test_fresh_plans(found: tuple[JoinGraph, Join], budget: float, times: float)
 
 @settings(max_examples=30, deadline=None)
 @given(plans(), st.floats(1.5, 5))
-def test_slack_is_split_no_worse_than_evenly_on_one_path(found: tuple[JoinGraph, Join], times: float) -> None:
-    graph, tree = found
+def test_slack_is_split_no_worse_than_evenly_on_one_path(plan: tuple[JoinGraph, Join], times: float) -> None:
+    graph, tree = plan
     net = network(graph, tree)
     stream = graph.streams[0]
     fresh = {stream: times * graph.window_seconds(stream)}
@@ -134,10 +138,10 @@ def _alone(net: HopNetwork, rates: dict[str, float]) -> float:
 @settings(max_examples=60, deadline=None)
 @given(plans(), budgets)
 def test_the_program_finds_nothing_better_where_no_state_must_be_fresh(
-    found: tuple[JoinGraph, Join], budget: float
+    plan: tuple[JoinGraph, Join], budget: float
 ) -> None:
     """Refresh rates that the best grants hold anyway have the linear program solved."""
-    net = network(*found)
+    net = network(*plan)
     direct = flow(net, optimal(net, budget))
     assert direct.spent <= budget * (1 + 1e-9)
     refresh = {state: 0.5 * rate for state, rate in direct.inserts.items() if rate > 1e-3}
@@ -148,9 +152,9 @@ def test_the_program_finds_nothing_better_where_no_state_must_be_fresh(
 
 @settings(max_examples=30, deadline=None)
 @given(plans(), budgets)
-def test_steady_states_agree_with_what_feeds_them(found: tuple[JoinGraph, Join], budget: float) -> None:
-    graph, tree = found
-    net, grants = steady(graph, tree, budget)
+def test_steady_states_agree_with_what_feeds_them(plan: tuple[JoinGraph, Join], budget: float) -> None:
+    graph, tree = plan
+    net, grants = settled(HopNetworkBuilder(Space(graph), tree), budget)
     assert flow(net, grants).spent <= budget * (1 + 1e-6)
     fixed = network(graph, tree)
     usual = _settled(graph, tree, grepp(fixed, budget))
@@ -160,10 +164,10 @@ def test_steady_states_agree_with_what_feeds_them(found: tuple[JoinGraph, Join],
 
 def _settled(graph: JoinGraph, tree: Join, grants: tuple[float, ...]) -> float:
     """The results of a division once the sizes of the states have come to what feeds them."""
-    wiring = Wiring(Space(graph), tree)
-    net = wiring.network()
+    builder = HopNetworkBuilder(Space(graph), tree)
+    net = builder.network()
     for _ in range(30):
-        net = wiring.resized(net, flow(net, grants).inserts)
+        net = builder.resize(net, flow(net, grants).inserts)
     return flow(net, grants).results
 
 
@@ -209,7 +213,7 @@ def test_nothing_gives_nothing(tree: Join, rate: float, in_seconds: bool) -> Non
     costs = UnitCosts(probe=1e-6, compare=1e-8, match=1e-7)
     graph = JoinGraph.of({"a": rate, "b": 20, "c": 5}, 2, {("a", "b"): 0.0, ("b", "c"): 0.1}, costs)
     net = network(graph, tree, in_seconds=in_seconds)
-    for policy in (*POLICIES.values(), optimal):
+    for policy in (grepp, optimal):
         assert flow(net, policy(net, 10)).results == 0
     assert flow(net, jaqpot(net, 10, dict.fromkeys(net.states, 0.0))).results == 0
 
@@ -217,9 +221,9 @@ def test_nothing_gives_nothing(tree: Join, rate: float, in_seconds: bool) -> Non
 @settings(max_examples=40, deadline=None)
 @given(plans(), st.floats(1e-8, 1), budgets)
 def test_the_best_division_is_found_whatever_the_scale(
-    found: tuple[JoinGraph, Join], factor: float, budget: float
+    plan: tuple[JoinGraph, Join], factor: float, budget: float
 ) -> None:
-    graph, tree = found
+    graph, tree = plan
     rare = {edge: share * factor for edge, share in graph.selectivities.items()}
     net = network(replace(graph, selectivities=rare), tree)
     best, greedy = (flow(net, policy(net, budget)).results for policy in (optimal, grepp))

@@ -1,0 +1,89 @@
+"""Mixtures of probes and ages: harvest for more than the budget, then make as many probes as it pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from weir.shed.flow import allowance, flow
+from weir.shed.harvest import Harvest, allow_setting
+from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, full_setting
+from weir.shed.harvest_setting import find_best_setting, find_greedy_setting, improve_by_exchanges
+from weir.shed.hop_network import HopNetwork, Link
+from weir.shed.linear_program import optimal
+
+# How many mixtures are tried between few ages with every row and all ages with few rows; fewer for many
+# streams, where each try takes long.
+_MIXTURES, _MIXTURES_OF_MANY, _MANY = 6, 2, 7
+
+
+def mix(
+    directions: Sequence[Direction], setting: HarvestSetting, budget: float, basic_window: float
+) -> Harvest:
+    """The best division of probes over hops that probe only the ages of a setting."""
+    net = build_network(directions, setting)
+    grants = optimal(net, budget)
+    ages = allow_setting(directions, setting, basic_window)
+    shares, flowing = allowance(net, grants).probes, flow(net, grants)
+    return Harvest(replace(ages, probes={**shares, **ages.probes}), flowing.results, flowing.spent)
+
+
+def propose_mixtures(
+    directions: Sequence[Direction], budget: float, basic_window: float
+) -> Iterator[Harvest]:
+    """Mixtures worth comparing; for many streams, exchanges improve only the best one, as they take long."""
+    if len(directions) >= _MANY:
+        yield from _propose_mixtures_of_many(directions, budget, basic_window)
+        return
+    for larger in _larger_budgets(directions, budget, _MIXTURES):
+        yield mix(directions, find_best_setting(directions, larger), budget, basic_window)
+
+
+def propose_rough_mixtures(
+    directions: Sequence[Direction], budget: float, basic_window: float
+) -> Iterator[Harvest]:
+    """Few mixtures, found without exchanges."""
+    for larger in _larger_budgets(directions, budget, _MIXTURES_OF_MANY):
+        yield mix(directions, find_greedy_setting(directions, larger), budget, basic_window)
+
+
+def _propose_mixtures_of_many(
+    directions: Sequence[Direction], budget: float, basic_window: float
+) -> Iterator[Harvest]:
+    budgets = _larger_budgets(directions, budget, _MIXTURES_OF_MANY)
+    settings = [find_greedy_setting(directions, larger) for larger in budgets]
+    mixtures = [mix(directions, setting, budget, basic_window) for setting in settings]
+    yield from mixtures
+    if mixtures:
+        i = max(range(len(mixtures)), key=lambda i: mixtures[i].results)
+        better = improve_by_exchanges(directions, budgets[i], settings[i])
+        yield mix(directions, better, budget, basic_window)
+
+
+def _larger_budgets(directions: Sequence[Direction], budget: float, count: int) -> list[float]:
+    """Budgets between the given one and the full cost, evenly spaced in their logarithms."""
+    full = compute_cost(directions, full_setting(directions))
+    budgets: list[float] = np.geomspace(budget, full, count + 2)[1:-1].tolist() if budget < full else []
+    return budgets
+
+
+def build_network(directions: Sequence[Direction], setting: HarvestSetting) -> HopNetwork:
+    """The hop network of an mjoin whose hops probe only the ages of a setting."""
+    links: list[Link] = []
+    for direction, counts in zip(directions, setting, strict=True):
+        steps = zip(direction.hops, direction.tables, counts, strict=True)
+        for i, (hop, (partials, costs), count) in enumerate(steps):
+            links.append(
+                Link(
+                    hop=hop.hop,
+                    productivity=partials[count],
+                    rate=0.0 if i else direction.rate,
+                    sources=(len(links) - 1,) if i else (),
+                    feeds=None,
+                    is_last=i == len(direction.hops) - 1,
+                    cost=costs[count],
+                )
+            )
+    return HopNetwork(tuple(links), (), {})
