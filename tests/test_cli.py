@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -24,9 +23,6 @@ from weir.cli.app import app, main
 from weir.cli.watch import Figures
 from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
-from weir_lab.bench import kernel
-from weir_lab.bench.figure import Figure
-from weir_lab.cli.bench import report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,67 +200,6 @@ class TestMarket:
             Market(rows_per_second=0)
 
 
-class TestBench:
-    FIGURES = (
-        Figure("three-way / bare NumPy", 1.234, 1.1, 1.5, 2.0, "at most", "2,000,000 results"),
-        Figure("band / DuckDB", 0.5, 0.4, 0.6, 3.0, "at least"),
-    )
-
-    def test_prints_the_figures_as_a_table(self) -> None:
-        screen = StringIO()
-        report(self.FIGURES, None, Console(file=screen, width=120))
-        assert re.search(r"three-way.*1\.23.*1\.10 – 1\.50.*at most 2.*yes.*2,000,000", screen.getvalue())
-        assert re.search(r"band.*0\.50.*at least 3.*no", screen.getvalue())
-
-    def test_writes_the_figures_as_json(self, tmp_path: Path) -> None:
-        report(self.FIGURES, tmp_path / "figures.json", Console(file=StringIO()))
-        assert [entry["reached"] for entry in json.loads((tmp_path / "figures.json").read_text())] == [
-            True,
-            False,
-        ]
-
-    def test_the_command_hands_its_options_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        asked: list[bool] = []
-
-        def measure(quick: bool) -> list[Figure]:
-            asked.append(quick)
-            return list(self.FIGURES)
-
-        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
-        assert "three-way" in run("bench", "kernel", "--quick", "--json", str(tmp_path / "figures.json"))
-        assert asked == [True]
-        assert (tmp_path / "figures.json").exists()
-
-    def test_a_file_that_cannot_be_written_stops_it_before_it_runs(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        def measure(quick: bool) -> list[Figure]:
-            raise AssertionError("the benchmark ran")
-
-        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
-        with pytest.raises(QueryError, match=r"cannot write .*there is no folder '.*nowhere'"):
-            run("bench", "kernel", "--json", str(tmp_path / "nowhere" / "figures.json"))
-        with pytest.raises(QueryError, match="it is a folder"):
-            run("bench", "kernel", "--json", str(tmp_path))
-
-    def test_tells_each_figure_as_it_is_done(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        monkeypatch.setattr("pyarrow.set_cpu_count", lambda count: None)
-        for case in ("three_way", "longer_window", "band", "cosine", "residual", "many_windows"):
-            monkeypatch.setattr(kernel, case, lambda repeats, quick: list(self.FIGURES[:1]))
-        figures = kernel.measure(quick=True)
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert len(told.err.splitlines()) == len(figures) == 8
-        assert told.err.startswith("three-way / bare NumPy: 1.23\n")
-
-    def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("weir_lab.cli.bench.PEERS", ("duckdb", "no_such_peer"))
-        with pytest.raises(QueryError, match="needs no_such_peer: pip install"):
-            run("bench", "kernel")
-
-
 class TestErrors:
     def test_a_mistake_of_the_user_is_one_sentence_and_exit_code_2(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -286,4 +221,4 @@ class TestErrors:
 
 
 def test_version() -> None:
-    assert run("--version") == f"weir {version('weir')}\n"
+    assert run("--version") == f"weir {version('weir-streams')}\n"
