@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from weir.expr.evaluate import evaluate
-from weir.expr.parse import parse
 from weir.expr.scope import Scope
+from weir.query.parse import parse_condition as parse
 
 ROWS = 600
 SCHEMA = pa.schema({

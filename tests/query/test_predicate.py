@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from weir.expr.nodes import Call, Column, Literal
-from weir.expr.parse import parse
 from weir.expr.scope import Scope
-from weir.expr.text import show
-from weir.query.classes import attribute_classes
+from weir.expr.to_sql import to_sql
+from weir.query.attribute_classes import find_attribute_classes
 from weir.query.classify import classify
 from weir.query.model import Stream
+from weir.query.parse import parse_condition as parse
 from weir.query.predicate import (
     Band,
     Comparison,
@@ -34,7 +34,7 @@ def predicate(text: str) -> Predicate:
 
 
 def written(parts: tuple[Filter, ...]) -> list[str]:
-    return [show(part.expr) for part in parts if "NOT NULL" not in show(part.expr).upper()]
+    return [to_sql(part.expr) for part in parts if "NOT NULL" not in to_sql(part.expr).upper()]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_kinds(text: str, kinds: list[type]) -> None:
 def test_sides_of_a_comparison() -> None:
     low, high = predicate("a.i BETWEEN b.i - 1 AND b.i + 1").conjuncts
     assert isinstance(low, Comparison) and isinstance(high, Comparison)
-    assert (show(low.left), low.op, show(low.right)) == ("a.i", ">=", "b.i - 1")
-    assert (show(high.left), high.op, show(high.right)) == ("a.i", "<=", "b.i + 1")
+    assert (to_sql(low.left), low.op, to_sql(low.right)) == ("a.i", ">=", "b.i - 1")
+    assert (to_sql(high.left), high.op, to_sql(high.right)) == ("a.i", "<=", "b.i + 1")
     assert low.streams == {"a", "b"}
 
 
@@ -106,7 +106,7 @@ def test_band_widths(text: str, width: float, strict: bool) -> None:
 def test_cosine_threshold() -> None:
     (cosine,) = predicate("0.9 < cosine(a.v, b.v)").conjuncts
     assert isinstance(cosine, Cosine)
-    assert (cosine.threshold, cosine.strict, show(cosine.left)) == (0.9, True, "a.v")
+    assert (cosine.threshold, cosine.strict, to_sql(cosine.left)) == (0.9, True, "a.v")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_equal_times_are_a_key_as_well() -> None:
 def test_attribute_classes(text: str, classes: list[tuple[str, str, bool, list[str]]]) -> None:
     found = predicate(text).classes
     shown = [
-        (known.name, str(known.domain), known.null_safe, list(map(show, known.members))) for known in found
+        (known.name, str(known.domain), known.null_safe, list(map(to_sql, known.members))) for known in found
     ]
     assert shown == classes
 
@@ -203,7 +203,7 @@ def test_integers_compared_as_float_keep_that_cast() -> None:
     x, y = Column("a", "i", pa.int32()), Column("b", "f", pa.float32())
     rounded = Call("cast", (x,), pa.float32())
     edge = Equality(rounded, y, False, Call("=", (rounded, y), pa.bool_()))
-    assert attribute_classes([edge])[0].members == (rounded, y)
+    assert find_attribute_classes([edge])[0].members == (rounded, y)
 
 
 def test_names_of_classes_are_unique() -> None:
@@ -232,7 +232,7 @@ def test_members_of_the_same_two_streams_leave_a_residual() -> None:
 def test_nulls_that_equal_nothing_are_filtered() -> None:
     filters = predicate("a.l = b.sure AND b.k <=> c.k").filters
     assert [part.stream for part in filters] == ["a", "b"]
-    assert all("NOT NULL" in show(part.expr).upper() for part in filters)
+    assert all("NOT NULL" in to_sql(part.expr).upper() for part in filters)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from sqlglot import exp
 from weir.errors import QueryError
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope, UserFunction
-from weir.expr.text import show
+from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
-from weir.query.bounds import closure
 from weir.query.classify import classify
-from weir.query.components import components
+from weir.query.components import find_components
+from weir.query.difference_bounds import close_bounds
 from weir.query.model import Budget, Query, Stream, check_names, not_a_budget
+from weir.query.parse import parse_condition
 from weir.query.predicate import Predicate
-from weir.query.reading import bound, read_condition
-from weir.query.select import outputs, parse_select
+from weir.query.select_list import bind_outputs, parse_select_list
 from weir.query.settings import Length, PerStream, freshness_from, streams_from, windows_from
 from weir.units import interval
 
@@ -46,8 +46,8 @@ def query(
     (('a', 'b'), 600000000, ['k'])
     """
     streams, scope = prepare(schemas, time, late, functions)
-    conditions = [] if on is None else [bound(read_condition(on), scope)]
-    items = None if select is None else parse_select(select)
+    conditions = [] if on is None else [parse_condition(on, scope)]
+    items = None if select is None else parse_select_list(select)
     return assemble(streams, scope, conditions, items, within, fresh, budget, cross, basic)
 
 
@@ -78,7 +78,7 @@ def assemble(
     names = tuple(stream.name for stream in streams)
     windows = windows_from(within, names)
     predicate = classify(_all(conditions), streams)
-    bounds = closure(names, windows, predicate.bounds)
+    bounds = close_bounds(names, windows, predicate.bounds)
     if not cross:
         _check_connected(names, predicate)
     if budget is not None and not isinstance(budget, Budget):
@@ -88,7 +88,7 @@ def assemble(
         streams=streams,
         windows=windows,
         predicate=predicate,
-        select=outputs(items, streams, scope),
+        select=bind_outputs(items, streams, scope),
         fresh=freshness,
         budget=budget,
         bounds=bounds,
@@ -100,7 +100,7 @@ def _all(conditions: Sequence[Expr]) -> Expr | None:
     for condition in conditions:
         if not pa.types.is_boolean(condition.type) and not pa.types.is_null(condition.type):
             raise QueryError(
-                f"a condition must be true or false; '{show(condition)}' is {spark_name(condition.type)}"
+                f"a condition must be true or false; '{to_sql(condition)}' is {spark_name(condition.type)}"
             )
     if len(conditions) < 2:
         return conditions[0] if conditions else None
@@ -109,7 +109,7 @@ def _all(conditions: Sequence[Expr]) -> Expr | None:
 
 def _check_connected(names: Sequence[str], predicate: Predicate) -> None:
     links = [*(kind.streams for kind in predicate.conjuncts), *(bound.streams for bound in predicate.bounds)]
-    groups = components([*((name,) for name in names), *links])
+    groups = find_components([*((name,) for name in names), *links])
     if len(groups) > 1:
         lonely = min(reversed(groups), key=len)
         others = [name for name in names if name not in lonely]

@@ -1,4 +1,4 @@
-"""The SQL front end: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
+"""Build a query from SQL text: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from weir.errors import QueryError, unknown
 from weir.expr.scope import UserFunction
 from weir.query.build import assemble, prepare
 from weir.query.model import Budget, Query, check_names
-from weir.query.reading import bound, read
-from weir.query.refusals import (
+from weir.query.parse import bind_expression, parse_statements
+from weir.query.settings import PerStream
+from weir.query.unsupported_sql import (
     refuse_clauses,
     refuse_outer,
     refuse_subqueries,
 )
-from weir.query.settings import PerStream
-from weir.query.tail import Lengths, cut_tail
+from weir.query.window_clauses import Lengths, split_window_clauses
 
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """A parsed statement; `tables` pairs each table with the name its stream has in the query."""
+    """A parsed statement; `tables` pairs each table with its alias, the name of the stream."""
 
     tables: tuple[tuple[str, str], ...]
     conditions: tuple[exp.Expression, ...]
@@ -43,20 +43,20 @@ class SelectStatement:
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A query from SQL text, and the table that each of its streams reads."""
+    """A query from SQL text, and the table that each stream reads."""
 
     query: Query
     tables: dict[str, str]
 
 
 def parse_sql(text: str) -> SelectStatement:
-    """The parts of a statement, or the error that says what is not supported.
+    """Parse a statement into its parts, or raise an error that says what is not supported.
 
     >>> parse_sql("SELECT b.y FROM t a JOIN u b ON a.k = b.k WINDOW 10 MINUTES").tables
     (('t', 'a'), ('u', 'b'))
     """
-    tail = cut_tail(text)
-    select = _select(tail.head)
+    statement = split_window_clauses(text)
+    select = _parse_select(statement.select)
     refuse_clauses(select)
     refuse_subqueries(select)
     joins = select.args.get("joins") or []
@@ -67,7 +67,11 @@ def parse_sql(text: str) -> SelectStatement:
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
     return SelectStatement(
-        tuple(map(_table, tables)), tuple(conditions), tuple(select.expressions), tail.window, tail.freshness
+        tuple(map(_name_table, tables)),
+        tuple(conditions),
+        tuple(select.expressions),
+        statement.window,
+        statement.freshness,
     )
 
 
@@ -82,12 +86,12 @@ def sql_query(
     functions: Mapping[str, UserFunction] | None = None,
     basic: str | timedelta | None = None,
 ) -> SqlQuery:
-    """The query of a statement over these tables; its streams are called as the statement calls them."""
+    """Build the query of a statement over these tables; its streams have the aliases of the statement."""
     statement = parse_sql(text)
-    tables = {alias: _known(table, schemas) for table, alias in statement.tables}
+    tables = {alias: _find_table(table, schemas) for table, alias in statement.tables}
     read = {alias: schemas[table] for alias, table in tables.items()}
     streams, scope = prepare(read, time, late, functions)
-    conditions = [bound(node, scope) for node in statement.conditions]
+    conditions = [bind_expression(node, scope) for node in statement.conditions]
     asked = assemble(
         streams,
         scope,
@@ -102,32 +106,29 @@ def sql_query(
     return SqlQuery(asked, tables)
 
 
-def _select(text: str) -> exp.Select:
+def _parse_select(text: str) -> exp.Select:
     expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
-    statements = read(text, expected)
+    statements = parse_statements(text, expected)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
     return statements[0]
 
 
-def _table(node: exp.Expression) -> tuple[str, str]:
+def _name_table(node: exp.Expression) -> tuple[str, str]:
+    """Return the name of a table in FROM, and its alias."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise QueryError(f"'{node.sql('spark')}' in FROM is not the name of a stream")
-    extra = [
-        name for name, value in node.args.items() if value and name not in ("this", "db", "catalog", "alias")
-    ]
-    if extra:
-        raise QueryError(
-            f"{extra[0].upper()} is not supported after '{node.name}' in FROM; expected a name alone"
-        )
+    for name, value in node.args.items():
+        if value and name not in ("this", "db", "catalog", "alias"):
+            raise QueryError(
+                f"{name.upper()} is not supported after '{node.name}' in FROM; expected a name alone"
+            )
     table = ".".join(part.name for part in node.parts)
     return table, node.alias or node.name
 
 
-def _known(table: str, schemas: Mapping[str, pa.Schema]) -> str:
-    if table in schemas:
-        return table
-    for name in schemas:
-        if name.lower() == table.lower():
+def _find_table(table: str, schemas: Mapping[str, pa.Schema]) -> str:
+    for name in (table, *schemas):
+        if name in schemas and name.lower() == table.lower():
             return name
     raise unknown("table", table, schemas, where=" in FROM")
