@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import weir
 from weir.cli import demo
 from weir.cli.app import app, main
-from weir.cli.watch import Figures
+from weir.cli.watch import BatchFigures
 from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
 
@@ -61,7 +61,7 @@ class TestDemo:
     def test_finds_what_the_whole_market_joined_at_once_holds(self) -> None:
         market = Market(rows_per_second=60)
         batches = [{name: market.batch(name, n) for name in EXCHANGES} for n in range(8)]
-        query = demo.question(**dict.fromkeys(EXCHANGES, TRADES)).start()
+        query = demo.join_exchanges(**dict.fromkeys(EXCHANGES, TRADES)).start()
         streamed = []
         on_time: dict[str, list[pa.Table]] = {name: [] for name in EXCHANGES}
         newest: dict[str, int] = {}
@@ -74,7 +74,7 @@ class TestDemo:
                 on_time[name].append(kept)
                 newest[name] = max(newest.get(name, 0), pc.max(times).as_py())
             watermark = min(newest.values()) - 2_000_000
-        at_once = demo.question(
+        at_once = demo.join_exchanges(
             **{name: pa.concat_tables(parts) for name, parts in on_time.items()}
         ).to_arrow()
         order = [(name, "ascending") for name in at_once.column_names]
@@ -83,7 +83,7 @@ class TestDemo:
 
     def test_shows_a_live_display_on_a_terminal(self) -> None:
         screen = StringIO()
-        demo.play(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
+        demo.run_demo(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
         assert "\x1b[" in screen.getvalue()
         assert "batches left   0" in screen.getvalue()
 
@@ -92,7 +92,7 @@ class TestDemo:
         results = pa.table(
             {"symbol": [s for s, _ in gains], "bought": [0] * 6, "gain": [g for _, g in gains]}
         )
-        assert demo.best_of_each_symbol(results, 3).to_pydict() == {
+        assert demo.choose_best(results, 3).to_pydict() == {
             "symbol": ["CC", "AA", "BB"],
             "bought": [0, 0, 0],
             "gain": [0.4, 0.3, 0.2],
@@ -123,7 +123,7 @@ class TestDemoOnSpark:
 
     def test_needs_spark_unless_it_is_local(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("weir.cli.run.find_spec", lambda name: None)
-        with pytest.raises(QueryError, match=r"pip install 'weir\[spark\]', or .*weir demo --local"):
+        with pytest.raises(QueryError, match=r"pip install 'weir-streams\[spark\]', or .*weir demo --local"):
             run("demo")
 
 
@@ -144,7 +144,7 @@ class TestFigures:
     }
 
     def test_show_a_batch(self) -> None:
-        assert Figures.of(self.PROGRESS).cells(trigger=1_000_000) == {
+        assert BatchFigures.of(self.PROGRESS).cells(trigger=1_000_000) == {
             "batch": "3",
             "in/s": "2,000",
             "out/s": "500",
@@ -160,7 +160,7 @@ class TestFigures:
     def test_show_what_is_not_known_as_such(self) -> None:
         unknown = dict.fromkeys(("numOutputRows", "numRowsShed", "estimatedRecall", "watermark"))
         joined = {**self.PROGRESS["weir"], **unknown}
-        cells = Figures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
+        cells = BatchFigures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
         assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
         assert (cells["shed"], cells["recall"]) == ("?", "?")
 
