@@ -188,7 +188,7 @@ class Query:
             return
         basic = show_interval(self.basic)
         if self.basic <= 0:
-            raise QueryError(f"basic windows must be longer than zero; got {basic}")
+            raise QueryError(f"basic windows must be longer than nothing; got {basic}")
         lengths = [self.bounds.retention(i) or 0 for i in range(len(self.names))]
         length = max(lengths)
         window = (
