@@ -432,11 +432,11 @@ def test_normalise_decodes_dictionaries_of_views_at_every_depth() -> None:
 
 
 def test_expressions_are_values() -> None:
-    one, other = parse("a.x > 1", SCOPE), parse("A.X > 1", SCOPE)
-    assert one == other
-    assert hash(one) == hash(other)
-    assert isinstance(one, Call)
-    assert one.args[1] == Literal(1.0, pa.float64())
+    left, right = parse("a.x > 1", SCOPE), parse("A.X > 1", SCOPE)
+    assert left == right
+    assert hash(left) == hash(right)
+    assert isinstance(left, Call)
+    assert left.args[1] == Literal(1.0, pa.float64())
 
 
 def test_the_table_names_what_can_be_called() -> None:

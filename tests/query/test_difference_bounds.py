@@ -45,16 +45,16 @@ def solutions(windows: list[Window | None], bounds: list[TimeBound]) -> np.ndarr
 def test_closure_is_what_a_search_over_all_times_finds(
     windows: list[Window | None], bounds: list[TimeBound]
 ) -> None:
-    found = solutions(windows, bounds)
+    times = solutions(windows, bounds)
     try:
         closed = tighten(NAMES, windows, bounds)
     except QueryError as error:
         assert "contradict" in str(error)
-        assert len(found) == 0
+        assert len(times) == 0
         return
-    assert len(found) > 0
+    assert len(times) > 0
     for i, j in product(range(len(NAMES)), repeat=2):
-        largest, upper = (found[:, j] - found[:, i]).max(), closed.upper[i][j]
+        largest, upper = (times[:, j] - times[:, i]).max(), closed.upper[i][j]
         assert largest == upper if upper is not None else largest > 2 * LARGEST
 
 

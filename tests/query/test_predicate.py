@@ -144,9 +144,9 @@ def test_cosine_threshold() -> None:
     ],
 )
 def test_time_bounds(text: str, bounds: list[tuple[str, str, int]]) -> None:
-    found = predicate(text)
-    assert {(bound.earlier, bound.later, bound.microseconds) for bound in found.bounds} == set(bounds)
-    kept = [kind for kind in found.conjuncts if not isinstance(kind, Equality)]
+    classified = predicate(text)
+    assert {(bound.earlier, bound.later, bound.microseconds) for bound in classified.bounds} == set(bounds)
+    kept = [kind for kind in classified.conjuncts if not isinstance(kind, Equality)]
     assert bool(kept) == (not bounds and "TIMESTAMP" not in text)
 
 
@@ -157,9 +157,9 @@ def test_times_with_and_without_zone_are_bound_too() -> None:
 
 
 def test_equal_times_are_a_key_as_well() -> None:
-    found = predicate("a.ts = b.ts + INTERVAL 1 SECOND")
-    assert [type(kind) for kind in found.conjuncts] == [Equality]
-    assert len(found.bounds) == 2
+    classified = predicate("a.ts = b.ts + INTERVAL 1 SECOND")
+    assert [type(kind) for kind in classified.conjuncts] == [Equality]
+    assert len(classified.bounds) == 2
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,10 @@ def test_equal_times_are_a_key_as_well() -> None:
     ],
 )
 def test_attribute_classes(text: str, classes: list[tuple[str, str, bool, list[str]]]) -> None:
-    found = predicate(text).classes
+    classified = predicate(text).classes
     shown = [
-        (known.name, str(known.domain), known.null_safe, list(map(to_sql, known.members))) for known in found
+        (known.name, str(known.domain), known.null_safe, list(map(to_sql, known.members)))
+        for known in classified
     ]
     assert shown == classes
 
@@ -207,8 +208,8 @@ def test_integers_compared_as_float_keep_that_cast() -> None:
 
 
 def test_names_of_classes_are_unique() -> None:
-    found = predicate("a.i = b.i AND a.l = b.l AND a.d = b.l AND b.i = c.l AND c.f = a.d").classes
-    names = [known.name for known in found]
+    classified = predicate("a.i = b.i AND a.l = b.l AND a.d = b.l AND b.i = c.l AND c.f = a.d").classes
+    names = [known.name for known in classified]
     assert len(set(names)) == len(names) == 3
 
 
@@ -220,13 +221,13 @@ def test_members_of_one_stream_are_equal_to_each_other() -> None:
 
 
 def test_null_safe_members_of_one_stream() -> None:
-    found = predicate("a.k <=> b.k AND upper(a.k) <=> b.k")
-    assert [(part.stream, part.expr.function) for part in found.filters] == [("a", "<=>")]
+    classified = predicate("a.k <=> b.k AND upper(a.k) <=> b.k")
+    assert [(part.stream, part.expr.function) for part in classified.filters] == [("a", "<=>")]
 
 
 def test_members_of_the_same_two_streams_leave_a_residual() -> None:
-    found = predicate("a.i + b.i = c.i AND a.j + b.j = c.i")
-    assert [type(kind) for kind in found.conjuncts] == [Equality, Equality, Residual]
+    classified = predicate("a.i + b.i = c.i AND a.j + b.j = c.i")
+    assert [type(kind) for kind in classified.conjuncts] == [Equality, Equality, Residual]
 
 
 def test_nulls_that_equal_nothing_are_filtered() -> None:

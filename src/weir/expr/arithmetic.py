@@ -38,7 +38,7 @@ DAY = 86_400_000_000
 
 
 def add_rule(args: Sequence[Expr]) -> Signature:
-    """Numbers; a time and an interval, either way round; a date and days; two intervals."""
+    """Accept numbers; a time and an interval, either way round; a date and days; two intervals."""
     check_count(args, 2)
     left, right = types_of(args)
     if pa.types.is_duration(left) and is_time(right):
@@ -55,7 +55,7 @@ def add_rule(args: Sequence[Expr]) -> Signature:
 
 
 def subtract_rule(args: Sequence[Expr]) -> Signature:
-    """As for `+`; two times give the interval between them."""
+    """Accept what `+` accepts; two times give the interval between them."""
     check_count(args, 2)
     left, right = types_of(args)
     if is_time(left) and is_time(right):
@@ -75,7 +75,7 @@ def _shifted_time_type(time: Expr, interval: Expr) -> pa.DataType:
 
 
 def multiply_rule(args: Sequence[Expr]) -> Signature:
-    """Numbers, or an interval and an integer."""
+    """Accept numbers, or an interval and an integer."""
     check_count(args, 2)
     left, right = types_of(args)
     if left == INTERVAL and is_integer(right):
@@ -86,21 +86,21 @@ def multiply_rule(args: Sequence[Expr]) -> Signature:
 
 
 def divide_rule(args: Sequence[Expr]) -> Signature:
-    """Decimals stay decimals; every other quotient is a double."""
+    """Accept numbers; the quotient of decimals is a decimal, any other a double."""
     check_count(args, 2)
     check_numbers(args)
     return take_numbers(quotient_type)(args) if uses_decimals(args) else ((DOUBLE, DOUBLE), DOUBLE)
 
 
 def div_rule(args: Sequence[Expr]) -> Signature:
-    """Numbers; the integer quotient is a bigint."""
+    """Accept numbers; the integer quotient is a bigint."""
     check_count(args, 2)
     check_numbers(args)
     return (take_numbers(quotient_type)(args)[0] if uses_decimals(args) else (BIGINT, BIGINT)), BIGINT
 
 
 def number_rule(args: Sequence[Expr]) -> Signature:
-    """A number or an interval; the result has its type."""
+    """Accept a number or an interval; the result has its type."""
     check_count(args, 1)
     if not is_number(args[0].type) and args[0].type != INTERVAL:
         raise wrong_types(args, "a number")
@@ -187,7 +187,7 @@ def _one_if_zero(divisor: Any) -> Any:
 
 
 def pmod_rule(args: Sequence[Expr]) -> Signature:
-    """Two numbers that are not decimals."""
+    """Accept two numbers that are not decimals."""
     types, out = take_numbers(remainder_type)(args)
     if pa.types.is_decimal(out):
         raise wrong_types(args, "whole numbers or doubles")
@@ -203,7 +203,7 @@ def _shift(shift: np.ufunc) -> Function:
 
 
 def shift_rule(args: Sequence[Expr]) -> Signature:
-    """An int or a bigint, and the number of bits to shift it by."""
+    """Accept an int or a bigint, and the number of bits to shift it by."""
     check_count(args, 2)
     if not all(is_integer(arg.type) for arg in args):
         raise wrong_types(args, "whole numbers")

@@ -51,7 +51,7 @@ def array_rule(out: pa.DataType) -> Any:
 
 
 def item_rule(args: Sequence[Expr]) -> Signature:
-    """An array and a whole number."""
+    """Accept an array and an integer."""
     check_count(args, 2)
     if not is_array(args[0].type) or not is_integer(args[1].type):
         raise wrong_types(args, "an array and a whole number")
@@ -83,7 +83,7 @@ def _take_items(to_position: Any, lists: pa.Array, index: pa.Array) -> pa.Array:
 
 
 def contains_rule(args: Sequence[Expr]) -> Signature:
-    """An array and a value that its items can be compared with."""
+    """Accept an array and a value that its items can be compared with."""
     check_count(args, 2)
     if not is_array(args[0].type):
         raise wrong_types(args, "an array first")
@@ -113,7 +113,7 @@ def _any_per_row(mask: pa.Array, parents: pa.Array, rows: int) -> Any:
 
 
 def field_rule(args: Sequence[Expr]) -> Signature:
-    """A struct and the name of a field."""
+    """Accept a struct and the name of a field."""
     struct, name = args
     assert isinstance(name, Literal)
     if not pa.types.is_struct(struct.type):
@@ -134,7 +134,7 @@ def field(struct: Value, name: Value) -> Value:
 
 
 def cosine_rule(args: Sequence[Expr]) -> Signature:
-    """Two vectors of floats; if both have a fixed length, the same length."""
+    """Accept two vectors of floats; if both have a fixed length, the same length."""
     check_count(args, 2)
     if not all(is_array(arg.type) and is_float(arg.type.value_type) for arg in args):
         raise wrong_types(args, "two arrays of float or double")

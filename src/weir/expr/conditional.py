@@ -33,7 +33,7 @@ from weir.expr.values import Value, null_where
 
 
 def choice_rule(args: Sequence[Expr]) -> Signature:
-    """Pairs of condition and value, then the default value."""
+    """Accept pairs of condition and value, then the default value."""
     conditions, values = args[:-1:2], [*args[1:-1:2], args[-1]]
     if any(arg.type not in (BOOLEAN, pa.null()) for arg in conditions):
         raise wrong_types(conditions, "boolean conditions")
@@ -50,20 +50,20 @@ def choose(out: pa.DataType, *args: Value) -> Value:
 
 
 def if_rule(args: Sequence[Expr]) -> Signature:
-    """A condition and the values for true and for false."""
+    """Accept a condition and the values for true and for false."""
     check_count(args, 3)
     return choice_rule(args)
 
 
 def nullif_rule(args: Sequence[Expr]) -> Signature:
-    """Two values that can be compared; the result has the type of the first."""
+    """Accept two values that can be compared; the result has the type of the first."""
     check_count(args, 2)
     types, _ = comparison_rule(args)
     return types, types[0]
 
 
 def nvl2_rule(args: Sequence[Expr]) -> Signature:
-    """A value to test for NULL, and two of one type to choose from."""
+    """Accept a value to test for NULL, and two of one type to choose from."""
     check_count(args, 3)
     out = shared_type(args[1:])
     return [args[0].type, out, out], out
@@ -95,19 +95,19 @@ def replace_nan(value: Value, other: Value) -> Value:
 
 
 def is_nan_rule(args: Sequence[Expr]) -> Signature:
-    """One number."""
+    """Accept one number."""
     return take(BOOLEAN, args[0].type if args and is_float(args[0].type) else pa.float64())(args)
 
 
 def in_rule(args: Sequence[Expr]) -> Signature:
-    """A value and a list of values of one type."""
+    """Accept a value and a list of values of one type."""
     if len(args) < 2:
         raise QueryError("needs at least one value in its list")
     return comparison_rule(args)
 
 
 def pair_rule(args: Sequence[Expr]) -> Signature:
-    """Two values to compare."""
+    """Accept two values to compare."""
     check_count(args, 2)
     types, out = comparison_rule(args)
     return [BOOLEAN if pa.types.is_null(type) else type for type in types], out

@@ -48,7 +48,7 @@ def _clock_part(unit: int, count: int) -> Function:
 
 
 def date_trunc_rule(args: Sequence[Expr]) -> Signature:
-    """A constant unit and a timestamp."""
+    """Accept a constant unit and a timestamp."""
     check_count(args, 2)
     unit, time = args
     if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not _may_be_time(time.type):
@@ -70,7 +70,7 @@ def trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
 
 
 def trunc_rule(args: Sequence[Expr]) -> Signature:
-    """A date and a constant unit of a week or longer."""
+    """Accept a date and a constant unit of a week or longer."""
     check_count(args, 2)
     date_trunc_rule([args[1], args[0]])
     unit = args[1]

@@ -40,7 +40,7 @@ def _logarithm(kernel: Any, bound: float = 0.0) -> Function:
 
 
 def log_rule(args: Sequence[Expr]) -> Signature:
-    """A number, or a base and a number."""
+    """Accept a number, or a base and a number."""
     check_count(args, 1, 2)
     return take_doubles(len(args))(args)
 
@@ -60,7 +60,7 @@ def power(value: Value, exponent: Value) -> Value:
 
 
 def whole_rule(args: Sequence[Expr]) -> Signature:
-    """One number; the result is a decimal for a decimal, else a bigint."""
+    """Accept one number; the result is a decimal for a decimal, else a bigint."""
     check_count(args, 1)
     check_numbers(args)
     type = args[0].type
@@ -83,7 +83,7 @@ def _whole(kernel: Any) -> Function:
 
 
 def round_rule(args: Sequence[Expr]) -> Signature:
-    """A number and an optional constant number of digits."""
+    """Accept a number and an optional constant number of digits."""
     check_count(args, 1, 2)
     check_numbers(args[:1])
     digits = args[1] if len(args) == 2 else Literal(0, INT)

@@ -150,7 +150,7 @@ def _like(text: Value, pattern: str, escape: str = "\\") -> Value:
 
 
 def rlike_rule(args: Sequence[Expr]) -> Signature:
-    """A string and a constant regular expression that RE2 accepts."""
+    """Accept a string and a constant regular expression that RE2 accepts."""
     signature = take(BOOLEAN, *_TWO)(args)
     pattern = args[1]
     if not isinstance(pattern, Literal):
@@ -164,7 +164,7 @@ def rlike_rule(args: Sequence[Expr]) -> Signature:
 
 
 def concat_rule(args: Sequence[Expr]) -> Signature:
-    """Strings, or binaries; values of other types except floats are cast to strings."""
+    """Accept strings, or binaries; values of other types except floats are cast to strings."""
     check_count(args, 1, 99)
     if all(pa.types.is_binary(type) for type in types_of(args)):
         return types_of(args), pa.binary()
@@ -186,7 +186,7 @@ def concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
 
 
 def length_rule(args: Sequence[Expr]) -> Signature:
-    """A string or a binary."""
+    """Accept a string or a binary."""
     check_count(args, 1)
     type = args[0].type
     return ([type] if pa.types.is_binary(type) else take(INT, STRING)(args)[0]), INT
