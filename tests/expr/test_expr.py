@@ -14,11 +14,11 @@ from weir.errors import QueryError
 from weir.expr.bind import bind
 from weir.expr.evaluate import evaluate, holds
 from weir.expr.functions import callable_names
-from weir.expr.nodes import Call, Column, Literal, columns_of, split_conjuncts, streams_of
+from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
 from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise
-from weir.query.parse import parse_condition as parse
+from weir.query.parse import bind_expression, parse_condition
 
 NAN = float("nan")
 UTC = pa.timestamp("us", "UTC")
@@ -57,6 +57,10 @@ SCOPE = Scope(
         "halve": udf(lambda x: x.to_numpy() / 2, "double"),
     },
 )
+
+
+def parse(text: str, scope: Scope) -> Expr:
+    return bind_expression(parse_condition(text), scope)
 
 
 def over(text: str, **values: Any) -> list[Any]:

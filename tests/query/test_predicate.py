@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from weir.expr.nodes import Call, Column, Literal
+from weir.expr.nodes import Call, Column, Expr, Literal
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
 from weir.query.attribute_classes import find_attribute_classes
 from weir.query.classify import classify
 from weir.query.model import Stream
-from weir.query.parse import parse_condition as parse
+from weir.query.parse import bind_expression, parse_condition
 from weir.query.predicate import (
     Band,
     Comparison,
@@ -27,6 +27,10 @@ from .schemas import THREE
 
 SECOND = 1_000_000
 STREAMS = tuple(Stream(name, schema, "ts") for name, schema in THREE.items())
+
+
+def parse(text: str, scope: Scope) -> Expr:
+    return bind_expression(parse_condition(text), scope)
 
 
 def predicate(text: str) -> Predicate:

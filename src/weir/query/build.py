@@ -17,7 +17,7 @@ from weir.query.classify import classify
 from weir.query.components import find_components
 from weir.query.difference_bounds import close_bounds
 from weir.query.model import Budget, Query, Stream, check_names, not_a_budget
-from weir.query.parse import parse_condition
+from weir.query.parse import bind_expression, parse_condition
 from weir.query.predicate import Predicate
 from weir.query.select_list import bind_outputs, parse_select_list
 from weir.query.settings import Length, PerStream, freshness_from, streams_from, windows_from
@@ -46,7 +46,7 @@ def query(
     (('a', 'b'), 600000000, ['k'])
     """
     streams, scope = prepare(schemas, time, late, functions)
-    conditions = [] if on is None else [parse_condition(on, scope)]
+    conditions = [] if on is None else [bind_expression(parse_condition(on), scope)]
     items = None if select is None else parse_select_list(select)
     return assemble(streams, scope, conditions, items, within, fresh, budget, cross, basic)
 

@@ -33,23 +33,23 @@ def syntax_error(error: SqlglotError, text: str, expected: str) -> QueryError:
     return QueryError(f"cannot read '{text.strip()}'{position}; expected {expected}")
 
 
-def parse_condition(text: str, scope: Scope) -> Expr:
-    """Parse and bind a condition.
-
-    >>> import pyarrow as pa
-    >>> scope = Scope({"a": pa.schema({"x": pa.int32()}), "b": pa.schema({"y": pa.int64()})})
-    >>> str(parse_condition("a.x < b.y", scope))
-    '<(cast(a.x), b.y)'
-    """
+def parse_condition(text: str) -> exp.Expression:
+    """Parse the one condition of a text."""
     expected = "a condition, like 'a.k = b.k AND a.x > b.y'"
     nodes = parse_statements(text, expected)
     if len(nodes) != 1 or isinstance(nodes[0], exp.Query):
         raise QueryError(f"'{text.strip()}' is not one condition; expected {expected}")
-    return bind_expression(nodes[0], scope)
+    return nodes[0]
 
 
 def bind_expression(node: exp.Expression, scope: Scope) -> Expr:
-    """Bind a parsed expression: resolve its names and check its types."""
+    """Bind a parsed expression: resolve its names and check its types.
+
+    >>> import pyarrow as pa
+    >>> scope = Scope({"a": pa.schema({"x": pa.int32()}), "b": pa.schema({"y": pa.int64()})})
+    >>> str(bind_expression(parse_condition("a.x < b.y"), scope))
+    '<(cast(a.x), b.y)'
+    """
     refuse_aggregates(node, scope.functions)
     try:
         return bind(node, scope)
