@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -21,12 +20,9 @@ from typer.testing import CliRunner
 import weir
 from weir.cli import demo
 from weir.cli.app import app, main
-from weir.cli.watch import Figures
+from weir.cli.watch import BatchFigures
 from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
-from weir_lab.bench import kernel
-from weir_lab.bench.figure import Figure
-from weir_lab.cli.bench import report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +61,7 @@ class TestDemo:
     def test_finds_what_the_whole_market_joined_at_once_holds(self) -> None:
         market = Market(rows_per_second=60)
         batches = [{name: market.batch(name, n) for name in EXCHANGES} for n in range(8)]
-        query = demo.question(**dict.fromkeys(EXCHANGES, TRADES)).start()
+        query = demo.join_exchanges(**dict.fromkeys(EXCHANGES, TRADES)).start()
         streamed = []
         on_time: dict[str, list[pa.Table]] = {name: [] for name in EXCHANGES}
         newest: dict[str, int] = {}
@@ -78,7 +74,7 @@ class TestDemo:
                 on_time[name].append(kept)
                 newest[name] = max(newest.get(name, 0), pc.max(times).as_py())
             watermark = min(newest.values()) - 2_000_000
-        at_once = demo.question(
+        at_once = demo.join_exchanges(
             **{name: pa.concat_tables(parts) for name, parts in on_time.items()}
         ).to_arrow()
         order = [(name, "ascending") for name in at_once.column_names]
@@ -87,7 +83,7 @@ class TestDemo:
 
     def test_shows_a_live_display_on_a_terminal(self) -> None:
         screen = StringIO()
-        demo.play(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
+        demo.run_demo(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
         assert "\x1b[" in screen.getvalue()
         assert "batches left   0" in screen.getvalue()
 
@@ -96,7 +92,7 @@ class TestDemo:
         results = pa.table(
             {"symbol": [s for s, _ in gains], "bought": [0] * 6, "gain": [g for _, g in gains]}
         )
-        assert demo.best_of_each_symbol(results, 3).to_pydict() == {
+        assert demo.choose_best(results, 3).to_pydict() == {
             "symbol": ["CC", "AA", "BB"],
             "bought": [0, 0, 0],
             "gain": [0.4, 0.3, 0.2],
@@ -127,7 +123,7 @@ class TestDemoOnSpark:
 
     def test_needs_spark_unless_it_is_local(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("weir.cli.run.find_spec", lambda name: None)
-        with pytest.raises(QueryError, match=r"pip install 'weir\[spark\]', or .*weir demo --local"):
+        with pytest.raises(QueryError, match=r"pip install 'weir-streams\[spark\]', or .*weir demo --local"):
             run("demo")
 
 
@@ -148,7 +144,7 @@ class TestFigures:
     }
 
     def test_show_a_batch(self) -> None:
-        assert Figures.of(self.PROGRESS).cells(trigger=1_000_000) == {
+        assert BatchFigures.of(self.PROGRESS).cells(trigger=1_000_000) == {
             "batch": "3",
             "in/s": "2,000",
             "out/s": "500",
@@ -164,7 +160,7 @@ class TestFigures:
     def test_show_what_is_not_known_as_such(self) -> None:
         unknown = dict.fromkeys(("numOutputRows", "numRowsShed", "estimatedRecall", "watermark"))
         joined = {**self.PROGRESS["weir"], **unknown}
-        cells = Figures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
+        cells = BatchFigures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
         assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
         assert (cells["shed"], cells["recall"]) == ("?", "?")
 
@@ -204,67 +200,6 @@ class TestMarket:
             Market(rows_per_second=0)
 
 
-class TestBench:
-    FIGURES = (
-        Figure("three-way / bare NumPy", 1.234, 1.1, 1.5, 2.0, "at most", "2,000,000 results"),
-        Figure("band / DuckDB", 0.5, 0.4, 0.6, 3.0, "at least"),
-    )
-
-    def test_prints_the_figures_as_a_table(self) -> None:
-        screen = StringIO()
-        report(self.FIGURES, None, Console(file=screen, width=120))
-        assert re.search(r"three-way.*1\.23.*1\.10 – 1\.50.*at most 2.*yes.*2,000,000", screen.getvalue())
-        assert re.search(r"band.*0\.50.*at least 3.*no", screen.getvalue())
-
-    def test_writes_the_figures_as_json(self, tmp_path: Path) -> None:
-        report(self.FIGURES, tmp_path / "figures.json", Console(file=StringIO()))
-        assert [entry["reached"] for entry in json.loads((tmp_path / "figures.json").read_text())] == [
-            True,
-            False,
-        ]
-
-    def test_the_command_hands_its_options_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        asked: list[bool] = []
-
-        def measure(quick: bool) -> list[Figure]:
-            asked.append(quick)
-            return list(self.FIGURES)
-
-        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
-        assert "three-way" in run("bench", "kernel", "--quick", "--json", str(tmp_path / "figures.json"))
-        assert asked == [True]
-        assert (tmp_path / "figures.json").exists()
-
-    def test_a_file_that_cannot_be_written_stops_it_before_it_runs(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        def measure(quick: bool) -> list[Figure]:
-            raise AssertionError("the benchmark ran")
-
-        monkeypatch.setattr("weir_lab.bench.kernel.run", measure)
-        with pytest.raises(QueryError, match=r"cannot write .*there is no folder '.*nowhere'"):
-            run("bench", "kernel", "--json", str(tmp_path / "nowhere" / "figures.json"))
-        with pytest.raises(QueryError, match="it is a folder"):
-            run("bench", "kernel", "--json", str(tmp_path))
-
-    def test_tells_each_figure_as_it_is_done(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        monkeypatch.setattr("pyarrow.set_cpu_count", lambda count: None)
-        for case in ("three_way", "longer_window", "band", "cosine", "residual", "many_windows"):
-            monkeypatch.setattr(kernel, case, lambda repeats, quick: list(self.FIGURES[:1]))
-        figures = kernel.measure(quick=True)
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert len(told.err.splitlines()) == len(figures) == 8
-        assert told.err.startswith("three-way / bare NumPy: 1.23\n")
-
-    def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("weir_lab.cli.bench.PEERS", ("duckdb", "no_such_peer"))
-        with pytest.raises(QueryError, match="needs no_such_peer: pip install"):
-            run("bench", "kernel")
-
-
 class TestErrors:
     def test_a_mistake_of_the_user_is_one_sentence_and_exit_code_2(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -286,4 +221,4 @@ class TestErrors:
 
 
 def test_version() -> None:
-    assert run("--version") == f"weir {version('weir')}\n"
+    assert run("--version") == f"weir {version('weir-streams')}\n"

@@ -67,17 +67,17 @@ def test_the_block_for_spark_finds_the_same(spark: SparkSession, tmp_path: Path)
         # The driver's Java does not follow a change of folder, so the folders are named in full.
         placed = re.sub(r"\"(trades|dearer)", rf'"{tmp_path}/\1', block)
         exec(compile(placed, str(README), "exec"), {**session, "spark": spark})
-    found = pa.concat_tables(pq.read_table(file) for file in (tmp_path / "dearer").glob("part-*.parquet"))
-    assert found.sort_by("bought").to_pydict() == session["result"].to_pydict()
+    results = pa.concat_tables(pq.read_table(file) for file in (tmp_path / "dearer").glob("part-*.parquet"))
+    assert results.sort_by("bought").to_pydict() == session["result"].to_pydict()
 
 
 def test_the_scripts_of_the_documents_parse() -> None:
-    found = 0
+    scripts = 0
     for name in ("README.md", "docs/spark.md"):
         for block in re.findall(r"^```sql\n(.*?)^```$", (ROOT / name).read_text(), re.DOTALL | re.MULTILINE):
             parse_script(block)
-            found += 1
-    assert found >= 2
+            scripts += 1
+    assert scripts >= 2
 
 
 @pytest.mark.parametrize("convert", [pl.from_arrow, pa.Table.to_pandas], ids=["polars", "pandas"])
@@ -86,8 +86,8 @@ def test_the_readmes_tables_may_be_polars_or_pandas(convert: Callable[[pa.Table]
     tables = {name: convert(session[name]) for name in ("nyc", "tokyo", "london")}
     condition = "nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol AND tokyo.price > nyc.price"
     select = "tokyo.symbol, nyc.price AS bought, tokyo.price AS sold"
-    found = weir.join(on=condition, within="10 seconds", select=select, **tables).to_arrow()
-    assert found.sort_by("bought").to_pydict() == session["result"].to_pydict()
+    results = weir.join(on=condition, within="10 seconds", select=select, **tables).to_arrow()
+    assert results.sort_by("bought").to_pydict() == session["result"].to_pydict()
 
 
 def test_every_local_link_of_the_readme_exists() -> None:

@@ -1,4 +1,4 @@
-"""Three stock exchanges whose trades arrive a little out of order: the streams of `weir demo`."""
+"""Generate the streams of `weir demo`: three stock exchanges whose trades arrive slightly out of order."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TRADES = pa.schema(
     ]
 )
 
-COLUMNS = "ts TIMESTAMP, symbol STRING, price DOUBLE, volume BIGINT"  # the same for Spark
+COLUMNS = "ts TIMESTAMP, symbol STRING, price DOUBLE, volume BIGINT"  # TRADES as Spark DDL
 
 _SECOND = 1_000_000
 _OPENING = 1_704_205_800 * _SECOND  # 2024-01-02 14:30 UTC
-_ROWS_PER_SYMBOL = 2  # a second, whatever the rate, so that results grow with the rate and not with its cube
+_ROWS_PER_SYMBOL = 2  # per second at any rate, so that results grow with the rate and not with its cube
 _DISORDER_SECONDS = 2.0
 _DELAYED_SHARE = 0.01
 _DELAY_SECONDS = (10.0, 40.0)
@@ -36,7 +36,7 @@ _DELAY_SECONDS = (10.0, 40.0)
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """The trades of all exchanges; each batch is a pure function of the seed, the exchange and its number.
+    """The trades of all exchanges; a batch is a pure function of the seed, the exchange and its number.
 
     >>> market = Market(seed=1, rows_per_second=100)
     >>> market.batch("nyc", 0).num_rows
@@ -54,11 +54,11 @@ class Market:
 
     @property
     def symbols(self) -> int:
-        """How many stocks are traded."""
+        """The number of stocks traded."""
         return max(1, self.rows_per_second // _ROWS_PER_SYMBOL)
 
     def batch(self, exchange: str, number: int) -> pa.Table:
-        """One second of trades as they arrive: up to two seconds old, one in a hundred far older."""
+        """Generate one second of arriving trades: up to two seconds old, one in a hundred far older."""
         rng = np.random.default_rng([self.seed, EXCHANGES.index(exchange), number])
         rows = self.rows_per_second
         stock = rng.integers(self.symbols, size=rows)
@@ -69,7 +69,7 @@ class Market:
         return pa.table(
             {
                 "ts": pa.array((_OPENING + seconds * _SECOND).astype(np.int64)).cast(TRADES.field("ts").type),
-                "symbol": self._names().take(pa.array(stock)),
+                "symbol": self._symbols().take(pa.array(stock)),
                 "price": np.round(price, 2),
                 "volume": rng.integers(1, 500, rows) * 10,
             },
@@ -77,7 +77,7 @@ class Market:
         )
 
     def write(self, folder: Path, batches: int) -> None:
-        """The first batches as Parquet files, one folder per exchange, in the order of their file times."""
+        """Write the first batches as Parquet files, a folder per exchange, with file times in batch order."""
         for exchange in EXCHANGES:
             (folder / exchange).mkdir()
             for number in range(batches):
@@ -92,5 +92,5 @@ class Market:
         price: NDArray[np.float64] = level[stock] * (1 + 0.02 * np.sin(seconds / 10 + phase[stock]))
         return price
 
-    def _names(self) -> pa.Array:
+    def _symbols(self) -> pa.Array:
         return pa.array([f"SYM{number:03}" for number in range(self.symbols)])

@@ -1,4 +1,4 @@
-"""The errors a user can cause, and the sentence each one should be."""
+"""Errors that users cause: one sentence that says what is wrong, where, and what exists instead."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class QueryError(ValueError):
-    """What was asked cannot be answered; the message says what is wrong, where, and what to do."""
+    """A query, option or script is invalid; the message says what is wrong, where, and what to do."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> QueryError:
-    """The error for a name that does not exist, with the nearest one that does.
+    """Return the error for a name that does not exist, with the nearest one that does.
 
     >>> str(unknown("stream", "ordrs", ["orders", "clicks"]))
     "stream 'ordrs' is not known; did you mean 'orders'? There are 'orders', 'clicks'"
@@ -26,11 +26,11 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Quer
     names = list(known)
     near = nearest(name, names)
     hint = "there" if near is None else f"did you mean '{near}'? There"
-    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_all_of(names)}")
+    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_list_names(names)}")
 
 
 def strict(settings: type[T]) -> type[T]:
-    """Let a class of settings refuse what it does not know as other mistakes are refused, by a QueryError.
+    """Make the constructor of a settings class raise a QueryError for unknown keys and surplus values.
 
     >>> @strict
     ... class Pace:
@@ -39,12 +39,12 @@ def strict(settings: type[T]) -> type[T]:
     Traceback (most recent call last):
     weir.errors.QueryError: key 'bpm' is not known in weir.Pace; there is only 'seconds'
     """
-    # Around the constructor rather than with **others in it, so that type checkers still know the keys.
-    made: Any = settings.__init__
-    known = list(inspect.signature(made).parameters)[1:]
+    # A wrapper rather than **others in the constructor, so that type checkers still know the keys.
+    init: Any = settings.__init__
+    known = list(inspect.signature(init).parameters)[1:]
 
-    @wraps(made)
-    def checked(self: T, *given: Any, **named: Any) -> None:
+    @wraps(init)
+    def checked_init(self: T, *given: Any, **named: Any) -> None:
         for name in named:
             if name not in known:
                 raise unknown("key", name, known, where=f" in weir.{settings.__name__}")
@@ -52,24 +52,24 @@ def strict(settings: type[T]) -> type[T]:
             raise QueryError(
                 f"weir.{settings.__name__} takes {len(known)} values, {', '.join(known)}; got {len(given)}"
             )
-        made(self, *given, **named)
+        init(self, *given, **named)
 
-    settings.__init__ = checked  # type: ignore[assignment] # it takes all that the other takes
+    settings.__init__ = checked_init  # type: ignore[assignment] # it accepts what the original accepts
     return settings
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name most like this one, whatever its case, if any is like it.
+    """Return the most similar known name, ignoring case; None if none is similar.
 
     >>> nearest("WITHN", ["on", "within"])
     'within'
     """
-    spelled = {one.lower(): one for one in reversed(list(known))}
-    found = get_close_matches(name.lower(), list(spelled), n=1)
-    return spelled[found[0]] if found else None
+    spelled = {candidate.lower(): candidate for candidate in reversed(list(known))}
+    matches = get_close_matches(name.lower(), list(spelled), n=1)
+    return spelled[matches[0]] if matches else None
 
 
-def _all_of(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     if not names:
         return "are none"
     return f"{'is only' if len(names) == 1 else 'are'} " + ", ".join(f"'{name}'" for name in names)

@@ -1,4 +1,4 @@
-"""Intervals and sizes as Spark users write them: "10 minutes", "2g"."""
+"""Parse and format intervals and sizes as Spark users write them: "10 minutes", "2g"."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIZE = re.compile(r"\s*(\d+)\s*(?:(b)|([kmgtp])(?:i?b)?)?\s*", re.IGNORECASE)
 
 
 def interval(text: str | timedelta | int) -> int:
-    """Microseconds of an interval as Spark writes one, of a timedelta, or of a number of microseconds.
+    """Convert an interval as Spark writes it, a timedelta, or microseconds to microseconds.
 
     >>> interval("1 hour 30 minutes"), interval("INTERVAL 5 SECONDS"), interval("10 mins"), interval("250 ms")
     (5400000000, 5000000, 600000000, 250000)
@@ -41,25 +41,25 @@ def interval(text: str | timedelta | int) -> int:
         return text
     if not isinstance(text, str):
         raise QueryError(f"an interval is written like '10 minutes' or given as a timedelta; got {text!r}")
-    return _sum_of_parts(text)
+    return _sum_parts(text)
 
 
-def _sum_of_parts(text: str) -> int:
-    rest = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).replace("'", " ").replace('"', " ")
-    total, place = Decimal(0), 0
-    while place < len(rest.rstrip()):
-        part = _PART.match(rest, place)
+def _sum_parts(text: str) -> int:
+    parts = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).replace("'", " ").replace('"', " ")
+    total, position = Decimal(0), 0
+    while position < len(parts.rstrip()):
+        part = _PART.match(parts, position)
         if part is None:
-            raise _unreadable(text)
+            raise _invalid_interval(text)
         sign, amount, unit = part.groups()
-        total += Decimal(sign + amount) * _unit(unit, text)
-        place = part.end()
-    if place == 0 or total != int(total):
-        raise _unreadable(text)
+        total += Decimal(sign + amount) * _parse_unit(unit, text)
+        position = part.end()
+    if position == 0 or total != int(total):
+        raise _invalid_interval(text)
     return int(total)
 
 
-def _unit(written: str, text: str) -> int:
+def _parse_unit(written: str, text: str) -> int:
     word = written.lower()
     singular = word if word in _SHORT else word.removesuffix("s")
     name = _SHORT.get(singular, singular)
@@ -74,7 +74,7 @@ def _unit(written: str, text: str) -> int:
     return _MICROSECONDS[name]
 
 
-def _unreadable(text: str) -> QueryError:
+def _invalid_interval(text: str) -> QueryError:
     return QueryError(
         f"'{text}' is not an interval; expected a number and a unit for each part, like '10 minutes' "
         "or '1 hour 30 minutes', in whole microseconds"
@@ -82,7 +82,7 @@ def _unreadable(text: str) -> QueryError:
 
 
 def show_interval(microseconds: int) -> str:
-    """The interval in words, largest unit first.
+    """Format microseconds as an interval in words, largest unit first.
 
     >>> show_interval(5400000000), show_interval(-250000), show_interval(0)
     ('1 hour 30 minutes', '-250 milliseconds', '0 seconds')
@@ -96,13 +96,13 @@ def show_interval(microseconds: int) -> str:
     return " ".join(f"{sign}{part}" for part in parts) or "0 seconds"
 
 
-def size(text: str | int) -> int:
-    """Bytes of a size as Spark writes one; a bare number is bytes.
+def parse_size(text: str | int) -> int:
+    """Convert a size as Spark writes it to bytes; a number without a unit is in bytes.
 
-    >>> size("2g"), size("512m"), size("64k"), size("100"), size("1kb")
+    >>> parse_size("2g"), parse_size("512m"), parse_size("64k"), parse_size("100"), parse_size("1kb")
     (2147483648, 536870912, 65536, 100, 1024)
     """
-    if isinstance(text, Integral) and not isinstance(text, bool):  # NumPy's whole numbers, too
+    if isinstance(text, Integral) and not isinstance(text, bool):  # also NumPy's integers
         return int(text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
@@ -113,7 +113,7 @@ def size(text: str | int) -> int:
 
 
 def show_size(count: int) -> str:
-    """The size in the largest unit that keeps it whole, as `size` reads it.
+    """Format bytes in the largest unit that keeps the number whole, as `parse_size` reads it.
 
     >>> show_size(2147483648), show_size(1536), show_size(100)
     ('2g', '1536b', '100b')

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from weir.expr.evaluate import evaluate
-from weir.expr.parse import parse
+from weir.expr.nodes import Expr
 from weir.expr.scope import Scope
+from weir.query.parse import bind_expression, parse_condition
 
 ROWS = 600
 SCHEMA = pa.schema({
@@ -243,6 +244,10 @@ SPECIAL: dict[str, list[Any]] = {
     "z": [b"", b"\x01\xff", b"abc", b"\x00"],
     "v": [[], [1.0], [0.0, None, 2.0], [math.nan, 1.0], [None], [-0.0, 1.0, 2.0, 3.0], [1.5, 2.5]],
 }
+
+
+def parse(text: str, scope: Scope) -> Expr:
+    return bind_expression(parse_condition(text), scope)
 
 
 def any_value(column: str, rng: random.Random) -> Any:

@@ -235,7 +235,7 @@ def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
         ("... WINDOW 10 MINUTS", ["'MINUTS'", "did you mean 'minutes'?"]),
         ("... WINDOW 10 MINUTES, 5 MINUTES", ["'10 MINUTES'", "name a stream"]),
         ("... WINDOW a 1 DAY, a 2 DAYS", ["names stream 'a' twice"]),
-        ("... WINDOW 1 DAY WINDOW 1 DAY", ["WINDOW stands twice"]),
+        ("... WINDOW 1 DAY WINDOW 1 DAY", ["WINDOW is given twice"]),
         ("... WINDOW x 1 DAY", ["stream 'x'", "'a', 'b'"]),
         ("... WINDOW 1 DAY FRESHNESS a 1 HOUR", ["freshness of stream 'a'"]),
         ("... WINDOW 1 DAY FRESHNESS z 1 HOUR", ["stream 'z'"]),
@@ -306,7 +306,7 @@ def test_the_model_cannot_be_built_wrong() -> None:
 def test_names_that_states_are_called_by_are_refused(name: str, character: str) -> None:
     with pytest.raises(QueryError) as error:
         Stream(name, WIDE, "ts")
-    check(str(error.value), [repr(name), f"not {character!r}", "letters"])
+    check(str(error.value), [repr(name), f"must not contain {character!r}", "white space"])
 
 
 def test_other_names_are_free() -> None:

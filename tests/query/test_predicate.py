@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from weir.expr.nodes import Call, Column, Literal
-from weir.expr.parse import parse
+from weir.expr.nodes import Call, Column, Expr, Literal
 from weir.expr.scope import Scope
-from weir.expr.text import show
-from weir.query.classes import attribute_classes
+from weir.expr.to_sql import to_sql
+from weir.query.attribute_classes import find_attribute_classes
 from weir.query.classify import classify
 from weir.query.model import Stream
+from weir.query.parse import bind_expression, parse_condition
 from weir.query.predicate import (
     Band,
     Comparison,
@@ -29,12 +29,16 @@ SECOND = 1_000_000
 STREAMS = tuple(Stream(name, schema, "ts") for name, schema in THREE.items())
 
 
+def parse(text: str, scope: Scope) -> Expr:
+    return bind_expression(parse_condition(text), scope)
+
+
 def predicate(text: str) -> Predicate:
     return classify(parse(text, Scope(THREE)), STREAMS)
 
 
 def written(parts: tuple[Filter, ...]) -> list[str]:
-    return [show(part.expr) for part in parts if "NOT NULL" not in show(part.expr).upper()]
+    return [to_sql(part.expr) for part in parts if "NOT NULL" not in to_sql(part.expr).upper()]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +92,8 @@ def test_kinds(text: str, kinds: list[type]) -> None:
 def test_sides_of_a_comparison() -> None:
     low, high = predicate("a.i BETWEEN b.i - 1 AND b.i + 1").conjuncts
     assert isinstance(low, Comparison) and isinstance(high, Comparison)
-    assert (show(low.left), low.op, show(low.right)) == ("a.i", ">=", "b.i - 1")
-    assert (show(high.left), high.op, show(high.right)) == ("a.i", "<=", "b.i + 1")
+    assert (to_sql(low.left), low.op, to_sql(low.right)) == ("a.i", ">=", "b.i - 1")
+    assert (to_sql(high.left), high.op, to_sql(high.right)) == ("a.i", "<=", "b.i + 1")
     assert low.streams == {"a", "b"}
 
 
@@ -106,7 +110,7 @@ def test_band_widths(text: str, width: float, strict: bool) -> None:
 def test_cosine_threshold() -> None:
     (cosine,) = predicate("0.9 < cosine(a.v, b.v)").conjuncts
     assert isinstance(cosine, Cosine)
-    assert (cosine.threshold, cosine.strict, show(cosine.left)) == (0.9, True, "a.v")
+    assert (cosine.threshold, cosine.strict, to_sql(cosine.left)) == (0.9, True, "a.v")
 
 
 @pytest.mark.parametrize(
@@ -144,9 +148,9 @@ def test_cosine_threshold() -> None:
     ],
 )
 def test_time_bounds(text: str, bounds: list[tuple[str, str, int]]) -> None:
-    found = predicate(text)
-    assert {(bound.earlier, bound.later, bound.microseconds) for bound in found.bounds} == set(bounds)
-    kept = [kind for kind in found.conjuncts if not isinstance(kind, Equality)]
+    classified = predicate(text)
+    assert {(bound.earlier, bound.later, bound.microseconds) for bound in classified.bounds} == set(bounds)
+    kept = [kind for kind in classified.conjuncts if not isinstance(kind, Equality)]
     assert bool(kept) == (not bounds and "TIMESTAMP" not in text)
 
 
@@ -157,9 +161,9 @@ def test_times_with_and_without_zone_are_bound_too() -> None:
 
 
 def test_equal_times_are_a_key_as_well() -> None:
-    found = predicate("a.ts = b.ts + INTERVAL 1 SECOND")
-    assert [type(kind) for kind in found.conjuncts] == [Equality]
-    assert len(found.bounds) == 2
+    classified = predicate("a.ts = b.ts + INTERVAL 1 SECOND")
+    assert [type(kind) for kind in classified.conjuncts] == [Equality]
+    assert len(classified.bounds) == 2
 
 
 @pytest.mark.parametrize(
@@ -186,9 +190,10 @@ def test_equal_times_are_a_key_as_well() -> None:
     ],
 )
 def test_attribute_classes(text: str, classes: list[tuple[str, str, bool, list[str]]]) -> None:
-    found = predicate(text).classes
+    classified = predicate(text).classes
     shown = [
-        (known.name, str(known.domain), known.null_safe, list(map(show, known.members))) for known in found
+        (known.name, str(known.domain), known.null_safe, list(map(to_sql, known.members)))
+        for known in classified
     ]
     assert shown == classes
 
@@ -203,12 +208,12 @@ def test_integers_compared_as_float_keep_that_cast() -> None:
     x, y = Column("a", "i", pa.int32()), Column("b", "f", pa.float32())
     rounded = Call("cast", (x,), pa.float32())
     edge = Equality(rounded, y, False, Call("=", (rounded, y), pa.bool_()))
-    assert attribute_classes([edge])[0].members == (rounded, y)
+    assert find_attribute_classes([edge])[0].members == (rounded, y)
 
 
 def test_names_of_classes_are_unique() -> None:
-    found = predicate("a.i = b.i AND a.l = b.l AND a.d = b.l AND b.i = c.l AND c.f = a.d").classes
-    names = [known.name for known in found]
+    classified = predicate("a.i = b.i AND a.l = b.l AND a.d = b.l AND b.i = c.l AND c.f = a.d").classes
+    names = [known.name for known in classified]
     assert len(set(names)) == len(names) == 3
 
 
@@ -220,19 +225,19 @@ def test_members_of_one_stream_are_equal_to_each_other() -> None:
 
 
 def test_null_safe_members_of_one_stream() -> None:
-    found = predicate("a.k <=> b.k AND upper(a.k) <=> b.k")
-    assert [(part.stream, part.expr.function) for part in found.filters] == [("a", "<=>")]
+    classified = predicate("a.k <=> b.k AND upper(a.k) <=> b.k")
+    assert [(part.stream, part.expr.function) for part in classified.filters] == [("a", "<=>")]
 
 
 def test_members_of_the_same_two_streams_leave_a_residual() -> None:
-    found = predicate("a.i + b.i = c.i AND a.j + b.j = c.i")
-    assert [type(kind) for kind in found.conjuncts] == [Equality, Equality, Residual]
+    classified = predicate("a.i + b.i = c.i AND a.j + b.j = c.i")
+    assert [type(kind) for kind in classified.conjuncts] == [Equality, Equality, Residual]
 
 
 def test_nulls_that_equal_nothing_are_filtered() -> None:
     filters = predicate("a.l = b.sure AND b.k <=> c.k").filters
     assert [part.stream for part in filters] == ["a", "b"]
-    assert all("NOT NULL" in show(part.expr).upper() for part in filters)
+    assert all("NOT NULL" in to_sql(part.expr).upper() for part in filters)
 
 
 @pytest.mark.parametrize(

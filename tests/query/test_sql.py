@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from weir.errors import QueryError
-from weir.expr.text import show
+from weir.expr.to_sql import to_sql
 from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import QueryOptions
 from weir.query.sql import name_streams, parse_sql
-from weir.query.tail import cut_tail
+from weir.query.window_clauses import split_window_clauses
 from weir.query.windows import RowWindow, TimeWindow
 
 from .schemas import STOCKS, WIDE
@@ -129,7 +129,7 @@ def test_bounds_may_replace_the_window() -> None:
     ],
 )
 def test_text_that_only_looks_like_a_clause(text: str, head: str) -> None:
-    assert cut_tail(text).head == head
+    assert split_window_clauses(text).select == head
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_select_lists(select: str, names: list[str]) -> None:
 def test_without_a_list_every_column_is_named_after_its_stream() -> None:
     found = build_query(NAMED, QueryOptions(on="a.symbol = b.symbol", within="1 minute"))
     assert [output.name for output in found.select][:2] == ["a_ts", "a_symbol"]
-    assert [show(output.expr) for output in found.select][-1] == "b.volume"
+    assert [to_sql(output.expr) for output in found.select][-1] == "b.volume"
 
 
 def test_names_are_found_in_any_case() -> None:
@@ -167,7 +167,7 @@ def test_names_are_found_in_any_case() -> None:
         ),
     )
     assert found.stream("NYC").time == "ts"
-    assert show(found.select[0].expr) == "Nyc.price"
+    assert to_sql(found.select[0].expr) == "Nyc.price"
 
 
 def test_cross_joins_only_when_asked_for() -> None:

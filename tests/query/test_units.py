@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.units import interval, show_interval, show_size, size
+from weir.units import interval, parse_size, show_interval, show_size
 
 SECOND = 1_000_000
 
@@ -87,15 +87,15 @@ def test_shown_intervals_read_back(microseconds: int) -> None:
     ],
 )
 def test_size(text: str | int, count: int) -> None:
-    assert size(text) == count
+    assert parse_size(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "g", "1.5g", "2x", "-1g", "2 g g", None, True])
 def test_bad_size(text: str) -> None:
     with pytest.raises(QueryError, match=r"is not a size; expected .* like '512m' or '2g'"):
-        size(text)
+        parse_size(text)
 
 
 @given(st.integers(0, 2**52))
 def test_shown_sizes_read_back(count: int) -> None:
-    assert size(show_size(count)) == count
+    assert parse_size(show_size(count)) == count

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.script.model import Into, Script, StreamSource
+from weir.script.model import Script, Sink, StreamSource
 from weir.script.parse import parse_script
 
 ORDERS = (
@@ -24,8 +24,8 @@ def stream(text: str) -> StreamSource:
     return parse_script(f"{text};\n{ORDERS}{PAID}{SELECT} INTO noop").sources[0]
 
 
-def into(text: str) -> Into:
-    return parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}").into
+def into(text: str) -> Sink:
+    return parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}").sink
 
 
 def refusal(text: str) -> str:
@@ -72,21 +72,21 @@ class TestInto:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("parquet 'out/dir'", Into("parquet", {"path": "out/dir"})),
-            ("noop", Into("noop")),
-            ("csv OPTIONS (path 'out', header true)", Into("csv", {"path": "out", "header": "true"})),
+            ("parquet 'out/dir'", Sink("parquet", {"path": "out/dir"})),
+            ("noop", Sink("noop")),
+            ("csv OPTIONS (path 'out', header true)", Sink("csv", {"path": "out", "header": "true"})),
             (
                 "parquet 'out' OPTIONS (checkpointLocation 'state') TRIGGER 500 ms;",
-                Into("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
+                Sink("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
             ),
             (
                 "noop BUDGET (cpu 0.5, memory '1g') ADAPT (gain 0.1, calibrate 5) TRIGGER 1 s",
-                Into("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
+                Sink("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
             ),
-            ("noop BUDGET (cpu 0.5) ADAPT OFF", Into("noop", {}, None, weir.Budget(0.5), False)),
+            ("noop BUDGET (cpu 0.5) ADAPT OFF", Sink("noop", {}, None, weir.Budget(0.5), False)),
         ],
     )
-    def test_forms(self, text: str, expected: Into) -> None:
+    def test_forms(self, text: str, expected: Sink) -> None:
         assert into(text) == expected
 
     def test_a_column_may_be_called_into(self) -> None:
@@ -130,7 +130,7 @@ class TestSelect:
             "CREATE STREAM x (a INT,\nb) USING y",
             "line 2: expected a column's name and its type",
         ),
-        ("CREATE STREAM x (a INT, A INT) USING y", "line 1: column 'A' stands twice"),
+        ("CREATE STREAM x (a INT, A INT) USING y", "line 1: column 'A' is given twice"),
         ("CREATE STREAM x\n(a INT) TIMESTAMP BY a", "line 2: expected USING, but found 'TIMESTAMP'"),
         ("CREATE STREAM x (a INT)\nUSING", "line 2: expected a format, like parquet, but the statement ends"),
         (
@@ -141,7 +141,7 @@ class TestSelect:
             "CREATE STREAM x USING y OPTIONS (\n  a b)",
             "line 2: expected a value in quotes, a number, true or false, but found 'b'",
         ),
-        ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' stands twice"),
+        ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' is given twice"),
         (
             "CREATE STREAM x (ts TIMESTAMP, id INT) USING y\nTIMESTAMP BY tss",
             "line 2: column 'tss' is not known in stream 'x'; did you mean 'ts'? There are 'ts', 'id'",
@@ -152,11 +152,11 @@ class TestSelect:
             "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 5 parsecs",
             "line 2: unit 'parsecs'",
         ),
-        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS -5 s", "line 2: '-5 s' is less than nothing"),
+        ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS -5 s", "line 2: '-5 s' is negative"),
         (ORDERS + PAID + SELECT, "line 3: the SELECT has no INTO; say where the results go"),
         (
             ORDERS + PAID + "\n\n" + SELECT + " INTO parquet 'a' OPTIONS (path 'b')",
-            "line 6: the path stands twice, after INTO and in OPTIONS",
+            "line 6: the path is given twice, after INTO and in OPTIONS",
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
@@ -185,7 +185,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu 1, CPU 1)",
-            "line 4: limit 'CPU' stands twice in BUDGET",
+            "line 4: limit 'CPU' is given twice in BUDGET",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu '80%')",

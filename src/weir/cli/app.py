@@ -1,4 +1,4 @@
-"""The commands, and how an error of the user is told."""
+"""The commands of `weir`, their options, and how user errors are printed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.cli import run as jobs
 from weir.errors import QueryError
 
 app = typer.Typer(
-    help="Joins many streams, in windows.",
+    help="Join many streams inside windows, on Apache Spark or in one process.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user ends in one sentence and exit code 2."""
+    """Run the command line; a user error prints one sentence and exits with code 2."""
     try:
         app()
     except QueryError as error:
@@ -30,8 +30,8 @@ def main() -> None:
         raise SystemExit(2) from None
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"weir {version('weir-streams')}")
         raise typer.Exit
 
@@ -39,53 +39,58 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
 
 
-Job = Annotated[Path, typer.Argument(help="A script of CREATE STREAM statements and a SELECT ... INTO.")]
+Job = Annotated[Path, typer.Argument(help="Job script: CREATE STREAM statements and one SELECT ... INTO.")]
 Partitions = Annotated[
-    int | None, typer.Option(min=1, help="How many tasks share the join.", show_default="the cores")
+    int | None,
+    typer.Option(min=1, help="Number of partitions of the join.", show_default="number of cores"),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's, like spark.master=local[2]."),
+    typer.Option(
+        "--conf", metavar="KEY=VALUE", help="Spark setting, like spark.master=local[2]; repeatable."
+    ),
 ]
 
 
 @app.command("run")
 def _run(
     job: Job,
-    once: Annotated[bool, typer.Option("--once", help="Stop when all that is there has been read.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop after reading all available rows.")] = False,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Where the state is kept; goes before the script's checkpointLocation.")
+        str | None, typer.Option(help="Folder of the state; overrides the script's checkpointLocation.")
     ] = None,
     partitions: Partitions = None,
     conf: Settings = None,
 ) -> None:
-    """Run a job script on Spark until it is stopped, and watch."""
-    jobs.run(job, once, checkpoint, partitions, jobs.settings_of(conf or []), Console())
+    """Run a job script on Spark and show the progress of each batch."""
+    jobs.run(job, once, checkpoint, partitions, jobs.parse_settings(conf or []), Console())
 
 
 @app.command("explain")
 def _explain(
     job: Job,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="Only the plan, as a Mermaid chart.")] = False,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print the plan only, as a Mermaid chart.")
+    ] = False,
     partitions: Partitions = None,
     conf: Settings = None,
 ) -> None:
-    """Print what a job script asks and how it would be answered."""
-    jobs.explain(job, mermaid, partitions, jobs.settings_of(conf or []), Console())
+    """Explain a job script: its sources, sink, query and join plan."""
+    jobs.explain(job, mermaid, partitions, jobs.parse_settings(conf or []), Console())
 
 
 @app.command("demo")
 def _demo(
-    batches: Annotated[int, typer.Option(min=1, help="Micro-batches, one second of trades each.")] = 12,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same trades.")] = 7,
+    batches: Annotated[int, typer.Option(min=1, help="Micro-batches of one second of trades each.")] = 12,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated trades.")] = 7,
     rows_per_second: Annotated[int, typer.Option(min=1, help="Trades per second on each exchange.")] = 200,
-    local: Annotated[bool, typer.Option("--local", help="In this process, without Spark.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Run in this process, without Spark.")] = False,
 ) -> None:
-    """Join the trades of three stock exchanges and watch."""
-    demo.play(batches, seed, rows_per_second, local, Console())
+    """Join generated trades of three stock exchanges and show the progress."""
+    demo.run_demo(batches, seed, rows_per_second, local, Console())

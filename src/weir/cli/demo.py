@@ -1,4 +1,4 @@
-"""`weir demo`: three exchanges joined batch by batch, with a count-down, on Spark or in this process."""
+"""`weir demo`: join three stock exchanges batch by batch, on Spark or in this process."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from rich.table import Table
 
 import weir
 from weir.cli import watch
-from weir.cli.run import need_spark
+from weir.cli.run import require_spark
 from weir.demo import COLUMNS, EXCHANGES, TRADES, Market
 from weir.local.query import LocalQuery
 
-QUESTION = """nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol
+CONDITION = """nyc.symbol = tokyo.symbol AND tokyo.symbol = london.symbol
     AND tokyo.price > nyc.price * 1.01
     AND abs(london.price - tokyo.price) <= 0.25"""
 
-ANSWER = """nyc.symbol AS symbol, nyc.ts AS bought, nyc.price AS nyc, tokyo.price AS tokyo,
+SELECT = """nyc.symbol AS symbol, nyc.ts AS bought, nyc.price AS nyc, tokyo.price AS tokyo,
     london.price AS london, tokyo.price / nyc.price - 1 AS gain"""
 
-STORY = """Bought in New York and sold in Tokyo for over 1 % more, with London within
+INTRODUCTION = """Bought in New York and sold in Tokyo for over 1 % more, with London within
 0.25 of Tokyo, all three trades within 5 seconds:
 """
 
-_SHOWN = 5
-# So short a run is over before Java's second compiler would pay off; without it, it takes half the time.
-_BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+_TABLE_ROWS = 5
+# Without Java's second compiler so short a run takes half the time.
+_SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What the batches so far have brought."""
+class Totals:
+    """The totals of the batches so far; `state` is the current number of rows in state."""
 
     batches: int = 0
     rows: int = 0
@@ -51,111 +51,108 @@ class Tally:
 
     @property
     def rows_per_second(self) -> float:
-        """Input rows joined per second of work."""
+        """Input rows per second of processing."""
         return self.rows / self.seconds if self.seconds else 0.0
 
-    def line(self) -> str:
-        """The figures as one line of text."""
+    def format_line(self) -> str:
+        """Format the totals as a line."""
         return (
             f"{self.rows_per_second:>7,.0f} rows/s {self.results:>8,} results "
             f"{self.state:>6,} state {self.late:>4,} late"
         )
 
 
-def play(batches: int, seed: int, rows_per_second: int, local: bool, console: Console) -> None:
-    """Join a seeded market and show what comes out."""
-    console.print(STORY, highlight=False, soft_wrap=True)
-    run = _in_process if local else _on_spark
-    with _display(batches, console) as show:
-        tally = run(Market(seed, rows_per_second), batches, show)
-    _summary(tally, console)
+def run_demo(batches: int, seed: int, rows_per_second: int, local: bool, console: Console) -> None:
+    """Join the trades of a generated market, and show the progress and the best results."""
+    console.print(INTRODUCTION, highlight=False, soft_wrap=True)
+    run = _run_locally if local else _run_on_spark
+    with _display_progress(batches, console) as show:
+        totals = run(Market(seed, rows_per_second), batches, show)
+    _print_summary(totals, console)
 
 
-def question(**streams: Any) -> Any:
-    """The join of the demo over DataFrames, tables or schemas of the three exchanges."""
-    return weir.join(on=QUESTION, late="2 seconds", within="5 seconds", select=ANSWER, **streams)
+def join_exchanges(**streams: Any) -> Any:
+    """Build the demo's join over DataFrames, tables or schemas of the three exchanges."""
+    return weir.join(on=CONDITION, late="2 seconds", within="5 seconds", select=SELECT, **streams)
 
 
-def _in_process(market: Market, batches: int, show: Callable[[Tally], None]) -> Tally:
-    query: LocalQuery = question(**dict.fromkeys(EXCHANGES, TRADES)).start()
-    tally = Tally()
+def _run_locally(market: Market, batches: int, show: Callable[[Totals], None]) -> Totals:
+    query: LocalQuery = join_exchanges(**dict.fromkeys(EXCHANGES, TRADES)).start()
+    totals = Totals()
     for number in range(batches):
         results = query.process({exchange: market.batch(exchange, number) for exchange in EXCHANGES})
         stats = query.stats
         if stats is not None:
-            tally = Tally(
-                batches=tally.batches + 1,
-                rows=tally.rows + sum(stats.counts.rows_in.values()),
-                results=tally.results + stats.results,
+            totals = Totals(
+                batches=totals.batches + 1,
+                rows=totals.rows + sum(stats.counts.rows_in.values()),
+                results=totals.results + stats.results,
                 state=sum(size.rows for size in stats.state.values()),
-                late=tally.late + sum(stats.counts.late.values()),
-                seconds=tally.seconds + stats.seconds,
-                best=_better(tally.best, results),
+                late=totals.late + sum(stats.counts.late.values()),
+                seconds=totals.seconds + stats.seconds,
+                best=choose_best(
+                    results if totals.best is None else pa.concat_tables([totals.best, results])
+                ),
             )
-        show(tally)
-    return tally
+        show(totals)
+    return totals
 
 
-def _on_spark(market: Market, batches: int, show: Callable[[Tally], None]) -> Tally:
-    """A second of trades is a file per exchange, and each micro-batch takes the next file of every one."""
-    need_spark(", or run it in this process: weir demo --local")
+def _run_on_spark(market: Market, batches: int, show: Callable[[Totals], None]) -> Totals:
+    # A second of trades is a file per exchange, and each micro-batch reads the next file of each.
+    require_spark(", or run it in this process: weir demo --local")
     from weir.spark.script import open_stream, session, stop
 
     with TemporaryDirectory(prefix="weir-demo-", ignore_cleanup_errors=True) as home:
         market.write(Path(home), batches)
-        with session(_BRIEF) as spark, watch.stop_requests() as stopping:
+        with session(_SHORT_RUN) as spark, watch.catch_stop_signals() as stopping:
             streams = {
                 name: open_stream(
                     spark, "parquet", COLUMNS, {"path": f"{home}/{name}", "maxFilesPerTrigger": "1"}
                 )
                 for name in EXCHANGES
             }
-            writer = question(**streams).writeStream.format("parquet").trigger(availableNow=True)
+            writer = join_exchanges(**streams).writeStream.format("parquet").trigger(availableNow=True)
             query = writer.option("checkpointLocation", f"{home}/checkpoint").start(f"{home}/results")
-            tally = Tally()
-            for progress in watch.batches(query, stopping):
-                tally = _joined(tally, watch.Figures.of(progress))
-                show(tally)
+            totals = Totals()
+            for progress in watch.follow_batches(query, stopping):
+                totals = _add_batch(totals, watch.BatchFigures.of(progress))
+                show(totals)
             stop(query)
-        return _with_results(tally, Path(home) / "results")
+        return _read_best(totals, Path(home) / "results")
 
 
-def _joined(tally: Tally, figures: watch.Figures) -> Tally:
-    return Tally(
-        batches=tally.batches + 1,
-        rows=tally.rows + figures.rows,
-        results=tally.results + (figures.results or 0),
+def _add_batch(totals: Totals, figures: watch.BatchFigures) -> Totals:
+    return Totals(
+        batches=totals.batches + 1,
+        rows=totals.rows + figures.rows,
+        results=totals.results + (figures.results or 0),
         state=figures.state_rows,
-        late=tally.late + figures.late,
-        seconds=tally.seconds + figures.seconds,
+        late=totals.late + figures.late,
+        seconds=totals.seconds + figures.seconds,
     )
 
 
-def _with_results(tally: Tally, folder: Path) -> Tally:
-    """The best results, read from the sink's files as any reader would."""
-    files = sorted(folder.glob("part-*.parquet"))
-    found = [pq.read_table(file) for file in files]
-    return replace(tally, best=best_of_each_symbol(pa.concat_tables(found)) if found else None)
+def _read_best(totals: Totals, folder: Path) -> Totals:
+    """Read the best results from the sink's files."""
+    results = [pq.read_table(file) for file in sorted(folder.glob("part-*.parquet"))]
+    return replace(totals, best=choose_best(pa.concat_tables(results)) if results else None)
 
 
-def _better(best: pa.Table | None, results: pa.Table) -> pa.Table:
-    return best_of_each_symbol(results if best is None else pa.concat_tables([best, results]))
-
-
-def best_of_each_symbol(results: pa.Table, shown: int = _SHOWN) -> pa.Table:
-    """The best result of each of the best stocks, best first."""
+def choose_best(results: pa.Table, count: int = _TABLE_ROWS) -> pa.Table:
+    """Choose the best result of each of the best stocks, best first."""
     names = [name for name in results.column_names if name != "symbol"]
     order = [("gain", "descending"), ("symbol", "ascending"), ("bought", "ascending")]
     groups = results.sort_by(order).group_by("symbol", use_threads=False)
     firsts = groups.aggregate([(name, "first") for name in names]).rename_columns(["symbol", *names])
-    return firsts.sort_by(order).slice(0, shown)  # groups come in no promised order
+    return firsts.sort_by(order).slice(0, count)  # Arrow does not promise an order of groups
 
 
 @contextmanager
-def _display(batches: int, console: Console) -> Iterator[Callable[[Tally], None]]:
+def _display_progress(batches: int, console: Console) -> Iterator[Callable[[Totals], None]]:
     if not console.is_terminal:
-        yield lambda tally: console.print(
-            f"batches left {batches - tally.batches:>3} {tally.line()}", soft_wrap=True
+        yield lambda totals: console.print(
+            f"batches left {batches - totals.batches:>3} {totals.format_line()}", soft_wrap=True
         )
         return
     columns = (
@@ -164,25 +161,25 @@ def _display(batches: int, console: Console) -> Iterator[Callable[[Tally], None]
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(Tally().line(), total=batches, left=batches)
-        yield lambda tally: progress.update(
-            task, completed=tally.batches, left=batches - tally.batches, description=tally.line()
+        task = progress.add_task(Totals().format_line(), total=batches, left=batches)
+        yield lambda totals: progress.update(
+            task, completed=totals.batches, left=batches - totals.batches, description=totals.format_line()
         )
 
 
-def _summary(tally: Tally, console: Console) -> None:
-    if tally.best is not None and tally.best.num_rows:
-        console.print(_table(tally.best))
+def _print_summary(totals: Totals, console: Console) -> None:
+    if totals.best is not None and totals.best.num_rows:
+        console.print(_build_table(totals.best))
     console.print(
-        f"{tally.rows:,} rows in, {tally.results:,} results in {tally.batches} batches and "
-        f"{tally.seconds:.2f} s ({tally.rows_per_second:,.0f} rows/s); {tally.late:,} late rows dropped, "
-        f"{tally.state:,} in state.",
+        f"{totals.rows:,} rows in, {totals.results:,} results in {totals.batches} batches and "
+        f"{totals.seconds:.2f} s ({totals.rows_per_second:,.0f} rows/s); {totals.late:,} late rows dropped, "
+        f"{totals.state:,} in state.",
         highlight=False,
         soft_wrap=True,
     )
 
 
-def _table(best: pa.Table) -> Table:
+def _build_table(best: pa.Table) -> Table:
     table = Table(title="The best trade of the five best stocks")
     for name in best.column_names:
         table.add_column(name, justify="left" if name in ("symbol", "bought") else "right")

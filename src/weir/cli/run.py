@@ -1,4 +1,4 @@
-"""`weir run` and `weir explain`: a job script, running or in words."""
+"""`weir run` and `weir explain`: run or explain a job script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weir.cli import watch
 from weir.errors import QueryError
 from weir.script.model import Script
 from weir.script.parse import parse_script
-from weir.script.run import explanation, open_join, start
+from weir.script.run import explain_script, open_join, start_query
 
 
 def run(
@@ -24,61 +24,61 @@ def run(
     settings: Mapping[str, str],
     console: Console,
 ) -> None:
-    """Run a job until it is stopped, or for all that is available."""
+    """Run a job until it is stopped, or with `once` until it has read all available rows."""
     script = read_script(file)
-    need_spark()
+    require_spark()
     from weir.spark.script import session, stop
 
     rows = results = 0
     unknown = False
-    with session(settings) as spark, _naming(file), watch.stop_requests() as stopping:
-        query = start(script, open_join(script, spark, partitions), file.stem, once, checkpoint)
-        with watch.display(console, None if once else script.into.trigger) as show:
-            for progress in watch.batches(query, stopping):
-                figures = watch.Figures.of(progress)
+    with session(settings) as spark, _errors_in(file), watch.catch_stop_signals() as stopping:
+        query = start_query(script, open_join(script, spark, partitions), file.stem, once, checkpoint)
+        with watch.display_batches(console, None if once else script.sink.trigger) as show:
+            for progress in watch.follow_batches(query, stopping):
+                figures = watch.BatchFigures.of(progress)
                 rows, results = rows + figures.rows, results + (figures.results or 0)
                 unknown = unknown or figures.results is None
                 show(figures)
         stop(query)
     ended = "stopped" if stopping.is_set() else "done"
-    told = "an unknown number of" if unknown else f"{results:,}"
-    console.print(f"{ended}: {rows:,} rows in, {told} results", highlight=False, soft_wrap=True)
+    count = "an unknown number of" if unknown else f"{results:,}"
+    console.print(f"{ended}: {rows:,} rows in, {count} results", highlight=False, soft_wrap=True)
 
 
 def explain(
     file: Path, mermaid: bool, partitions: int | None, settings: Mapping[str, str], console: Console
 ) -> None:
-    """Print what a job asks and how it would be answered, or its plan as a chart."""
+    """Print the explanation of a job, or only its plan as a Mermaid chart."""
     script = read_script(file)
-    need_spark()
+    require_spark()
     from weir.spark.script import session
 
-    with session(settings) as spark, _naming(file):
-        text = explanation(script, spark, partitions, mermaid)
+    with session(settings) as spark, _errors_in(file):
+        text = explain_script(script, spark, partitions, mermaid)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def read_script(file: Path) -> Script:
-    """The job in a file."""
+    """Read and parse the job script in a file."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise QueryError(f"cannot read '{file}': {reason}") from None
-    with _naming(file):
+    with _errors_in(file):
         return parse_script(text)
 
 
-def need_spark(instead: str = "") -> None:
-    """Refuse to go on without pyspark."""
+def require_spark(instead: str = "") -> None:
+    """Raise if pyspark is not installed; `instead` names an alternative."""
     if find_spec("pyspark") is None:
-        raise QueryError(f"this needs Spark: pip install 'weir[spark]'{instead}")
+        raise QueryError(f"this needs Spark: pip install 'weir-streams[spark]'{instead}")
 
 
-def settings_of(pairs: Sequence[str]) -> dict[str, str]:
-    """The settings of `--conf key=value` options.
+def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse the values of `--conf key=value` options.
 
-    >>> settings_of(["spark.master=local[2]"])
+    >>> parse_settings(["spark.master=local[2]"])
     {'spark.master': 'local[2]'}
     """
     for pair in pairs:
@@ -88,7 +88,7 @@ def settings_of(pairs: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def _errors_in(file: Path) -> Iterator[None]:
     try:
         yield
     except QueryError as error:

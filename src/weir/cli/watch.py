@@ -1,4 +1,4 @@
-"""A running query, batch by batch: what it did, told in a line each or as a live table."""
+"""Watch a running query: show the figures of each batch as a line or in a live table."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from weir.spark.query import SparkQuery
 
 _PAUSE_SECONDS = 0.25
-_SHOWN = 10
+_TABLE_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What one batch did; `results` and `shed` are None if the sink did not read all, `lag` if nothing came.
-
-    `recall` is None as long as it is not known.
+class BatchFigures:
+    """The figures of a batch. `results` and `shed` are None if the sink did not read all results, `lag` is
+    None before the first watermark, `recall` as long as it is not estimated.
     """
 
     batch: int
@@ -39,32 +38,32 @@ class Figures:
     recall: float | None
 
     @staticmethod
-    def of(progress: Mapping[str, Any]) -> Figures:
-        """The figures of an entry of `recentProgress`."""
-        joined = progress["weir"]
-        newest, watermark = joined.get("newest") or {}, joined["watermark"]
-        known = watermark is not None and bool(newest)
-        return Figures(
+    def of(progress: Mapping[str, Any]) -> BatchFigures:
+        """Take the figures from an entry of `recentProgress`."""
+        join = progress["weir"]
+        newest, watermark = join.get("newest") or {}, join["watermark"]
+        has_lag = watermark is not None and bool(newest)
+        return BatchFigures(
             batch=progress["batchId"],
             rows=progress["numInputRows"],
-            results=joined["numOutputRows"],
+            results=join["numOutputRows"],
             seconds=progress["durationMs"]["triggerExecution"] / 1000,
-            state_rows=sum(state["numRowsTotal"] for state in joined["state"].values()),
-            state_bytes=sum(state["memoryUsedBytes"] for state in joined["state"].values()),
-            late=sum(stream["numRowsDroppedByWatermark"] for stream in joined["streams"].values()),
-            lag=(max(newest.values()) - watermark) / 1_000_000 if known else None,
-            shed=joined["numRowsShed"],
-            recall=joined["estimatedRecall"],
+            state_rows=sum(state["numRowsTotal"] for state in join["state"].values()),
+            state_bytes=sum(state["memoryUsedBytes"] for state in join["state"].values()),
+            late=sum(stream["numRowsDroppedByWatermark"] for stream in join["streams"].values()),
+            lag=(max(newest.values()) - watermark) / 1_000_000 if has_lag else None,
+            shed=join["numRowsShed"],
+            recall=join["estimatedRecall"],
         )
 
     def cells(self, trigger: int | None) -> dict[str, str]:
-        """The figures as text, under their headings; `trigger` is in microseconds."""
-        allowed = f" of {trigger / 1_000_000:g}" if trigger else ""
+        """Format the figures by heading; `trigger` is in microseconds."""
+        interval = f" of {trigger / 1_000_000:g}" if trigger else ""
         return {
             "batch": f"{self.batch}",
-            "in/s": _rate(self.rows, self.seconds),
-            "out/s": "?" if self.results is None else _rate(self.results, self.seconds),
-            "seconds": f"{self.seconds:.2f}{allowed}",
+            "in/s": _format_rate(self.rows, self.seconds),
+            "out/s": _format_rate(self.results, self.seconds),
+            "seconds": f"{self.seconds:.2f}{interval}",
             "state rows": f"{self.state_rows:,}",
             "state MiB": f"{self.state_bytes / 2**20:,.1f}",
             "late": f"{self.late:,}",
@@ -74,9 +73,9 @@ class Figures:
         }
 
 
-def batches(query: SparkQuery, stopping: Event) -> Iterator[dict[str, Any]]:
-    """The progress of every batch as it ends, until the query ends or `stopping` is set."""
-    from weir.spark.script import has_ended  # only who has Spark needs it
+def follow_batches(query: SparkQuery, stopping: Event) -> Iterator[dict[str, Any]]:
+    """Yield the progress of every batch as it ends, until the query ends or `stopping` is set."""
+    from weir.spark.script import has_ended  # needs pyspark
 
     seen = -1
     while True:
@@ -92,8 +91,8 @@ def batches(query: SparkQuery, stopping: Event) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def stop_requests() -> Iterator[Event]:
-    """An event that Ctrl-C or SIGTERM sets; a second one ends the program at once."""
+def catch_stop_signals() -> Iterator[Event]:
+    """Yield an event that Ctrl-C or SIGTERM sets; a second signal ends the program at once."""
     stopping = Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -114,27 +113,29 @@ def stop_requests() -> Iterator[Event]:
 
 
 @contextmanager
-def display(console: Console, trigger: int | None) -> Iterator[Callable[[Figures], None]]:
-    """Show figures: on a terminal the last batches as a live table, elsewhere a line for each."""
+def display_batches(console: Console, trigger: int | None) -> Iterator[Callable[[BatchFigures], None]]:
+    """Yield a function that shows a batch: in a live table on a terminal, else as a line."""
     if not console.is_terminal:
-        yield lambda figures: console.print(_line(figures.cells(trigger)), highlight=False, soft_wrap=True)
+        yield lambda figures: console.print(
+            _format_line(figures.cells(trigger)), highlight=False, soft_wrap=True
+        )
         return
-    recent: list[Figures] = []
+    recent: list[BatchFigures] = []
     with Live(console=console, auto_refresh=False) as live:
 
-        def show(figures: Figures) -> None:
+        def show(figures: BatchFigures) -> None:
             recent.append(figures)
-            del recent[:-_SHOWN]
-            live.update(_table([one.cells(trigger) for one in recent]), refresh=True)
+            del recent[:-_TABLE_ROWS]
+            live.update(_build_table([batch.cells(trigger) for batch in recent]), refresh=True)
 
         yield show
 
 
-def _line(cells: Mapping[str, str]) -> str:
+def _format_line(cells: Mapping[str, str]) -> str:
     return "  ".join(f"{heading} {text}" for heading, text in cells.items())
 
 
-def _table(rows: list[dict[str, str]]) -> Table:
+def _build_table(rows: list[dict[str, str]]) -> Table:
     table = Table()
     for heading in rows[0]:
         table.add_column(heading, justify="right")
@@ -143,5 +144,5 @@ def _table(rows: list[dict[str, str]]) -> Table:
     return table
 
 
-def _rate(count: int, seconds: float) -> str:
-    return f"{count / seconds:,.0f}" if seconds else "?"
+def _format_rate(count: int | None, seconds: float) -> str:
+    return f"{count / seconds:,.0f}" if count is not None and seconds else "?"

@@ -1,1 +1,1 @@
-"""Expressions: parsed from Spark SQL, bound and typed, evaluated on Arrow arrays with Spark's meaning."""
+"""Expressions of Spark SQL: bind and type them, and evaluate them on Arrow arrays with Spark's semantics."""

@@ -1,4 +1,10 @@
-"""From a parsed text to a bound expression: names resolved, types checked, casts made visible."""
+"""Bind a parsed expression: resolve names, check types and insert the implicit casts.
+
+    sqlglot node                          bound expression
+    a.id = b.id  (int, bigint)      →     =(cast(a.id), b.id)
+
+Each sqlglot class that is more than a function call has a handler in `HANDLERS`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +18,11 @@ from sqlglot import exp
 from weir.errors import QueryError
 from weir.expr.build import call, call_user, cast
 from weir.expr.dialect import reparse
-from weir.expr.intervals import interval_literal
+from weir.expr.intervals import parse_interval_literal
 from weir.expr.nodes import Expr, Literal
 from weir.expr.scope import Scope
 from weir.expr.types import ALIASES as TYPE_ALIASES
-from weir.expr.types import SPARK_NAMES, decimal, parse_type
+from weir.expr.types import SPARK_NAMES, decimal_type, parse_type
 
 BINARY: dict[type[exp.Expression], str] = {
     exp.And: "and", exp.Or: "or", exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>",
@@ -29,7 +35,7 @@ UNARY: dict[type[exp.Expression], str] = {exp.BitwiseNot: "~"}
 
 
 def bind(node: exp.Expression, scope: Scope) -> Expr:
-    """The bound expression of a node parsed in Spark's dialect."""
+    """Bind a node that was parsed in Spark's dialect."""
     if type(node) in BINARY:
         return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)])
     if type(node) in UNARY:
@@ -38,19 +44,19 @@ def bind(node: exp.Expression, scope: Scope) -> Expr:
     if handler is not None:
         return handler(node, scope)
     if isinstance(node, exp.Func):
-        return _other_function(node, scope)
+        return _bind_translated(node, scope)
     raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
 
 
-def _other_function(node: Any, scope: Scope) -> Expr:
-    # Someone else's parser made a node of its own of the function; its text has the name that Spark knows.
+def _bind_translated(node: Any, scope: Scope) -> Expr:
+    # Another dialect's parser gave the function a class of its own; its SQL has the name that Spark knows.
     again = reparse(node)
     if type(again) is type(node):
-        return _named(node.sql_name(), list(node.iter_expressions()), scope)
+        return _bind_call(node.sql_name(), list(node.iter_expressions()), scope)
     return bind(again, scope)
 
 
-def _named(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
+def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     bound = [bind(arg, scope) for arg in args]
     user = scope.function(name)
     if user is not None:
@@ -62,24 +68,20 @@ def _named(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     return special(bound) if special is not None else call(name, bound)
 
 
-def _anonymous(node: Any, scope: Scope) -> Expr:
-    return _named(node.name, node.expressions, scope)
-
-
 def _column(node: Any, scope: Scope) -> Expr:
     if isinstance(node.this, exp.Star):
         raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
     names = [part.name for part in node.parts]
     qualified = len(names) > 1 and scope.find_stream(names[0]) is not None
-    if len(names) == 2 and not qualified and not _is_struct(names[0], scope):
-        scope.stream(names[0])
+    if len(names) == 2 and not qualified and not _is_column(names[0], scope):
+        scope.stream(names[0])  # raises: neither a stream nor a struct column has this name
     expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
     for name in names[qualified + 1 :]:
         expr = call(".", [expr, Literal(name, pa.string())])
     return expr
 
 
-def _is_struct(name: str, scope: Scope) -> bool:
+def _is_column(name: str, scope: Scope) -> bool:
     return any(field.name.lower() == name.lower() for schema in scope.schemas.values() for field in schema)
 
 
@@ -97,23 +99,22 @@ def _literal(node: Any, scope: Scope) -> Expr:
     if "." not in text and abs(int(text)) < 2**63:
         return Literal(int(text), pa.int32() if abs(int(text)) < 2**31 else pa.int64())
     scale = max(0, -int(number.as_tuple().exponent))
-    return Literal(number, decimal(max(len(number.as_tuple().digits), scale, 1), scale))
+    return Literal(number, decimal_type(max(len(number.as_tuple().digits), scale, 1), scale))
 
 
 def _cast(node: Any, scope: Scope) -> Expr:
     value = bind(node.this, scope)
-    made = cast(
-        value, parse_type(node.to.sql(dialect="spark")), "try_cast" if node.args.get("safe") else "cast"
-    )
-    written = isinstance(value, Literal) and isinstance(value.value, str) and type(node) is exp.Cast
-    if written and isinstance(made, Literal) and made.value is None:
-        raise QueryError(f"{node.this.sql(dialect='spark')} is not a {node.to.sql(dialect='spark')}")
-    return made
+    type_name, function = node.to.sql(dialect="spark"), "try_cast" if node.args.get("safe") else "cast"
+    result = cast(value, parse_type(type_name), function)
+    is_string = isinstance(value, Literal) and isinstance(value.value, str)
+    if is_string and type(node) is exp.Cast and isinstance(result, Literal) and result.value is None:
+        raise QueryError(f"{node.this.sql(dialect='spark')} is not a {type_name}")
+    return result
 
 
 def _negative(node: Any, scope: Scope) -> Expr:
     inner = node.this
-    # The smallest whole numbers exist only with their sign.
+    # The smallest integer of a type exists only with its sign.
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return _literal(exp.Literal(this=f"-{inner.this}", is_string=False), scope)
     return call("negative", [bind(inner, scope)])
@@ -152,8 +153,8 @@ def _like(node: Any, scope: Scope) -> Expr:
     sides = [bind(like.this, scope), bind(like.expression, scope)]
     if isinstance(like, exp.ILike):
         sides = [call("lower", [side]) for side in sides]
-    answer = call("like", [*sides, *escape])
-    return call("not", [answer]) if like.args.get("negate") else answer
+    matches = call("like", [*sides, *escape])
+    return call("not", [matches]) if like.args.get("negate") else matches
 
 
 def _case(node: Any, scope: Scope) -> Expr:
@@ -162,18 +163,12 @@ def _case(node: Any, scope: Scope) -> Expr:
     for branch in node.args["ifs"]:
         condition = bind(branch.this, scope)
         args += [call("=", [subject, condition]) if subject else condition, bind(branch.args["true"], scope)]
-    default = node.args.get("default")
-    return call("case", [*args, bind(default, scope) if default else NULL])
+    return call("case", [*args, bind(node.args.get("default") or exp.Null(), scope)])
 
 
 def _if(node: Any, scope: Scope) -> Expr:
-    otherwise = node.args.get("false")
-    values = [
-        bind(node.this, scope),
-        bind(node.args["true"], scope),
-        bind(otherwise, scope) if otherwise else NULL,
-    ]
-    return call("if", values)
+    otherwise = node.args.get("false") or exp.Null()
+    return call("if", [bind(part, scope) for part in (node.this, node.args["true"], otherwise)])
 
 
 def _bracket(node: Any, scope: Scope) -> Expr:
@@ -199,19 +194,15 @@ def _position(node: Any, scope: Scope) -> Expr:
     return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)])
 
 
-def _arguments(name: str, *order: str) -> Callable[[Any, Scope], Expr]:
+def _bind_parts(name: str, *parts: str) -> Callable[[Any, Scope], Expr]:
+    """Make a handler that calls `name` with these parts of the node, as far as they are given."""
+
     def handler(node: Any, scope: Scope) -> Expr:
-        return call(name, [bind(node.args[part], scope) for part in order if node.args.get(part)])
+        return call(name, [bind(node.args[part], scope) for part in parts if node.args.get(part)])
 
     return handler
 
 
-def _trim_function(name: str) -> Callable[[list[Expr]], Expr]:
-    # Spark writes the characters first: ltrim('x', s).
-    return lambda args: call(name, args[::-1])
-
-
-NULL = Literal(None, pa.null())
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.Column: _column,
     exp.Dot: _dot,
@@ -219,8 +210,8 @@ HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.RawString: lambda node, _: Literal(node.this, pa.string()),
     exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
-    exp.Null: lambda node, _: NULL,
-    exp.Interval: lambda node, _: interval_literal(node),
+    exp.Null: lambda node, _: Literal(None, pa.null()),
+    exp.Interval: lambda node, _: parse_interval_literal(node),
     exp.Paren: lambda node, scope: bind(node.this, scope),
     exp.Neg: _negative,
     exp.Not: _not,
@@ -236,18 +227,19 @@ HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.Case: _case,
     exp.If: _if,
     exp.Bracket: _bracket,
-    exp.Anonymous: _anonymous,
+    exp.Anonymous: lambda node, scope: _bind_call(node.name, node.expressions, scope),
     exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
     exp.Trim: _trim,
     exp.Extract: _extract,
     exp.StrPosition: _position,
-    exp.Substring: _arguments("substring", "this", "start", "length"),
-    exp.Ceil: _arguments("ceil", "this", "decimals"),
-    exp.Floor: _arguments("floor", "this", "decimals"),
+    exp.Substring: _bind_parts("substring", "this", "start", "length"),
+    exp.Ceil: _bind_parts("ceil", "this", "decimals"),
+    exp.Floor: _bind_parts("floor", "this", "decimals"),
 }
+# Functions whose arguments Spark writes in another order, as in ltrim('x', s), or under another name.
 SPECIAL: dict[str, Callable[[list[Expr]], Expr]] = {
-    "ltrim": _trim_function("ltrim"),
-    "rtrim": _trim_function("rtrim"),
+    "ltrim": lambda args: call("ltrim", args[::-1]),
+    "rtrim": lambda args: call("rtrim", args[::-1]),
     "btrim": lambda args: call("trim", args),
     "locate": lambda args: call("instr", args[::-1]),
 }

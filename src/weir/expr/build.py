@@ -1,40 +1,38 @@
-"""Typed calls: look the function up, cast its arguments, fold what is constant."""
+"""Build typed calls: look up the function, cast its arguments and fold constants."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import types as is_a
 
 from weir.errors import QueryError, nearest
 from weir.expr.casts import can_cast
 from weir.expr.evaluate import evaluate
-from weir.expr.functions import FUNCTIONS, callable_names, canonical
-from weir.expr.nodes import Call, Expr, Literal
+from weir.expr.functions import FUNCTIONS, callable_names, canonical_name
+from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
 from weir.expr.scope import UserFunction
-from weir.expr.text import show
+from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
 
 
 def call(name: str, args: Sequence[Expr]) -> Expr:
-    """A call of a function of the table, with its arguments cast to what it takes.
+    """Build a call of a function of the table, with its arguments cast to the types that it takes.
 
     >>> str(call("<", [Literal(1, pa.int32()), Literal(0.5, pa.float64())]))
     'False'
     """
-    function = FUNCTIONS.get(canonical(name))
+    function = FUNCTIONS.get(canonical_name(name))
     if function is None:
         raise _unknown_function(name)
     try:
         types, out = function.rule(args)
     except QueryError as error:
-        raise _located(error, name, args) from None
-    ready = tuple(cast(arg, type) for arg, type in zip(args, types, strict=True))
-    return fold(Call(canonical(name), ready, out))
+        raise _name_call(error, name, args) from None
+    cast_args = tuple(cast(arg, type) for arg, type in zip(args, types, strict=True))
+    return _fold(Call(canonical_name(name), cast_args, out))
 
 
 def _unknown_function(name: str) -> QueryError:
@@ -46,8 +44,9 @@ def _unknown_function(name: str) -> QueryError:
     )
 
 
-def _located(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
-    where = show(Call(canonical(name), tuple(args), pa.null()))
+def _name_call(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
+    """Add the name of the function and its arguments to the error of a type rule."""
+    where = to_sql(Call(canonical_name(name), tuple(args), pa.null()))
     text = str(error)
     if text.startswith("wrong types"):
         return QueryError(f"{text} in {where}; cast one side, e.g. cast(x AS {spark_name(args[0].type)})")
@@ -55,16 +54,16 @@ def _located(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
 
 
 def cast(expr: Expr, type: pa.DataType, name: str = "cast") -> Expr:
-    """The expression in another type, by `cast` or `try_cast`; itself if it has that type already."""
+    """Cast the expression by `cast` or `try_cast`, unless it has that type already."""
     if expr.type == type:
         return expr
     if not can_cast(expr.type, type):
-        raise QueryError(f"cannot cast {show(expr)} from {spark_name(expr.type)} to {spark_name(type)}")
-    return fold(Call(name, (expr,), type))
+        raise QueryError(f"cannot cast {to_sql(expr)} from {spark_name(expr.type)} to {spark_name(type)}")
+    return _fold(Call(name, (expr,), type))
 
 
 def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
-    """A call of the user's own function."""
+    """Build a call of a user-defined function."""
     if not args:
         raise QueryError(f"function '{name}' needs at least one argument")
     if not function.takes(len(args)):
@@ -76,25 +75,24 @@ def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
     return Call("udf", (named, *args), function.returns)
 
 
-def fold(expr: Call) -> Expr:
-    """The constant an expression amounts to if it reads no column, else the expression."""
-    if not all(isinstance(arg, Literal) for arg in expr.args):
+def _fold(expr: Call) -> Expr:
+    return _evaluate_constant(expr) if all(isinstance(arg, Literal) for arg in expr.args) else expr
+
+
+def fold_constant(expr: Expr) -> Literal | None:
+    """Reduce an expression that reads no column to its value; None for one that does."""
+    if isinstance(expr, Literal):
         return expr
-    value = evaluate(expr, _no_column, 1)
-    return Literal(_python(value), expr.type)
+    return None if columns_of(expr) else _evaluate_constant(expr)
 
 
-def _no_column(column: Any) -> pa.Array:
-    raise AssertionError(f"a constant reads {column}")
+def _evaluate_constant(expr: Expr) -> Literal:
+    value = evaluate(expr, _refuse_column, 1)
+    scalar = value if isinstance(value, pa.Scalar) else value[0]
+    # Times stay integers, so that neither a time zone nor Python's calendar comes in between.
+    is_time = pa.types.is_temporal(scalar.type)
+    return Literal(scalar.value if is_time and scalar.is_valid else scalar.as_py(), expr.type)
 
 
-def _python(value: Any) -> Any:
-    # Times stay whole numbers, so that no time zone or calendar of Python's comes in between.
-    if not value.is_valid:
-        return None
-    type = value.type
-    return (
-        value.value
-        if is_a.is_date(type) or is_a.is_timestamp(type) or is_a.is_duration(type)
-        else value.as_py()
-    )
+def _refuse_column(column: Column) -> pa.Array:
+    raise AssertionError(f"a constant expression reads {column}")

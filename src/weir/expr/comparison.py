@@ -1,7 +1,8 @@
-"""Comparison as Spark does it: NaN equals NaN and is larger than every number, -0.0 equals 0.0."""
+"""Compare values as Spark does: NaN equals NaN and is larger than every number, -0.0 equals 0.0."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,53 +10,53 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr.types import is_float
-from weir.expr.values import Value, is_null_constant, null, raw
+from weir.expr.values import Value, is_null_constant, null, to_numbers
 
 
 def may_be_nan(value: Value) -> bool:
-    """Whether a float value holds a NaN; one minimum is far cheaper than a mask."""
+    """True if a float value holds a NaN; computing the minimum is far cheaper than a mask."""
     if not is_float(value.type):
         return False
-    numbers = raw(value) if isinstance(value, pa.Array) else value.as_py()
+    numbers = to_numbers(value) if isinstance(value, pa.Array) else value.as_py()
     return numbers is not None and bool(np.size(numbers)) and bool(np.isnan(np.min(numbers)))
 
 
 def is_nan(value: Value) -> Value:
-    """Which values are NaN, never NULL."""
+    """Return a mask of the values that are NaN; it is never NULL."""
     return pc.fill_null(pc.is_nan(value), False)
 
 
 def equal(left: Value, right: Value) -> Value:
-    """`left = right`."""
-    plain = _plain(pc.equal, left, right)
+    """Return `left = right`."""
+    same = _compare(pc.equal, left, right)
     if may_be_nan(left) and may_be_nan(right):
-        return pc.or_(plain, pc.and_(pc.is_nan(left), pc.is_nan(right)))
-    return plain
+        return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return same
 
 
 def less(left: Value, right: Value) -> Value:
-    """`left < right`: below NaN lies everything but NaN."""
-    plain = _plain(pc.less, left, right)
+    """Return `left < right`; every number is less than NaN."""
+    lower = _compare(pc.less, left, right)
     if may_be_nan(right):
-        return pc.or_(plain, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
-    return plain
+        return pc.or_(lower, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+    return lower
 
 
 def less_equal(left: Value, right: Value) -> Value:
-    """`left <= right`: nothing is above NaN."""
-    plain = _plain(pc.less_equal, left, right)
+    """Return `left <= right`; every number and NaN are at most NaN."""
+    lower = _compare(pc.less_equal, left, right)
     if may_be_nan(right):
-        return pc.or_(plain, pc.and_(pc.is_nan(right), pc.is_valid(left)))
-    return plain
+        return pc.or_(lower, pc.and_(pc.is_nan(right), pc.is_valid(left)))
+    return lower
 
 
 def not_equal(left: Value, right: Value) -> Value:
-    """`left <> right`."""
+    """Return `left <> right`."""
     return pc.invert(equal(left, right))
 
 
 def null_safe_equal(left: Value, right: Value) -> Value:
-    """`left <=> right`: as `=`, but NULL equals NULL and the answer is never NULL."""
+    """Return `left <=> right`: as `=`, but NULL equals NULL and the result is never NULL."""
     same = pc.fill_null(equal(left, right), False)
     if may_be_null(left) and may_be_null(right):
         return pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
@@ -63,29 +64,26 @@ def null_safe_equal(left: Value, right: Value) -> Value:
 
 
 def may_be_null(value: Value) -> bool:
-    """Whether a value holds a NULL."""
+    """True if a value holds a NULL."""
     return bool(value.null_count) if isinstance(value, pa.Array) else not value.is_valid
 
 
 def is_in(value: Value, *items: Value) -> Value:
-    """`value IN (items)`: NULL if the value is, or if it is not found and an item is NULL."""
+    """Return `value IN (items)`: NULL if the value is, or if it equals no item and an item is NULL."""
     if all(isinstance(item, pa.Scalar) for item in items) and not is_float(value.type):
-        return _in_constants(value, items)
-    answer = equal(value, items[0])
-    for item in items[1:]:
-        answer = pc.or_kleene(answer, equal(value, item))
-    return answer
+        return _is_in_constants(value, items)
+    return reduce(pc.or_kleene, (equal(value, item) for item in items))
 
 
-def _in_constants(value: Value, items: tuple[pa.Scalar, ...]) -> Value:
+def _is_in_constants(value: Value, items: tuple[pa.Scalar, ...]) -> Value:
     known = pa.array([item.as_py() for item in items if item.is_valid], value.type)
-    found = pc.is_in(value, value_set=known)
+    contained = pc.is_in(value, value_set=known)
     if len(known) < len(items):
-        found = pc.if_else(found, True, null(pa.bool_()))
-    return pc.if_else(pc.is_valid(value), found, null(pa.bool_())) if may_be_null(value) else found
+        contained = pc.if_else(contained, True, null(pa.bool_()))
+    return pc.if_else(pc.is_valid(value), contained, null(pa.bool_())) if may_be_null(value) else contained
 
 
-def _plain(kernel: Any, left: Value, right: Value) -> Value:
+def _compare(kernel: Any, left: Value, right: Value) -> Value:
     if is_null_constant(left) or is_null_constant(right):
         return null(pa.bool_())
     return kernel(left, right)

@@ -1,4 +1,4 @@
-"""Functions over dates and timestamps, in UTC."""
+"""SQL functions over dates and timestamps, in UTC."""
 
 from __future__ import annotations
 
@@ -8,90 +8,79 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types as is_a
 
 from weir.errors import QueryError, unknown
-from weir.expr.casts import cast
+from weir.expr.casts import cast, drop_time_zone
 from weir.expr.nodes import Expr, Literal
-from weir.expr.rules import BIGINT, DATE, INT, STRING, Function, Signature, counted, refuse, takes
+from weir.expr.type_rules import (
+    BIGINT,
+    DATE,
+    INT,
+    STRING,
+    Function,
+    Rule,
+    Signature,
+    check_count,
+    take,
+    wrong_types,
+)
 from weir.expr.types import TIMESTAMP, is_time
-from weir.expr.values import Value, elementwise
+from weir.expr.values import Value, map_numbers
 
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
 UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mm": "month",
          "mon": "month", "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute",
          "second": "second", "millisecond": "millisecond", "microsecond": "microsecond"}  # fmt: skip
 
 
-def _naive(value: Value) -> Value:
-    # Without a zone Arrow need not look anything up, and UTC has nothing to look up.
-    if not is_a.is_timestamp(value.type) or not value.type.tz:
-        return value
-    return (
-        pc.cast(pc.cast(value, BIGINT), pa.timestamp("us"))
-        if isinstance(value, pa.Scalar)
-        else value.view("timestamp[us]")
-    )
+def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
+    return Function(take(INT, DATE), lambda out, date: pc.cast(kernel(date, **options), out))
 
 
-def _part(kernel: Callable[..., Any], type: pa.DataType, **options: Any) -> Function:
-    def run(out: pa.DataType, value: Value) -> Value:
-        return pc.cast(kernel(_naive(value), **options), out)
-
-    return Function(takes(INT, type), run)
+def _from_numbers(rule: Rule, fn: Callable[..., Any]) -> Function:
+    """Make a function of one over the NumPy numbers of dates (days) and timestamps (microseconds)."""
+    return Function(rule, lambda out, *values: map_numbers(out, fn, *values))
 
 
-def _clock(size: int, parts: int) -> Function:
-    # Hours, minutes and seconds by division alone, much faster than through a calendar.
-    def run(out: pa.DataType, value: Value) -> Value:
-        return elementwise(out, lambda micros: np.floor_divide(micros, size) % parts, value)
-
-    return Function(takes(INT, TIMESTAMP), run)
+def _clock_part(unit: int, count: int) -> Function:
+    # Division is much faster than Arrow's calendar.
+    return _from_numbers(take(INT, TIMESTAMP), lambda micros: np.floor_divide(micros, unit) % count)
 
 
-def trunc_rule(args: Sequence[Expr]) -> Signature:
-    """A constant unit and a timestamp."""
-    counted(args, 2)
+def date_trunc_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a constant unit and a timestamp."""
+    check_count(args, 2)
     unit, time = args
-    if (
-        not isinstance(unit, Literal)
-        or not isinstance(unit.value, str)
-        or not (is_time(time.type) or time.type == STRING)
-    ):
-        raise refuse(args, "a constant unit and a timestamp")
+    if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not _may_be_time(time.type):
+        raise wrong_types(args, "a constant unit and a timestamp")
     if unit.value.lower() not in UNITS:
         raise unknown("unit", unit.value, UNITS)
     return (STRING, pa.timestamp("us") if time.type == pa.timestamp("us") else TIMESTAMP), TIMESTAMP
 
 
 def date_trunc(out: pa.DataType, unit: Value, value: Value) -> Value:
-    """The timestamp cut off to a unit."""
-    floor = pc.floor_temporal(_naive(value), unit=UNITS[unit.as_py().lower()], week_starts_monday=True)
-    return elementwise(out, lambda micros: micros, floor)
+    """Truncate a timestamp to a unit."""
+    floor = pc.floor_temporal(drop_time_zone(value), unit=UNITS[unit.as_py().lower()])
+    return map_numbers(out, lambda micros: micros, floor)
 
 
 def trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
-    """The date cut off to a unit of a week or longer."""
+    """Truncate a date to a unit of a week or longer."""
     return pc.cast(pc.floor_temporal(value, unit=UNITS[unit.as_py().lower()]), out)
 
 
-def date_trunc_rule(args: Sequence[Expr]) -> Signature:
-    """A date and a constant unit of a week or longer."""
-    counted(args, 2)
-    trunc_rule([args[1], args[0]])
+def trunc_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a date and a constant unit of a week or longer."""
+    check_count(args, 2)
+    date_trunc_rule([args[1], args[0]])
     unit = args[1]
     if isinstance(unit, Literal) and UNITS[unit.value.lower()] not in ("year", "quarter", "month", "week"):
-        raise QueryError(f"cuts a date to a year, quarter, month or week, not to {unit}")
+        raise QueryError(f"truncates a date to a year, quarter, month or week, not to {unit}")
     return (DATE, STRING), DATE
 
 
-def add_months(out: pa.DataType, date: Value, months: Value) -> Value:
-    """The same day of another month, or that month's last day."""
-    return elementwise(out, _add_months, date, months)
-
-
 def _add_months(days: Any, months: Any) -> Any:
+    # The same day of another month, or that month's last day.
     date = np.asarray(days).astype("M8[D]")
     start = date.astype("M8[M]")
     target = start + np.asarray(months).astype("m8[M]")
@@ -99,80 +88,65 @@ def _add_months(days: Any, months: Any) -> Any:
     return np.minimum(target.astype("M8[D]") + (date - start.astype("M8[D]")), last).astype(np.int64)
 
 
-def last_day(out: pa.DataType, date: Value) -> Value:
-    """The last day of the month."""
-
-    def last(days: Any) -> Any:
-        return ((days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]")).astype(np.int64) - 1
-
-    return elementwise(out, last, date)
+def _may_be_time(type: pa.DataType) -> bool:
+    return is_time(type) or type == STRING
 
 
-def _scaled(size: int) -> Function:
-    def run(out: pa.DataType, value: Value) -> Value:
-        return elementwise(out, lambda number: number.astype(np.int64) * size, value)
-
-    return Function(takes(TIMESTAMP, BIGINT), run)
+def _last_day(days: Any) -> Any:
+    return (days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]").astype(np.int64) - 1
 
 
-def _unscaled(size: int) -> Function:
-    def run(out: pa.DataType, value: Value) -> Value:
-        return elementwise(out, lambda micros: np.floor_divide(micros, size), value)
-
-    return Function(takes(BIGINT, TIMESTAMP), run)
+def _from_unix(unit: int) -> Function:
+    return _from_numbers(take(TIMESTAMP, BIGINT), lambda number: number.astype(np.int64) * unit)
 
 
-def _cut_seconds(micros: Any) -> Any:
+def _to_unix(unit: int) -> Function:
+    return _from_numbers(take(BIGINT, TIMESTAMP), lambda micros: np.floor_divide(micros, unit))
+
+
+def _truncate_seconds(micros: Any) -> Any:
     return (micros - np.fmod(micros, SECOND)) // SECOND
 
 
-def _to(type: pa.DataType) -> Function:
+def _cast_to(type: pa.DataType) -> Function:
     def rule(args: Sequence[Expr]) -> Signature:
-        counted(args, 1)
-        return [args[0].type if args[0].type == STRING else takes(type, type)(args)[0][0]], type
+        check_count(args, 1)
+        return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
 
     return Function(rule, cast)
 
 
 FUNCTIONS: dict[str, Function] = {
-    "year": _part(pc.year, DATE),
-    "quarter": _part(pc.quarter, DATE),
-    "month": _part(pc.month, DATE),
-    "weekofyear": _part(pc.iso_week, DATE),
-    "day": _part(pc.day, DATE),
-    "dayofyear": _part(pc.day_of_year, DATE),
-    "dayofweek": _part(pc.day_of_week, DATE, count_from_zero=False, week_start=7),
-    "weekday": _part(pc.day_of_week, DATE),
-    "hour": _clock(3600 * SECOND, 24),
-    "minute": _clock(60 * SECOND, 60),
-    "second": _clock(SECOND, 60),
-    "date_trunc": Function(trunc_rule, date_trunc),
-    "trunc": Function(date_trunc_rule, trunc),
-    "to_date": _to(DATE),
-    "to_timestamp": _to(TIMESTAMP),
-    "datediff": Function(
-        takes(INT, DATE, DATE), lambda out, end, start: elementwise(out, np.subtract, end, start)
-    ),
-    "date_add": Function(
-        takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.add, date, days)
-    ),
-    "date_sub": Function(
-        takes(DATE, DATE, INT), lambda out, date, days: elementwise(out, np.subtract, date, days)
-    ),
-    "add_months": Function(takes(DATE, DATE, INT), add_months),
-    "last_day": Function(takes(DATE, DATE), last_day),
-    "unix_date": Function(takes(INT, DATE), lambda out, date: elementwise(out, np.positive, date)),
-    "date_from_unix_date": Function(takes(DATE, INT), lambda out, days: elementwise(out, np.positive, days)),
-    # The one way to seconds that cuts off towards 1970 instead of rounding down.
-    "unix_timestamp": Function(
-        takes(BIGINT, TIMESTAMP), lambda out, value: elementwise(out, _cut_seconds, value)
-    ),
-    "unix_seconds": _unscaled(SECOND),
-    "unix_millis": _unscaled(1000),
-    "unix_micros": _unscaled(1),
-    "timestamp_seconds": _scaled(SECOND),
-    "timestamp_millis": _scaled(1000),
-    "timestamp_micros": _scaled(1),
+    "year": _date_part(pc.year),
+    "quarter": _date_part(pc.quarter),
+    "month": _date_part(pc.month),
+    "weekofyear": _date_part(pc.iso_week),
+    "day": _date_part(pc.day),
+    "dayofyear": _date_part(pc.day_of_year),
+    "dayofweek": _date_part(pc.day_of_week, count_from_zero=False, week_start=7),
+    "weekday": _date_part(pc.day_of_week),
+    "hour": _clock_part(3600 * SECOND, 24),
+    "minute": _clock_part(60 * SECOND, 60),
+    "second": _clock_part(SECOND, 60),
+    "date_trunc": Function(date_trunc_rule, date_trunc),
+    "trunc": Function(trunc_rule, trunc),
+    "to_date": _cast_to(DATE),
+    "to_timestamp": _cast_to(TIMESTAMP),
+    "datediff": _from_numbers(take(INT, DATE, DATE), np.subtract),
+    "date_add": _from_numbers(take(DATE, DATE, INT), np.add),
+    "date_sub": _from_numbers(take(DATE, DATE, INT), np.subtract),
+    "add_months": _from_numbers(take(DATE, DATE, INT), _add_months),
+    "last_day": _from_numbers(take(DATE, DATE), _last_day),
+    "unix_date": _from_numbers(take(INT, DATE), np.positive),
+    "date_from_unix_date": _from_numbers(take(DATE, INT), np.positive),
+    # The only conversion to seconds that truncates towards 1970 instead of rounding down.
+    "unix_timestamp": _from_numbers(take(BIGINT, TIMESTAMP), _truncate_seconds),
+    "unix_seconds": _to_unix(SECOND),
+    "unix_millis": _to_unix(1000),
+    "unix_micros": _to_unix(1),
+    "timestamp_seconds": _from_unix(SECOND),
+    "timestamp_millis": _from_unix(1000),
+    "timestamp_micros": _from_unix(1),
 }
 ALIASES = {"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add",
            "to_unix_timestamp": "unix_timestamp", "week": "weekofyear"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Spark's SQL as sqlglot reads it, but with functions under the names that were written."""
+"""The sqlglot dialect that expressions are parsed in: Spark's, but functions keep the names as written."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 
-class SparkText(Spark):
-    """Spark's dialect without translation of functions: `year(d)` stays a call of `year`."""
+class UntranslatedSpark(Spark):
+    """Spark's dialect that does not translate functions: `year(d)` stays a call of `year`."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark's tokens; a doubled quote stands for itself, as since Spark 4."""
+        """Spark's tokens; a doubled quote is an escaped quote, as since Spark 4."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
-        """Spark's grammar; every function keeps its own name."""
+        """Spark's grammar with an empty table of translated functions."""
 
         FUNCTIONS: ClassVar[dict[str, object]] = {}
 
 
 def reparse(node: exp.Expression) -> Any:
-    """The same node with functions under Spark's names, whoever parsed it."""
-    return sqlglot.parse_one(node.sql(dialect="spark"), dialect=SparkText)
+    """Parse the node's SQL again, so that functions have Spark's names whichever dialect it was parsed in."""
+    return sqlglot.parse_one(node.sql(dialect="spark"), dialect=UntranslatedSpark)

@@ -1,22 +1,22 @@
-"""The function table: every operator and function with its type rule and its kernel."""
+"""The function table: the type rule and the kernel of every operator and function."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from weir.expr import arithmetic, arrays, conditional, dates, maths, strings
-from weir.expr.rules import Function
+from weir.expr.type_rules import Function
 
-_PARTS = (conditional, arithmetic, maths, strings, dates, arrays)
+_MODULES = (conditional, arithmetic, maths, strings, dates, arrays)
 
-FUNCTIONS: dict[str, Function] = {name: fn for part in _PARTS for name, fn in part.FUNCTIONS.items()}
-ALIASES: dict[str, str] = {alias: name for part in _PARTS for alias, name in part.ALIASES.items()}
+FUNCTIONS: dict[str, Function] = {name: fn for module in _MODULES for name, fn in module.FUNCTIONS.items()}
+ALIASES: dict[str, str] = {alias: name for module in _MODULES for alias, name in module.ALIASES.items()}
 
 
-def canonical(name: str) -> str:
-    """The name a function has in the table.
+def canonical_name(name: str) -> str:
+    """Return the name of a function in the table.
 
-    >>> canonical("NVL"), canonical("abs")
+    >>> canonical_name("NVL"), canonical_name("abs")
     ('coalesce', 'abs')
     """
     name = name.lower()
@@ -24,5 +24,5 @@ def canonical(name: str) -> str:
 
 
 def callable_names() -> Iterable[str]:
-    """The names that can be called as a function in a text, operators left out."""
+    """List the names that can be called in SQL text, without operators."""
     return sorted(name for name in {*FUNCTIONS, *ALIASES} if name.isidentifier())

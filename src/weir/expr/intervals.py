@@ -1,4 +1,4 @@
-"""INTERVAL literals, as microseconds."""
+"""Parse INTERVAL literals to microseconds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from weir.expr.types import INTERVAL
 from weir.units import interval
 
 
-def interval_literal(node: Any) -> Literal:
-    """The constant of `INTERVAL 5 MINUTES`, `INTERVAL '1 hour 30 minutes'` or `INTERVAL -'5' SECOND`."""
+def parse_interval_literal(node: Any) -> Literal:
+    """Parse `INTERVAL 5 MINUTES`, `INTERVAL '1 hour 30 minutes'` or `INTERVAL -'5' SECOND`."""
     amount, unit = node.this, node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
         raise QueryError(

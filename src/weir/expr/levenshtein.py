@@ -1,4 +1,4 @@
-"""The edit distance of two texts, for all rows at once (Wagner and Fischer, 1974)."""
+"""Edit distance of two strings, for all rows at once (Wagner and Fischer 1974)."""
 
 from __future__ import annotations
 
@@ -8,49 +8,50 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr.values import Value, array, as_array, is_null_constant, keep_nulls, null
+from weir.expr.values import Value, from_numbers, is_null_constant, keep_nulls, map_arrays, null
 
-# Cells of one table row times the rows worked on together; keeps the tables inside the cache.
-_CELLS = 1 << 20
+# Cells of the distance table that are computed together, so that they stay in the processor's cache.
+_CELLS_PER_CHUNK = 1 << 20
 
 
 def levenshtein(left: Value, right: Value) -> Value:
-    """How many single-character edits turn one text into the other."""
+    """Count the single-character edits that turn one string into the other."""
     if is_null_constant(left) or is_null_constant(right):
         return null(pa.int32())
-    if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
-        return levenshtein(as_array(left, 1), as_array(right, 1))[0]
-    rows = len(left) if isinstance(left, pa.Array) else len(right)
-    left, right = as_array(left, rows), as_array(right, rows)
+    return map_arrays(_levenshtein, left, right)
+
+
+def _levenshtein(left: pa.Array, right: pa.Array) -> pa.Array:
     longest = max(pc.max(pc.utf8_length(side)).as_py() or 0 for side in (left, right))
-    step = max(1, _CELLS // (longest + 1))
-    parts = [_distances(left[i : i + step], right[i : i + step]) for i in range(0, rows, step)]
-    return keep_nulls(array(np.concatenate(parts or [np.empty(0)]), pa.int32()), left, right)
+    step = max(1, _CELLS_PER_CHUNK // (longest + 1))
+    parts = [_distances(left[i : i + step], right[i : i + step]) for i in range(0, len(left), step)]
+    return keep_nulls(from_numbers(np.concatenate(parts or [np.empty(0)]), pa.int32()), left, right)
 
 
 def _distances(left: pa.Array, right: pa.Array) -> Any:
-    one, one_length = _characters(left)
-    other, other_length = _characters(right)
+    left_codes, left_lengths = _code_points(left)
+    right_codes, right_lengths = _code_points(right)
     rows = np.arange(len(left))
-    above = np.repeat(np.arange(other.shape[1] + 1, dtype=np.int32)[:, None], len(left), axis=1)
-    answer = above[other_length, rows]
-    for i in range(one.shape[1]):
-        above = _next_row(above, one[:, i], other)
-        ends = one_length == i + 1
-        answer[ends] = above[other_length[ends], rows[ends]]
-    return answer
+    above = np.repeat(np.arange(right_codes.shape[1] + 1, dtype=np.int32)[:, None], len(left), axis=1)
+    distances = above[right_lengths, rows]
+    for i in range(left_codes.shape[1]):
+        above = _next_table_row(above, left_codes[:, i], right_codes)
+        ends = left_lengths == i + 1
+        distances[ends] = above[right_lengths[ends], rows[ends]]
+    return distances
 
 
-def _next_row(above: Any, character: Any, other: Any) -> Any:
+def _next_table_row(above: Any, code: Any, right_codes: Any) -> Any:
     row = np.empty_like(above)
     row[0] = above[0] + 1
-    for j in range(other.shape[1]):
-        change = above[j] + (character != other[:, j])
-        row[j + 1] = np.minimum(np.minimum(above[j + 1], row[j]) + 1, change)
+    for j in range(right_codes.shape[1]):
+        substituted = above[j] + (code != right_codes[:, j])
+        row[j + 1] = np.minimum(np.minimum(above[j + 1], row[j]) + 1, substituted)
     return row
 
 
-def _characters(text: pa.Array) -> tuple[Any, Any]:
+def _code_points(text: pa.Array) -> tuple[Any, Any]:
+    """Return a matrix of code points, a row per string padded with zeros, and the strings' lengths."""
     text = pc.fill_null(text, "")
     lengths = pc.utf8_length(text).to_numpy()
     _, offsets, data = text.buffers()

@@ -1,4 +1,4 @@
-"""A bound expression: every column resolved, every node typed. Immutable and hashable."""
+"""The nodes of a bound expression: columns are resolved, nodes are typed, immutable and hashable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of one stream."""
+    """A column of a stream."""
 
     stream: str
     name: str
@@ -48,7 +48,7 @@ Expr = Column | Literal | Call
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and everything below it, parents first."""
+    """Yield the expression and all its descendants, parents first."""
     yield expr
     if isinstance(expr, Call):
         for arg in expr.args:
@@ -56,17 +56,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns_of(expr: Expr) -> tuple[Column, ...]:
-    """The columns an expression reads, each once, in order of appearance."""
+    """Return the columns that an expression reads, each once, in order of appearance."""
     return tuple(dict.fromkeys(node for node in walk(expr) if isinstance(node, Column)))
 
 
 def streams_of(expr: Expr) -> frozenset[str]:
-    """The streams an expression reads."""
+    """Return the streams that an expression reads."""
     return frozenset(column.stream for column in columns_of(expr))
 
 
-def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of a conjunction, left to right; an expression that is none is its own only part."""
+def split_conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """Split a conjunction into its conjuncts, left to right; any other expression is its only conjunct."""
     if isinstance(expr, Call) and expr.function == "and":
-        return tuple(part for arg in expr.args for part in conjuncts(arg))
+        return tuple(part for arg in expr.args for part in split_conjuncts(arg))
     return (expr,)

@@ -1,4 +1,4 @@
-"""What an expression may mention: the streams with their columns, and the user's own functions."""
+"""The names that an expression may use: streams with their columns, and user-defined functions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class UserFunction:
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
-            raise QueryError(f"a function over Arrow arrays is needed, not {self.fn!r}")
+            raise QueryError(f"weir.udf takes a function over Arrow arrays, not {self.fn!r}")
 
     def takes(self, arguments: int) -> bool:
-        """Whether the function can be called with that many; yes if it does not say."""
+        """True if the function can be called with that many arguments, or has no signature to tell."""
         try:
             signature(self.fn).bind(*[None] * arguments)
         except TypeError:
             return False
-        except ValueError:  # some functions of C have no signature
-            return True
+        except ValueError:  # some functions written in C have no signature
+            pass
         return True
 
     def __str__(self) -> str:
@@ -41,9 +41,9 @@ class UserFunction:
 
 
 def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction:
-    """A function of the user for use in predicates; it gets Arrow arrays and returns one, or a NumPy array.
+    """Make a Python function usable in conditions; it takes Arrow arrays and returns an Arrow or NumPy array.
 
-    Its answer for a row may depend on that row's arguments only: equal questions are asked once.
+    The value for a row may depend on that row's arguments only: equal arguments are evaluated once.
 
     >>> udf(lambda x, y: x, returns="double").returns
     DataType(double)
@@ -55,7 +55,7 @@ def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserF
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names an expression may use; case does not matter, the schema's spelling is kept.
+    """The streams and functions in scope; lookups ignore case and return the schema's spelling.
 
     >>> scope = Scope({"a": pa.schema({"Id": pa.int32()})})
     >>> str(scope.resolve("A", "ID"))
@@ -66,13 +66,13 @@ class Scope:
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
 
     def resolve(self, stream: str | None, column: str) -> Column:
-        """The column meant by `stream.column`, or by `column` alone if only one stream has it."""
+        """Resolve `stream.column`, or `column` alone if only one stream has it."""
         names = self.schemas if stream is None else [self.stream(stream)]
-        found = [match for name in names for match in self._columns(name, column)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            options = " or ".join(f"'{match}'" for match in found)
+        matches = [match for name in names for match in self._columns(name, column)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            options = " or ".join(f"'{match}'" for match in matches)
             raise QueryError(f"column '{column}' is ambiguous: write {options}")
         known = [
             field.name if stream else f"{name}.{field.name}" for name in names for field in self.schemas[name]
@@ -80,18 +80,18 @@ class Scope:
         raise unknown("column", column, known, f" in stream '{stream}'" if stream else "")
 
     def stream(self, name: str) -> str:
-        """The stream of that name, as it is spelled in this query."""
+        """Return the query's spelling of a stream's name, or raise."""
         known = self.find_stream(name)
         if known is None:
             raise unknown("stream", name, self.schemas)
         return known
 
     def find_stream(self, name: str) -> str | None:
-        """The stream of that name, or None."""
+        """Return the query's spelling of a stream's name, or None."""
         return next((known for known in self.schemas if known.lower() == name.lower()), None)
 
     def function(self, name: str) -> UserFunction | None:
-        """The user's function of that name, or None."""
+        """Return the user-defined function of that name, or None."""
         return next((fn for known, fn in self.functions.items() if known.lower() == name.lower()), None)
 
     def _columns(self, stream: str, column: str) -> list[Column]:

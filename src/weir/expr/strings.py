@@ -1,4 +1,4 @@
-"""Functions over text; positions count characters from 1."""
+"""SQL functions over strings; positions count characters from 1."""
 
 from __future__ import annotations
 
@@ -8,64 +8,78 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types as is_a
 
 from weir.errors import QueryError
 from weir.expr.levenshtein import levenshtein
 from weir.expr.nodes import Expr, Literal
-from weir.expr.rules import BOOLEAN, INT, STRING, Function, Signature, counted, plain, refuse, takes, types_of
+from weir.expr.type_rules import (
+    BOOLEAN,
+    INT,
+    STRING,
+    Function,
+    Rule,
+    Signature,
+    check_count,
+    take,
+    types_of,
+    wrap,
+    wrong_types,
+)
 from weir.expr.types import is_float
-from weir.expr.values import Value, as_array, is_null_constant, null, per_constant
+from weir.expr.values import Value, is_null_constant, map_arrays, null, per_constant
 
-MAX = 2**31 - 1
-# Letters whose upper case is more than one letter, which Arrow maps one to one.
+MAX_LENGTH = 2**31 - 1
+_TWO = (STRING, STRING)
+# Letters whose upper case has more than one letter; Arrow maps letters one to one.
 _LONG_UPPER = {chr(i): chr(i).upper() for i in range(0x80, 0x10000) if len(chr(i).upper()) > 1}
 
 
-def _settled(fn: Callable[..., Value], out: pa.DataType) -> Callable[..., Value]:
-    """A kernel over text and settings, run once per distinct setting; a NULL setting gives NULL."""
+def _with_settings(rule: Rule, fn: Callable[..., Value]) -> Function:
+    """Make a function of a kernel that takes the text and Python constants; NULL if a constant is NULL."""
 
-    def one(text: Value, *settings: Any) -> Value:
-        if any(setting is None for setting in settings) or is_null_constant(text):
-            return null(out) if isinstance(text, pa.Scalar) else pa.nulls(len(text), out)
-        return fn(text, *settings)
+    def run(out: pa.DataType, *values: Value) -> Value:
+        def run_kernel(text: Value, *settings: Any) -> Value:
+            if any(setting is None for setting in settings) or is_null_constant(text):
+                return null(out) if isinstance(text, pa.Scalar) else pa.nulls(len(text), out)
+            return fn(text, *settings)
 
-    return lambda text, *settings: per_constant(one, text, *settings)
+        return per_constant(run_kernel, *values)
+
+    return Function(rule, run)
 
 
 def _is_ascii(text: Value) -> bool:
-    plain = pc.string_is_ascii(text)
-    return bool((pc.all(plain) if isinstance(plain, pa.Array) else plain).as_py())
+    ascii = pc.string_is_ascii(text)
+    return bool((pc.all(ascii) if isinstance(ascii, pa.Array) else ascii).as_py())
 
 
 def upper(text: Value) -> Value:
-    """Upper case."""
+    """Convert to upper case."""
     if _is_ascii(text):
         return pc.ascii_upper(text)
-    letters = "[" + "".join(_LONG_UPPER) + "]"
-    odd = pc.match_substring_regex(text, letters)
-    if (pc.any(odd) if isinstance(odd, pa.Array) else odd).as_py():
+    matches = pc.match_substring_regex(text, f"[{''.join(_LONG_UPPER)}]")
+    if (pc.any(matches) if isinstance(matches, pa.Array) else matches).as_py():
         for letter, long in _LONG_UPPER.items():
             text = pc.replace_substring(text, letter, long)
     return pc.utf8_upper(text)
 
 
 def lower(text: Value) -> Value:
-    """Lower case; a sigma that ends a word has a form of its own."""
+    """Convert to lower case; a sigma at the end of a word has its own form."""
     if _is_ascii(text):
         return pc.ascii_lower(text)
     final = pc.replace_substring_regex(text, r"(\p{L})Σ(\P{L}|$)", r"\1ς\2")
     return pc.utf8_lower(pc.replace_substring(final, "İ", "i̇"))
 
 
-def _substring(text: Value, start: int, length: int = MAX) -> Value:
+def _substring(text: Value, start: int, length: int = MAX_LENGTH) -> Value:
     if length <= 0:
         return pc.utf8_slice_codeunits(text, 0, 0)
     if start < 0:
         stop = start + length
         return pc.utf8_slice_codeunits(text, start, stop if stop < 0 else None)
     begin = max(start - 1, 0)
-    return pc.utf8_slice_codeunits(text, begin, min(begin + length, MAX))
+    return pc.utf8_slice_codeunits(text, begin, min(begin + length, MAX_LENGTH))
 
 
 def _right(text: Value, length: int) -> Value:
@@ -77,35 +91,40 @@ def _replace(text: Value, search: str, by: str = "") -> Value:
 
 
 def _position(text: Value, search: str) -> Value:
-    # Arrow finds bytes; the characters in front of the match are what counts.
-    if isinstance(text, pa.Scalar):
-        return _position(as_array(text, 1), search)[0]
+    return map_arrays(lambda texts: _positions(texts, search), text)
+
+
+def _positions(text: pa.Array, search: str) -> pa.Array:
     if not search:
         return pc.cast(pc.if_else(pc.is_valid(text), 1, null(INT)), INT)
-    front = pc.list_element(pc.split_pattern(text, search, max_splits=1), 0)
-    return pc.cast(pc.if_else(pc.match_substring(text, search), pc.add(pc.utf8_length(front), 1), 0), INT)
+    # Arrow's own search returns positions of bytes; count the characters before the match instead.
+    before = pc.list_element(pc.split_pattern(text, search, max_splits=1), 0)
+    return pc.cast(pc.if_else(pc.match_substring(text, search), pc.add(pc.utf8_length(before), 1), 0), INT)
 
 
-def _trim(kernel: Any) -> Callable[..., Value]:
-    return _settled(
-        lambda text, characters=" ": kernel(text, characters=characters) if characters else text, STRING
-    )
+def _trim(kernel: Any) -> Function:
+    def trim(text: Value, characters: str = " ") -> Value:
+        return kernel(text, characters=characters) if characters else text
+
+    return _with_settings(take(STRING, *_TWO, optional=1), trim)
 
 
-def _pad(text: Value, length: int, pad: str, left: bool) -> Value:
-    length = max(length, 0)
-    cut = pc.utf8_slice_codeunits(text, 0, length)
-    if not pad:
-        return cut
-    missing = pc.subtract(length, pc.utf8_length(cut))
-    fillers = pa.array([(pad * (n // len(pad) + 1))[:n] for n in range(length + 1)])
-    filler = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
-    parts = (filler, cut) if left else (cut, filler)
-    return pc.binary_join_element_wise(*parts, "")
+def _pad(left: bool) -> Function:
+    def pad(text: Value, length: int, filler: str) -> Value:
+        length = max(length, 0)
+        start = pc.utf8_slice_codeunits(text, 0, length)
+        if not filler:
+            return start
+        missing = pc.subtract(length, pc.utf8_length(start))
+        fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
+        padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
+        return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
+
+    return _with_settings(take(STRING, STRING, INT, STRING), pad)
 
 
 def like_pattern(pattern: str, escape: str = "\\") -> str:
-    """The regular expression of a LIKE pattern.
+    """Translate a LIKE pattern to a regular expression.
 
     >>> like_pattern("a%_")
     '(?s)^a.*.$'
@@ -126,100 +145,84 @@ def _like(text: Value, pattern: str, escape: str = "\\") -> Value:
             return pc.match_substring(text, body)
         if pattern in (f"{body}%", f"%{body}"):
             return (pc.starts_with if pattern[-1] == "%" else pc.ends_with)(text, body)
-    # RE2's $ without (?m) is the end of the text, never before a last newline.
+    # RE2's $ without (?m) matches at the end of the text only, not before a last newline.
     return pc.match_substring_regex(text, like_pattern(pattern, escape))
 
 
-def like_rule(args: Sequence[Expr]) -> Signature:
-    """A text, a pattern and, if wanted, the escape character."""
-    return takes(BOOLEAN, STRING, STRING, STRING, optional=1)(args)
-
-
-def regex_rule(out: pa.DataType, *more: pa.DataType) -> Callable[[Sequence[Expr]], Signature]:
-    """A text and a constant regular expression that RE2 knows."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        signature = takes(out, STRING, STRING, *more)(args)
-        if not all(isinstance(arg, Literal) for arg in args[1:]):
-            raise QueryError("takes a constant regular expression")
-        _check_regex(args[1])
-        return signature
-
-    return rule
-
-
-def _check_regex(pattern: Expr) -> None:
-    if isinstance(pattern, Literal) and pattern.value is not None:
+def rlike_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a string and a constant regular expression that RE2 accepts."""
+    signature = take(BOOLEAN, *_TWO)(args)
+    pattern = args[1]
+    if not isinstance(pattern, Literal):
+        raise QueryError("takes a constant regular expression")
+    if pattern.value is not None:
         try:
             pc.match_substring_regex(pa.scalar(""), pattern.value)
         except pa.ArrowInvalid as error:
             raise QueryError(f"cannot use the regular expression {pattern}: {error}") from error
+    return signature
 
 
 def concat_rule(args: Sequence[Expr]) -> Signature:
-    """Any number of texts, or of binaries; other values but floats are written out."""
-    counted(args, 1, 99)
-    if all(is_a.is_binary(type) for type in types_of(args)):
+    """Accept strings, or binaries; values of other types except floats are cast to strings."""
+    check_count(args, 1, 99)
+    if all(pa.types.is_binary(type) for type in types_of(args)):
         return types_of(args), pa.binary()
-    if any(is_float(type) or is_a.is_nested(type) for type in types_of(args)):
-        raise refuse(args, "texts")
+    if any(is_float(type) or pa.types.is_nested(type) for type in types_of(args)):
+        raise wrong_types(args, "strings")
     return [STRING] * len(args), STRING
 
 
 def concat(out: pa.DataType, *parts: Value) -> Value:
-    """The parts one after the other, NULL if one is."""
-    return pc.binary_join_element_wise(*parts, pa.scalar(b"" if is_a.is_binary(out) else "", out))
+    """Join the parts; NULL if a part is NULL."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"" if pa.types.is_binary(out) else "", out))
 
 
 def concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
-    """The parts that are not NULL, separated."""
+    """Join the parts that are not NULL by a separator."""
     if not parts:
         return pc.if_else(pc.is_valid(separator), "", null(out))
     return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
 
 
 def length_rule(args: Sequence[Expr]) -> Signature:
-    """A text or a binary."""
-    counted(args, 1)
+    """Accept a string or a binary."""
+    check_count(args, 1)
     type = args[0].type
-    return ([type] if is_a.is_binary(type) else takes(INT, STRING)(args)[0]), INT
+    return ([type] if pa.types.is_binary(type) else take(INT, STRING)(args)[0]), INT
 
 
 def length(value: Value) -> Value:
-    """Characters of a text, bytes of a binary."""
-    return pc.binary_length(value) if is_a.is_binary(value.type) else pc.utf8_length(value)
+    """Count the characters of a string or the bytes of a binary."""
+    return pc.binary_length(value) if pa.types.is_binary(value.type) else pc.utf8_length(value)
 
-
-def _repeat(text: Value, times: int) -> Value:
-    return pc.binary_repeat(text, max(times, 0))
-
-
-_TWO, _THREE = (STRING, STRING), (STRING, STRING, STRING)
 
 FUNCTIONS: dict[str, Function] = {
-    "upper": plain(takes(STRING, STRING), upper),
-    "lower": plain(takes(STRING, STRING), lower),
-    "length": plain(length_rule, length),
-    "reverse": plain(takes(STRING, STRING), pc.utf8_reverse),
-    "substring": plain(takes(STRING, STRING, INT, INT, optional=1), _settled(_substring, STRING)),
-    "left": plain(takes(STRING, STRING, INT), _settled(lambda text, n: _substring(text, 1, n), STRING)),
-    "right": plain(takes(STRING, STRING, INT), _settled(_right, STRING)),
+    "upper": wrap(take(STRING, STRING), upper),
+    "lower": wrap(take(STRING, STRING), lower),
+    "length": wrap(length_rule, length),
+    "reverse": wrap(take(STRING, STRING), pc.utf8_reverse),
+    "substring": _with_settings(take(STRING, STRING, INT, INT, optional=1), _substring),
+    "left": _with_settings(take(STRING, STRING, INT), lambda text, length: _substring(text, 1, length)),
+    "right": _with_settings(take(STRING, STRING, INT), _right),
     "concat": Function(concat_rule, concat),
     "concat_ws": Function(concat_rule, concat_ws),
-    "trim": plain(takes(STRING, *_TWO, optional=1), _trim(pc.utf8_trim)),
-    "ltrim": plain(takes(STRING, *_TWO, optional=1), _trim(pc.utf8_ltrim)),
-    "rtrim": plain(takes(STRING, *_TWO, optional=1), _trim(pc.utf8_rtrim)),
-    "replace": plain(takes(STRING, *_THREE, optional=1), _settled(_replace, STRING)),
-    "repeat": plain(takes(STRING, STRING, INT), _settled(_repeat, STRING)),
-    "startswith": plain(takes(BOOLEAN, *_TWO), _settled(pc.starts_with, BOOLEAN)),
-    "endswith": plain(takes(BOOLEAN, *_TWO), _settled(pc.ends_with, BOOLEAN)),
-    "contains": plain(takes(BOOLEAN, *_TWO), _settled(pc.match_substring, BOOLEAN)),
-    "instr": plain(takes(INT, *_TWO), _settled(_position, INT)),
-    "lpad": plain(takes(STRING, STRING, INT, STRING), _settled(lambda t, n, p: _pad(t, n, p, True), STRING)),
-    "rpad": plain(takes(STRING, STRING, INT, STRING), _settled(lambda t, n, p: _pad(t, n, p, False), STRING)),
-    "like": plain(like_rule, _settled(_like, BOOLEAN)),
-    "rlike": plain(regex_rule(BOOLEAN), _settled(pc.match_substring_regex, BOOLEAN)),
-    "levenshtein": plain(takes(INT, *_TWO), levenshtein),
+    "trim": _trim(pc.utf8_trim),
+    "ltrim": _trim(pc.utf8_ltrim),
+    "rtrim": _trim(pc.utf8_rtrim),
+    "replace": _with_settings(take(STRING, *_TWO, STRING, optional=1), _replace),
+    "repeat": _with_settings(
+        take(STRING, STRING, INT), lambda text, times: pc.binary_repeat(text, max(times, 0))
+    ),
+    "startswith": _with_settings(take(BOOLEAN, *_TWO), pc.starts_with),
+    "endswith": _with_settings(take(BOOLEAN, *_TWO), pc.ends_with),
+    "contains": _with_settings(take(BOOLEAN, *_TWO), pc.match_substring),
+    "instr": _with_settings(take(INT, *_TWO), _position),
+    "lpad": _pad(left=True),
+    "rpad": _pad(left=False),
+    "like": _with_settings(take(BOOLEAN, *_TWO, STRING, optional=1), _like),
+    "rlike": _with_settings(rlike_rule, pc.match_substring_regex),
+    "levenshtein": wrap(take(INT, *_TWO), levenshtein),
 }
 ALIASES = {"ucase": "upper", "lcase": "lower", "char_length": "length", "character_length": "length",
            "len": "length", "substr": "substring", "regexp_like": "rlike", "regexp": "rlike"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What evaluation passes around, an Arrow array or a scalar for a constant, and the way to NumPy and back."""
+"""The values of evaluation, Arrow arrays or scalars for constants, and their conversion to NumPy and back."""
 
 from __future__ import annotations
 
@@ -9,95 +9,100 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types as is_a
 
 Value: TypeAlias = pa.Array | pa.Scalar
 Numbers = npt.NDArray[Any]
 
 
 def null(type: pa.DataType) -> pa.Scalar:
-    """NULL of a type."""
+    """Return NULL of a type."""
     return pa.scalar(None, type)
 
 
 def is_null_constant(value: Value) -> bool:
-    """Whether a value is the constant NULL."""
+    """True for the constant NULL."""
     return isinstance(value, pa.Scalar) and not value.is_valid
 
 
-def constant(value: Value) -> Any:
-    """The Python value of a constant, None for NULL or if it is no constant."""
+def constant_value(value: Value) -> Any:
+    """Return the Python value of a constant; None for NULL and for an array."""
     return value.as_py() if isinstance(value, pa.Scalar) else None
 
 
-def storage(type: pa.DataType) -> np.dtype[Any]:
-    """The NumPy type of the numbers behind a fixed-width type."""
-    if is_a.is_timestamp(type) or is_a.is_duration(type):
+def numpy_type(type: pa.DataType) -> np.dtype[Any]:
+    """Return the NumPy type of the buffer behind a fixed-width Arrow type."""
+    if pa.types.is_timestamp(type) or pa.types.is_duration(type):
         return np.dtype(np.int64)
-    return np.dtype(np.int32 if is_a.is_date32(type) else type.to_pandas_dtype())
+    return np.dtype(np.int32 if pa.types.is_date32(type) else type.to_pandas_dtype())
 
 
-def raw(value: Value) -> Any:
-    """The numbers behind a fixed-width value without a copy; what stands under a NULL is arbitrary."""
-    dtype = storage(value.type)
+def to_numbers(value: Value) -> Any:
+    """View a fixed-width value as NumPy numbers without a copy; the number under a NULL is arbitrary."""
+    dtype = numpy_type(value.type)
     if isinstance(value, pa.Scalar):
-        plain = value.value if hasattr(value, "value") else value.as_py()
-        return dtype.type(plain)
+        return dtype.type(value.value if hasattr(value, "value") else value.as_py())
     if dtype == np.bool_:
         return pc.fill_null(value, False).to_numpy(zero_copy_only=False)
     return np.frombuffer(value.buffers()[1], dtype, len(value), value.offset * dtype.itemsize)
 
 
-def array(numbers: Numbers, type: pa.DataType, valid: Numbers | None = None) -> pa.Array:
-    """An Arrow array over NumPy numbers, NULL where `valid` is false."""
+def from_numbers(numbers: Numbers, type: pa.DataType, valid: Numbers | None = None) -> pa.Array:
+    """Make an Arrow array of NumPy numbers, NULL where `valid` is false."""
     mask = None if valid is None else np.broadcast_to(~valid, numbers.shape)
-    dtype = storage(type)
-    made = pa.array(np.ascontiguousarray(numbers, dtype), mask=mask)
-    return made if made.type == type else made.view(type)
+    array = pa.array(np.ascontiguousarray(numbers, numpy_type(type)), mask=mask)
+    return array if array.type == type else array.view(type)
 
 
 def keep_nulls(result: pa.Array, *sources: Value) -> pa.Array:
-    """The result, with NULL wherever a source array has one."""
+    """Set the result to NULL wherever a source array is NULL."""
     for source in sources:
         if isinstance(source, pa.Array) and source.null_count:
             result = pc.if_else(pc.is_valid(source), result, null(result.type))
     return result
 
 
-def elementwise(type: pa.DataType, fn: Callable[..., Any], *values: Value) -> Value:
-    """`fn` over the raw numbers, NULL where an argument is; it may return a validity mask as well."""
+def map_numbers(type: pa.DataType, fn: Callable[..., Any], *values: Value) -> Value:
+    """Apply `fn` to the NumPy numbers, NULL where an argument is; `fn` may also return a validity mask."""
     if any(is_null_constant(value) for value in values):
         return null(type)
     arrays = [value for value in values if isinstance(value, pa.Array)]
     if not arrays:
-        return elementwise(type, fn, *(as_array(value, 1) for value in values))[0]
+        return map_arrays(lambda *ones: map_numbers(type, fn, *ones), *values)
     with np.errstate(all="ignore"):
-        made = fn(*map(raw, values))
-    numbers, valid = made if isinstance(made, tuple) else (made, None)
-    return keep_nulls(array(numbers, type, valid), *arrays)
+        result = fn(*map(to_numbers, values))
+    numbers, valid = result if isinstance(result, tuple) else (result, None)
+    return keep_nulls(from_numbers(numbers, type, valid), *arrays)
 
 
 def as_array(value: Value, rows: int) -> pa.Array:
-    """The value as an array of that many rows."""
+    """Repeat a scalar `rows` times; an array stays as it is."""
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
+def map_arrays(fn: Callable[..., pa.Array], *values: Value) -> Value:
+    """Apply `fn`, which takes arrays of one length, to arrays and scalars; scalars alone give a scalar."""
+    lengths = [len(value) for value in values if isinstance(value, pa.Array)]
+    rows = lengths[0] if lengths else 1
+    result = fn(*(as_array(value, rows) for value in values))
+    return result if lengths else result[0]
+
+
 def null_where(condition: Value, value: Value) -> Value:
-    """The value, NULL where the condition is true."""
+    """Set the value to NULL where the condition is true."""
     if isinstance(condition, pa.Scalar):
         return null(value.type) if condition.as_py() else value
     return pc.if_else(pc.fill_null(condition, False), null(value.type), value)
 
 
 def per_constant(fn: Callable[..., Value], value: Value, *settings: Value) -> Value:
-    """`fn(value, *settings)` for kernels that take constant settings: once per distinct combination."""
+    """Apply a kernel that takes Python constants as settings, once per distinct combination of settings."""
     if all(isinstance(setting, pa.Scalar) for setting in settings):
         return fn(value, *(setting.as_py() for setting in settings))
     rows = max(len(item) for item in (value, *settings) if isinstance(item, pa.Array))
-    return _grouped(fn, as_array(value, rows), [as_array(setting, rows) for setting in settings])
+    return _apply_grouped(fn, as_array(value, rows), [as_array(setting, rows) for setting in settings])
 
 
-def _grouped(fn: Callable[..., Value], value: pa.Array, settings: list[pa.Array]) -> Value:
+def _apply_grouped(fn: Callable[..., Value], value: pa.Array, settings: list[pa.Array]) -> Value:
     if not len(value):
         return fn(value, *(None for _ in settings))
     names = [f"s{i}" for i in range(len(settings))]

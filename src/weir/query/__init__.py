@@ -1,1 +1,1 @@
-"""What is asked: from text and schemas to a checked `Query`."""
+"""Queries: build a checked `Query` from SQL text or arguments and the streams' schemas."""

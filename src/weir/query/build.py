@@ -11,16 +11,16 @@ from sqlglot import exp
 from weir.errors import QueryError
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
-from weir.expr.text import show
+from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
-from weir.query.bounds import closure
 from weir.query.classify import classify
-from weir.query.components import components
+from weir.query.components import find_components
+from weir.query.difference_bounds import close_bounds
 from weir.query.model import Query, check_names
 from weir.query.options import PerStream, QueryOptions, Span
+from weir.query.parse import bind_expression, parse_condition
 from weir.query.predicate import Predicate
-from weir.query.reading import bound, read_condition
-from weir.query.select import outputs, parse_select
+from weir.query.select_list import bind_outputs, parse_select_list
 from weir.query.settings import read_freshness, read_streams, read_windows
 from weir.query.sql import parse_sql
 from weir.units import interval
@@ -41,15 +41,15 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     streams, scope = read_streams(normal, options.time, options.late), Scope(normal, options.user_functions)
     names = tuple(normal)
     windows = read_windows(clauses.within, names)
-    predicate = classify(_all([bound(node, scope) for node in clauses.conditions]), streams)
-    bounds = closure(names, windows, predicate.bounds)
+    predicate = classify(_all([bind_expression(node, scope) for node in clauses.conditions]), streams)
+    bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
     return Query(
         streams=streams,
         windows=windows,
         predicate=predicate,
-        select=outputs(clauses.select, streams, scope),
+        select=bind_outputs(clauses.select, streams, scope),
         fresh=read_freshness(clauses.fresh, names, windows),
         budget=options.budget,
         bounds=bounds,
@@ -71,8 +71,8 @@ def _read_clauses(options: QueryOptions) -> _Clauses:
     if options.statement is not None:
         statement = parse_sql(options.statement)
         return _Clauses(statement.conditions, statement.select, statement.window, statement.freshness)
-    conditions = () if options.on is None else (read_condition(options.on),)
-    select = None if options.select is None else parse_select(options.select)
+    conditions = () if options.on is None else (parse_condition(options.on),)
+    select = None if options.select is None else parse_select_list(options.select)
     return _Clauses(conditions, select, options.within, options.fresh)
 
 
@@ -80,7 +80,7 @@ def _all(conditions: Sequence[Expr]) -> Expr | None:
     for condition in conditions:
         if not pa.types.is_boolean(condition.type) and not pa.types.is_null(condition.type):
             raise QueryError(
-                f"a condition must be true or false; '{show(condition)}' is {spark_name(condition.type)}"
+                f"a condition must be true or false; '{to_sql(condition)}' is {spark_name(condition.type)}"
             )
     if len(conditions) < 2:
         return conditions[0] if conditions else None
@@ -89,7 +89,7 @@ def _all(conditions: Sequence[Expr]) -> Expr | None:
 
 def _check_connected(names: Sequence[str], predicate: Predicate) -> None:
     links = [*(kind.streams for kind in predicate.conjuncts), *(bound.streams for bound in predicate.bounds)]
-    groups = components([*((name,) for name in names), *links])
+    groups = find_components([*((name,) for name in names), *links])
     if len(groups) > 1:
         lonely = min(reversed(groups), key=len)
         others = [name for name in names if name not in lonely]

@@ -1,4 +1,4 @@
-"""Connected components."""
+"""Connected components of a graph, or of a hypergraph."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TypeVar
 T = TypeVar("T", bound=Hashable)
 
 
-def components(links: Iterable[Collection[T]]) -> tuple[tuple[T, ...], ...]:
-    """What the links tie together, in order of first appearance.
+def find_components(links: Iterable[Collection[T]]) -> tuple[tuple[T, ...], ...]:
+    """Group the items that links connect, in order of first appearance.
 
-    >>> components([("a",), ("b", "c"), ("d", "a")])
+    >>> find_components([("a",), ("b", "c"), ("d", "a")])
     (('a', 'd'), ('b', 'c'))
     """
     groups: list[dict[T, None]] = []
     for link in links:
-        touched = [group for group in groups if not group.keys().isdisjoint(link)]
-        merged = dict.fromkeys(item for group in (*touched, dict.fromkeys(link)) for item in group)
-        place = groups.index(touched[0]) if touched else len(groups)
-        groups = [group for group in groups if group not in touched]
-        groups.insert(place, merged)
+        linked = [group for group in groups if not group.keys().isdisjoint(link)]
+        merged = dict.fromkeys(item for group in (*linked, link) for item in group)
+        position = groups.index(linked[0]) if linked else len(groups)
+        groups = [group for group in groups if group not in linked]
+        groups.insert(position, merged)
     return tuple(map(tuple, groups))

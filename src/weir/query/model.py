@@ -1,4 +1,4 @@
-"""What is asked: streams, windows, predicate, output, freshness and budget."""
+"""The query model: streams, windows, predicate, output columns, freshness and budget."""
 
 from __future__ import annotations
 
@@ -12,31 +12,18 @@ import pyarrow as pa
 from weir.errors import QueryError, strict, unknown
 from weir.expr.nodes import Expr, streams_of
 from weir.expr.types import spark_name
-from weir.query.bounds import Bounds
+from weir.query.difference_bounds import Bounds
 from weir.query.predicate import Predicate
-from weir.query.windows import RowWindow, TimeWindow, Window, check_length
-from weir.units import show_interval, show_size, size
+from weir.query.windows import RowWindow, Window, check_length
+from weir.units import parse_size, show_interval, show_size
 
-__all__ = [
-    "MOST_BASIC_WINDOWS",
-    "MOST_STREAMS",
-    "Budget",
-    "Output",
-    "Query",
-    "RowWindow",
-    "Stream",
-    "TimeWindow",
-    "Window",
-    "not_a_budget",
-]
-
-MOST_STREAMS = 20
+MAX_STREAMS = 20
 MOST_BASIC_WINDOWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A named input, the column that says when its rows happened, and how late they may come (µs)."""
+    """A named input, its event-time column, and how late its rows may arrive, in µs."""
 
     name: str
     schema: pa.Schema
@@ -66,7 +53,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of the result."""
+    """An output column."""
 
     name: str
     expr: Expr
@@ -75,7 +62,7 @@ class Output:
 @strict
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The share of the cores a query may use, and the bytes its state may take; None is no limit.
+    """The share of the cores that a query may use, and the bytes of its state; None is no limit.
 
     >>> Budget(cpu=0.8, memory="2g")
     Budget(cpu=0.8, memory=2147483648)
@@ -86,14 +73,14 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.cpu is not None:
-            object.__setattr__(self, "cpu", _share(self.cpu))
+            object.__setattr__(self, "cpu", _check_share(self.cpu))
         if self.memory is not None:
-            object.__setattr__(self, "memory", _size(self.memory))
+            object.__setattr__(self, "memory", _check_size(self.memory))
 
     @property
     def bytes(self) -> int | None:
-        """The memory in bytes."""
-        return None if self.memory is None else size(self.memory)
+        """Memory in bytes."""
+        return None if self.memory is None else parse_size(self.memory)
 
     def __str__(self) -> str:
         limits = [f"cpu {self.cpu}"] if self.cpu is not None else []
@@ -102,14 +89,14 @@ class Budget:
 
 
 def not_a_budget(given: object) -> QueryError:
-    """The error for what is no budget; a key of a mapping that none has is named."""
+    """Return the error for a value that is not a budget; for a mapping, it names the unknown key."""
     for key in given if isinstance(given, Mapping) else ():
         if key not in ("cpu", "memory"):
             return unknown("key", str(key), ("cpu", "memory"), where=" in a budget")
     return QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {given!r}")
 
 
-def _share(given: object) -> float:
+def _check_share(given: object) -> float:
     number = int | float | np.integer | np.floating
     if isinstance(given, bool) or not isinstance(given, number) or not 0 < given <= 1:
         raise QueryError(
@@ -118,22 +105,22 @@ def _share(given: object) -> float:
     return float(given)
 
 
-def _size(given: int | str) -> int:
+def _check_size(given: int | str) -> int:
     try:
-        found = size(given)
+        size = parse_size(given)
     except QueryError as error:
         raise QueryError(f"a budget's memory: {error}") from None
-    if found <= 0:
+    if size <= 0:
         raise QueryError(f"a budget's memory is a size above zero, like '2g'; got {given!r}")
-    return found
+    return size
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A join as asked; `windows` and `fresh` stand in the order of `streams`.
+    """A join query; `windows` and `fresh` are in the order of `streams`.
 
-    Freshness is in microseconds beside a time window and in rows beside a row window. `basic` is the length
-    of basic windows in microseconds, by which windows are harvested; None leaves it open.
+    Freshness is in microseconds for a time window and in rows for a row window. `basic` is the length of the
+    basic windows by which windows are harvested, in microseconds; None lets the planner choose.
     """
 
     streams: tuple[Stream, ...]
@@ -148,7 +135,7 @@ class Query:
     def __post_init__(self) -> None:
         check_names(self.names)
         if not len(self.windows) == len(self.fresh) == len(self.streams) or self.bounds.names != self.names:
-            raise ValueError("windows, freshness and bounds must stand in the order of the streams")
+            raise ValueError("windows, freshness and bounds must be in the order of the streams")
         if not self.select:
             raise QueryError("the result has no column; name at least one to select")
         _refuse_duplicates("output column", [output.name for output in self.select], "; rename one with AS")
@@ -157,24 +144,23 @@ class Query:
             self.stream(name)
         for i, stream in enumerate(self.streams):
             self._check_freshness(i, stream.name)
-
         self._check_basic()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The streams' names, in order."""
+        """Names of the streams, in order."""
         return tuple(stream.name for stream in self.streams)
 
     @property
     def reach(self) -> int | None:
-        """By how much (µs) rows to come can be later than one they join; None if a window counts rows."""
-        kept = [self.bounds.retention(i) for i in range(len(self.names))]
-        if any(isinstance(window, RowWindow) for window in self.windows) or None in kept:
+        """The longest retention of a stream in µs; None if a window counts rows."""
+        if any(isinstance(window, RowWindow) for window in self.windows):
             return None
-        return max(one for one in kept if one is not None)
+        retentions = [self.bounds.retention(i) for i in range(len(self.names))]
+        return None if None in retentions else max(length for length in retentions if length is not None)
 
     def stream(self, name: str) -> Stream:
-        """The stream of that name, in any case."""
+        """Return the stream of that name, ignoring case."""
         for stream in self.streams:
             if stream.name.lower() == name.lower():
                 return stream
@@ -185,57 +171,57 @@ class Query:
         if fresh is None:
             return
         if isinstance(window, RowWindow):
-            least, shown = window.rows, str(fresh)
+            minimum, given = window.rows, str(fresh)
         else:
-            least = window.microseconds if window else self.bounds.retention(i) or 0
-            shown = show_interval(fresh)
-        if fresh < least:
-            kept = window or show_interval(least)
+            minimum = window.microseconds if window else self.bounds.retention(i) or 0
+            given = show_interval(fresh)
+        if fresh < minimum:
             raise QueryError(
-                f"the freshness of stream '{name}' is {shown}, below its window of {kept}: "
-                "rows that may still join would never be shown; make it at least as long as the window"
+                f"the freshness of stream '{name}' is {given}, below its window of "
+                f"{window or show_interval(minimum)}: rows that may still join would be ignored; "
+                "make it at least as long as the window"
             )
 
     def _check_basic(self) -> None:
-        """A window that is shorter than a basic window is one of them; the longest must be divided."""
+        """Raise unless basic windows divide the longest window; shorter windows may be a single one."""
         if self.basic is None:
             return
+        basic = show_interval(self.basic)
         if self.basic <= 0:
-            raise QueryError(f"basic windows must be longer than nothing; got {show_interval(self.basic)}")
-        kept = {name: self.bounds.retention(i) or 0 for i, name in enumerate(self.names)}
-        longest = max(kept, key=lambda name: kept[name])
-        window = kept[longest]
-        if 0 < window < self.basic:
+            raise QueryError(f"basic windows must be longer than nothing; got {basic}")
+        lengths = [self.bounds.retention(i) or 0 for i in range(len(self.names))]
+        length = max(lengths)
+        window = (
+            f"the longest window, {show_interval(length)} of stream '{self.names[lengths.index(length)]}'"
+        )
+        if 0 < length < self.basic:
+            raise QueryError(f"basic windows of {basic} do not fit into {window}; make them shorter")
+        if length > MOST_BASIC_WINDOWS * self.basic:
             raise QueryError(
-                f"basic windows of {show_interval(self.basic)} do not fit into the longest window, "
-                f"{show_interval(window)} of stream '{longest}'; make them shorter"
-            )
-        if window > MOST_BASIC_WINDOWS * self.basic:
-            raise QueryError(
-                f"basic windows of {show_interval(self.basic)} would divide the window of stream "
-                f"'{longest}', {show_interval(window)}, into more than {MOST_BASIC_WINDOWS}; make them longer"
+                f"basic windows of {basic} would divide {window}, into more than {MOST_BASIC_WINDOWS}; "
+                "make them longer"
             )
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse fewer than two streams, too many, and names that differ at most in case."""
+    """Raise for fewer than two streams, for too many, and for names that are equal but for case."""
     listed = tuple(names)
     if not listed:
         raise QueryError("there is no stream to join; name at least two")
     if len(listed) == 1:
         raise QueryError(f"a join needs at least two streams; there is only '{listed[0]}'")
-    if len(listed) > MOST_STREAMS:
-        raise QueryError(f"a join takes at most {MOST_STREAMS} streams; there are {len(listed)}")
+    if len(listed) > MAX_STREAMS:
+        raise QueryError(f"a join takes at most {MAX_STREAMS} streams; there are {len(listed)}")
     _refuse_duplicates("stream", listed)
 
 
 def _refuse_characters(name: str) -> None:
-    """States and stored columns are named after streams: `a@time`, `a.price`, `(a b)`."""
-    found = next((character for character in name if character in "@()." or character.isspace()), None)
-    if found is not None:
+    # States and stored columns are named after streams: `a@time`, `a.price`, `(a b)`.
+    reserved = next((character for character in name if character in "@()." or character.isspace()), None)
+    if reserved is not None:
         raise QueryError(
-            f"a stream cannot be called {name!r}: it may hold letters, digits, underscores and most signs, "
-            f"but not {found!r}, nor any other of '@', '.', '(', ')' and white space"
+            f"a stream cannot be called {name!r}: its name must not contain {reserved!r}, "
+            "nor any other of '@', '.', '(', ')' and white space"
         )
 
 
@@ -243,5 +229,5 @@ def _refuse_duplicates(kind: str, names: Iterable[str], advice: str = "") -> Non
     listed = list(names)
     for lower, count in Counter(name.lower() for name in listed).items():
         if count > 1:
-            twice = " and ".join(f"'{name}'" for name in listed if name.lower() == lower)
-            raise QueryError(f"each {kind} needs a name of its own, whatever its case; got {twice}{advice}")
+            equal = " and ".join(f"'{name}'" for name in listed if name.lower() == lower)
+            raise QueryError(f"each {kind} needs a unique name, ignoring case; got {equal}{advice}")

@@ -1,4 +1,4 @@
-"""The predicate of a join, cut into conjuncts of the kinds that have an index of their own."""
+"""The predicate of a join: its conjuncts, by the kind of index that can answer them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Domain: TypeAlias = pa.DataType
 
 
 def _check_sides(left: Expr, right: Expr) -> None:
-    reads_left, reads_right = streams_of(left), streams_of(right)
-    if not reads_left or not reads_right or reads_left & reads_right:
+    left_streams, right_streams = streams_of(left), streams_of(right)
+    if not left_streams or not right_streams or left_streams & right_streams:
         raise ValueError(f"the sides must read different streams, each at least one: {left} and {right}")
 
 
@@ -35,25 +35,25 @@ class Filter:
 
     @property
     def streams(self) -> frozenset[str]:
-        """The one stream it filters."""
+        """The stream that it filters."""
         return frozenset([self.stream])
 
 
 class Connection:
-    """What the kinds of conjunct share: the exact condition, and the streams it connects."""
+    """Base of the conjuncts that connect streams; `expr` is the exact condition."""
 
     __slots__ = ()
     expr: Expr
 
     @property
     def streams(self) -> frozenset[str]:
-        """The streams it connects."""
+        """The streams that it connects."""
         return streams_of(self.expr)
 
 
 @dataclass(frozen=True, slots=True)
 class Equality(Connection):
-    """`left = right`, or `left <=> right` when null-safe; the sides read different streams."""
+    """`left = right`, or `left <=> right` if null-safe; the sides read different streams."""
 
     left: Expr
     right: Expr
@@ -81,7 +81,7 @@ class Comparison(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Band(Connection):
-    """`abs(left - right) <= width`, or `<` when strict, over numbers."""
+    """`abs(left - right) <= width`, or `<` if strict, over numbers."""
 
     left: Expr
     right: Expr
@@ -97,7 +97,7 @@ class Band(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Cosine(Connection):
-    """`cosine(left, right) >= threshold`, or `>` when strict, over vectors."""
+    """`cosine(left, right) >= threshold`, or `>` if strict, over vectors."""
 
     left: Expr
     right: Expr
@@ -111,7 +111,7 @@ class Cosine(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Residual(Connection):
-    """A condition over two or more streams that has no index of its own."""
+    """A condition over two or more streams that no index can answer."""
 
     expr: Expr
 
@@ -125,9 +125,9 @@ Conjunct = Equality | Comparison | Band | Cosine | Residual
 
 @dataclass(frozen=True, slots=True)
 class AttributeClass:
-    """Expressions that equalities make equal, directly or through others, compared in one domain.
+    """Expressions that equalities make equal, directly or transitively, compared in one domain.
 
-    A member may be of a narrower type than the domain; it is cast to the domain when it is encoded.
+    A member may have a narrower type than the domain; encoding casts it to the domain.
     """
 
     name: str
@@ -147,7 +147,7 @@ class AttributeClass:
 
 @dataclass(frozen=True, slots=True)
 class TimeBound:
-    """`T_later - T_earlier <= microseconds`; the names say which is subtracted, the bound may be negative.
+    """`T_later - T_earlier <= microseconds`; the bound may be negative.
 
     >>> str(TimeBound("a", "b", 5_000_000)), str(TimeBound("a", "b", 4_999_999))
     ('b - a <= 5 seconds', 'b - a < 5 seconds')
@@ -159,23 +159,23 @@ class TimeBound:
 
     def __post_init__(self) -> None:
         if self.earlier == self.later:
-            raise ValueError(f"a time bound stands between two streams; got '{self.later}' twice")
+            raise ValueError(f"a time bound needs two different streams; got '{self.later}' twice")
         check_length(self.microseconds, f"the time bound {self}")
 
     @property
     def streams(self) -> frozenset[str]:
-        """The two streams it ties together."""
+        """The two streams that it connects."""
         return frozenset([self.earlier, self.later])
 
     def __str__(self) -> str:
         limit, below = show_interval(self.microseconds), show_interval(self.microseconds + 1)
-        shown = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
-        return f"{self.later} - {self.earlier} {shown}"
+        bound = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
+        return f"{self.later} - {self.earlier} {bound}"
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A conjunction: what each stream fulfils alone, what joins them, how far apart in time they may be."""
+    """A conjunction: filters of single streams, conjuncts that join streams, and bounds on event times."""
 
     filters: tuple[Filter, ...] = ()
     conjuncts: tuple[Conjunct, ...] = ()
@@ -184,6 +184,6 @@ class Predicate:
 
     @property
     def streams(self) -> frozenset[str]:
-        """Every stream that some part reads."""
+        """The streams that some part reads."""
         parts = (*self.filters, *self.conjuncts, *self.bounds)
         return frozenset(name for part in parts for name in part.streams)

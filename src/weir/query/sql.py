@@ -1,4 +1,4 @@
-"""The SQL front end: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
+"""Parse a SQL statement: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from sqlglot import exp
 
 from weir.errors import QueryError, unknown
 from weir.query.model import check_names
-from weir.query.reading import read
-from weir.query.refusals import (
+from weir.query.parse import parse_statements
+from weir.query.unsupported_sql import (
     refuse_clauses,
     refuse_outer,
     refuse_subqueries,
 )
-from weir.query.tail import Lengths, cut_tail
+from weir.query.window_clauses import Lengths, split_window_clauses
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """A parsed statement; `tables` pairs each table with the name its stream has in the query."""
+    """A parsed statement; `tables` pairs each table with its alias, the name of the stream."""
 
     tables: tuple[tuple[str, str], ...]
     conditions: tuple[exp.Expression, ...]
@@ -40,13 +40,13 @@ class SelectStatement:
 
 
 def parse_sql(text: str) -> SelectStatement:
-    """The parts of a statement, or the error that says what is not supported.
+    """Parse a statement into its parts, or raise an error that says what is not supported.
 
     >>> parse_sql("SELECT b.y FROM t a JOIN u b ON a.k = b.k WINDOW 10 MINUTES").tables
     (('t', 'a'), ('u', 'b'))
     """
-    tail = cut_tail(text)
-    select = _select(tail.head)
+    statement = split_window_clauses(text)
+    select = _parse_select(statement.select)
     refuse_clauses(select)
     refuse_subqueries(select)
     joins = select.args.get("joins") or []
@@ -57,26 +57,30 @@ def parse_sql(text: str) -> SelectStatement:
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
     return SelectStatement(
-        tuple(map(_table, tables)), tuple(conditions), tuple(select.expressions), tail.window, tail.freshness
+        tuple(map(_name_table, tables)),
+        tuple(conditions),
+        tuple(select.expressions),
+        statement.window,
+        statement.freshness,
     )
 
 
 def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]:
-    """The tables by the names that a statement gives to its streams; without one, by their own."""
+    """Return the tables by the aliases of a statement; without a statement, by their own names."""
     if statement is None:
         return dict(tables)
-    return {alias: tables[_known(table, tables)] for table, alias in parse_sql(statement).tables}
+    return {alias: tables[_find_table(table, tables)] for table, alias in parse_sql(statement).tables}
 
 
-def _select(text: str) -> exp.Select:
+def _parse_select(text: str) -> exp.Select:
     expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
-    statements = read(text, expected)
+    statements = parse_statements(text, expected)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
     return statements[0]
 
 
-def _table(node: exp.Expression) -> tuple[str, str]:
+def _name_table(node: exp.Expression) -> tuple[str, str]:
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise QueryError(f"'{node.sql('spark')}' in FROM is not the name of a stream")
     extra = [
@@ -90,7 +94,7 @@ def _table(node: exp.Expression) -> tuple[str, str]:
     return table, node.alias or node.name
 
 
-def _known(table: str, tables: Mapping[str, T]) -> str:
+def _find_table(table: str, tables: Mapping[str, T]) -> str:
     if table in tables:
         return table
     for name in tables:

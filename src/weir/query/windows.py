@@ -1,4 +1,4 @@
-"""How long a stream's rows stay joinable: for a time, or for a number of rows."""
+"""Windows: how long a stream's rows stay joinable, a time or a number of rows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import timedelta
 from weir.errors import QueryError
 from weir.units import interval, show_interval
 
-# Times and lengths are int64; below this, a time and a few lengths can be added without running over.
-LONGEST = 2**61
+# Times and lengths are int64; below this, a time and a few lengths can be added without overflow.
+MAX_LENGTH = 2**61
 _DAY = 86_400_000_000
 
 
 def check_length(microseconds: int, what: str) -> None:
-    """Refuse lengths of time that could not be added to a time."""
-    if abs(microseconds) >= LONGEST:
-        raise QueryError(f"{what} is too long; it must be shorter than {LONGEST // _DAY} days")
+    """Raise for a length of time that could overflow when it is added to a time."""
+    if abs(microseconds) >= MAX_LENGTH:
+        raise QueryError(f"{what} is too long; it must be shorter than {MAX_LENGTH // _DAY} days")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TimeWindow:
 
     @classmethod
     def parse(cls, text: str | timedelta | int) -> TimeWindow:
-        """The window of an interval in words, a timedelta, or microseconds."""
+        """Parse an interval in words, a timedelta, or microseconds."""
         return cls(interval(text))
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
-    """How many rows of its own stream a row stays joinable for, itself included."""
+    """How many of its own stream's latest rows stay joinable."""
 
     rows: int
 
@@ -54,8 +54,8 @@ class RowWindow:
             raise QueryError(f"a row window is a whole number of rows; got {self.rows!r}")
         if self.rows <= 0:
             raise QueryError(f"a window must hold at least one row, or no row could ever join; got {self}")
-        if self.rows >= LONGEST:
-            raise QueryError(f"a window must hold fewer than {LONGEST} rows; got {self}")
+        if self.rows >= MAX_LENGTH:
+            raise QueryError(f"a window must hold fewer than {MAX_LENGTH} rows; got {self}")
 
     def __str__(self) -> str:
         return f"{self.rows} row{'s' * (self.rows != 1)}"
@@ -65,7 +65,7 @@ Window = TimeWindow | RowWindow
 
 
 def rows(count: int) -> RowWindow:
-    """A window of the last `count` rows.
+    """Return a window of the last `count` rows.
 
     >>> str(rows(1000))
     '1000 rows'

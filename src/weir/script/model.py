@@ -1,4 +1,4 @@
-"""What a job script says."""
+"""The model of a job script: stream sources, a SELECT and a sink."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from weir.query.model import Budget
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """A stream as `CREATE STREAM` declares it; without `columns`, the source itself knows them.
+    """A stream declared by `CREATE STREAM`; if `columns` is None, the source provides the schema.
 
-    `rate` is how many rows a second are expected, for the planner.
+    `rate` is the expected number of rows per second, for the planner; `late` is in microseconds.
     """
 
     name: str
@@ -27,10 +27,11 @@ class StreamSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
-    """Where results go; `trigger` is in microseconds, None for batches as fast as they come.
+class Sink:
+    """The INTO clause: where results go, and how the query runs.
 
-    `adapt` says whether and how easily a running query changes its mind; None leaves that to the budget.
+    `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
+    adapts if there is a budget.
     """
 
     format: str
@@ -42,10 +43,10 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A whole job; `tables` pairs the declared stream with the name that the FROM list gives it."""
+    """A job; `tables` pairs each declared stream of the FROM list with its alias."""
 
     sources: tuple[StreamSource, ...]
     select: str
     line: int
     tables: tuple[tuple[StreamSource, str], ...]
-    into: Into
+    sink: Sink

@@ -1,4 +1,4 @@
-"""The grammar of a job script; keywords in any case, comments as in SQL, [...] may be left out.
+"""Parse a job script; keywords ignore case, comments are as in SQL, [...] is optional.
 
 CREATE STREAM name [(columns as in Spark's DDL)] USING format [OPTIONS (key 'value', ...)]
     TIMESTAMP BY column [RATE rows a second] [LATENESS 5 SECONDS];
@@ -10,7 +10,8 @@ SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from sqlglot import Token, TokenType
 
@@ -18,8 +19,8 @@ from weir.adapt.settings import Adapt
 from weir.errors import QueryError, unknown
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
-from weir.script.model import Into, Script, StreamSource
-from weir.script.reader import Reader, is_word, statements
+from weir.script.model import Script, Sink, StreamSource
+from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import interval
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -28,7 +29,7 @@ _ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
 
 
 def parse_script(text: str) -> Script:
-    """The job of a script, or a QueryError that names the line.
+    """Parse a script, or raise a QueryError that names the line.
 
     >>> job = parse_script('''
     ...     CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders')
@@ -36,198 +37,204 @@ def parse_script(text: str) -> Script:
     ...     CREATE STREAM paid (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/paid') TIMESTAMP BY ts;
     ...     SELECT o.id FROM orders o, paid p WHERE o.id = p.id WINDOW 10 MINUTES INTO parquet 'out';
     ... ''')
-    >>> [(source.name, source.late) for source in job.sources], job.into.options
+    >>> [(source.name, source.late) for source in job.sources], job.sink.options
     ([('orders', 5000000), ('paid', 0)], {'path': 'out'})
     """
     sources: list[StreamSource] = []
-    queries: list[Reader] = []
-    for reader in statements(text):
-        if reader.at("CREATE"):
-            sources.append(_stream(reader, sources))
-        elif reader.at("SELECT"):
+    queries: list[TokenReader] = []
+    for reader in split_statements(text):
+        if reader.next_is("CREATE"):
+            sources.append(_parse_stream(reader, sources))
+        elif reader.next_is("SELECT"):
             queries.append(reader)
         else:
-            reader.fail("expected CREATE STREAM or SELECT")
+            raise reader.error("expected CREATE STREAM or SELECT")
     if len(queries) != 1:
         where = f"line {queries[1].line}: " if queries else ""
         raise QueryError(f"{where}a script has one SELECT ... INTO statement; this one has {len(queries)}")
-    return _query(queries[0], tuple(sources))
+    return _parse_query(queries[0], tuple(sources))
 
 
-def _stream(reader: Reader, known: Sequence[StreamSource]) -> StreamSource:
+def _parse_stream(reader: TokenReader, known: Sequence[StreamSource]) -> StreamSource:
     line = reader.line
     reader.expect("CREATE", "STREAM")
-    name = reader.name("the name of a stream")
+    name = reader.read_name("the name of a stream")
     if name.lower() in (source.name.lower() for source in known):
         raise QueryError(f"line {line}: stream '{name}' is created twice")
-    columns, names = (None, None) if reader.at("USING") else _columns(reader)
+    columns, names = (None, None) if reader.next_is("USING") else _parse_columns(reader)
     reader.expect("USING")
-    source_format = reader.dotted("a format, like parquet")
-    options = _options(reader)
+    source_format = reader.read_dotted_name("a format, like parquet")
+    options = _parse_options(reader)
     reader.expect("TIMESTAMP", "BY")
-    place = reader.line
-    time = reader.name("the column of the event time")
+    time_line = reader.line
+    time = reader.read_name("the column of the event time")
     if names is not None and time.lower() not in map(str.lower, names):
-        raise QueryError(f"line {place}: {unknown('column', time, names, where=f' in stream {name!r}')}")
-    rate = _rate(reader) if reader.took("RATE") else None
-    late = _length(reader) if reader.took("LATENESS") else 0
+        raise QueryError(f"line {time_line}: {unknown('column', time, names, where=f' in stream {name!r}')}")
+    rate = _parse_rate(reader) if reader.accept("RATE") else None
+    late = _parse_length(reader) if reader.accept("LATENESS") else 0
     if not reader.is_done:
-        reader.fail("expected LATENESS or ;" if rate is not None else "expected RATE, LATENESS or ;")
+        raise reader.error("expected LATENESS or ;" if rate is not None else "expected RATE, LATENESS or ;")
     return StreamSource(name, columns, source_format, options, time, late, line, rate)
 
 
-def _columns(reader: Reader) -> tuple[str, list[str]]:
-    line, parts = reader.line, reader.group("expected (", "expected a column's name and its type")
+def _parse_columns(reader: TokenReader) -> tuple[str, list[str]]:
+    """Return the text of the column list, which Spark parses, and the columns' names."""
+    line, parts = reader.line, reader.read_list("expected (", "expected a column's name and its type")
     names = [reader.tokens[first].text for first, _ in parts]
     for first, last in parts:
         if first == last:
             reader.skip_to(first)
-            reader.fail("expected a column's name and its type")
+            raise reader.error("expected a column's name and its type")
     twice = next((name for i, name in enumerate(names) if name.lower() in map(str.lower, names[:i])), None)
     if twice is not None:
-        raise QueryError(f"line {line}: column '{twice}' stands twice")
+        raise QueryError(f"line {line}: column '{twice}' is given twice")
     return reader.source(parts[0][0], parts[-1][1]), names
 
 
-def _rate(reader: Reader) -> float:
-    line, text = reader.line, reader.value()
-    rate = _number(text, line, "a RATE", "2000")
+def _parse_rate(reader: TokenReader) -> float:
+    line, text = reader.line, reader.read_value()
+    rate = _parse_number(text, line, "a RATE", "2000")
     if not 0 < rate < math.inf:
         raise QueryError(f"line {line}: a RATE is above zero rows a second; got {text}")
     return rate
 
 
-def _number(text: str, line: int, what: str, example: str) -> float:
+def _parse_number(text: str, line: int, what: str, example: str) -> float:
     try:
         return float(text)
     except ValueError:
         raise QueryError(f"line {line}: {what} is a number, like {example}; got '{text}'") from None
 
 
-def _budget(reader: Reader) -> Budget | None:
-    line, given = reader.line, _options(reader, "BUDGET")
+def _parse_budget(reader: TokenReader) -> Budget | None:
+    line, given = reader.line, _parse_options(reader, "BUDGET")
     if not given:
         return None
-    named = _named(given, _BUDGET, line, "limit", "BUDGET")
-    cpu = _number(named["cpu"], line, "a budget's cpu", "0.8") if "cpu" in named else None
-    try:
-        return Budget(cpu, named.get("memory"))
-    except QueryError as error:
-        raise QueryError(f"line {line}: {error}") from None
+    limits = _check_keys(given, _BUDGET, line, "limit", "BUDGET")
+    cpu = _parse_number(limits["cpu"], line, "a budget's cpu", "0.8") if "cpu" in limits else None
+    with _errors_at(line):
+        return Budget(cpu, limits.get("memory"))
 
 
-def _adapt(reader: Reader) -> Adapt | bool | None:
-    if reader.took("ADAPT", "OFF"):
+def _parse_adapt(reader: TokenReader) -> Adapt | bool | None:
+    if reader.accept("ADAPT", "OFF"):
         return False
-    line, given = reader.line, _options(reader, "ADAPT", "expected OFF or (")
+    line, given = reader.line, _parse_options(reader, "ADAPT", "expected OFF or (")
     if not given:
         return None
-    named = _named(given, list(_ADAPT), line, "setting", "ADAPT")
-    numbers = {key: _number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in named.items()}
+    settings = _check_keys(given, list(_ADAPT), line, "setting", "ADAPT")
+    numbers = {
+        key: _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in settings.items()
+    }
     whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
-    try:
+    with _errors_at(line):
         return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
+
+
+@contextmanager
+def _errors_at(line: int) -> Iterator[None]:
+    try:
+        yield
     except QueryError as error:
         raise QueryError(f"line {line}: {error}") from None
 
 
-def _named(
+def _check_keys(
     given: Mapping[str, str], known: Sequence[str], line: int, what: str, where: str
 ) -> dict[str, str]:
-    """Settings by their names in lower case, or a QueryError for one that is not known."""
-    named: dict[str, str] = {}
+    """Return the values by key in lower case, or raise for an unknown or repeated key."""
+    values: dict[str, str] = {}
     for key, value in given.items():
         if key.lower() not in known:
             raise QueryError(f"line {line}: {unknown(what, key, known, where=f' in {where}')}")
-        if key.lower() in named:
-            raise QueryError(f"line {line}: {what} '{key}' stands twice in {where}")
-        named[key.lower()] = value
-    return named
+        if key.lower() in values:
+            raise QueryError(f"line {line}: {what} '{key}' is given twice in {where}")
+        values[key.lower()] = value
+    return values
 
 
-def _options(reader: Reader, word: str = "OPTIONS", opening: str = "expected (") -> dict[str, str]:
+def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "expected (") -> dict[str, str]:
     options: dict[str, str] = {}
-    if not reader.took(word):
+    if not reader.accept(word):
         return options
     line = reader.line
-    parts = reader.group(opening, "expected a key and its value")
+    parts = reader.read_list(opening, "expected a key and its value")
     end = parts[-1][1] + 2
     for first, last in parts:
         reader.skip_to(first)
-        # Only options of sources and sinks have dots in their keys: in (cpu .5) it is the number's.
-        plain = reader.dotted if word == "OPTIONS" else reader.name
-        key = reader.string("expected a key") if reader.is_string() else plain("a key")
+        # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
+        read_key = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
+        key = reader.read_string("expected a key") if reader.next_is_string() else read_key("a key")
         if key in options:
-            raise QueryError(f"line {line}: option '{key}' stands twice")
-        reader.took("=")
-        options[key] = reader.value()
-        if reader.place != last + 1:
-            reader.fail("expected , or )")
+            raise QueryError(f"line {line}: option '{key}' is given twice")
+        reader.accept("=")
+        options[key] = reader.read_value()
+        if reader.position != last + 1:
+            raise reader.error("expected , or )")
     reader.skip_to(end)
     return options
 
 
-def _length(reader: Reader) -> int:
+def _parse_length(reader: TokenReader) -> int:
     line = reader.line
-    text = reader.rest()
-    try:
+    text = reader.read_rest()
+    with _errors_at(line):
         length = interval(text)
-    except QueryError as error:
-        raise QueryError(f"line {line}: {error}") from None
     if length < 0:
-        raise QueryError(f"line {line}: '{text}' is less than nothing; expected a length like 5 SECONDS")
+        raise QueryError(f"line {line}: '{text}' is negative; expected a length like 5 SECONDS")
     return length
 
 
-def _query(reader: Reader, sources: tuple[StreamSource, ...]) -> Script:
-    line, into = reader.line, _into_place(reader.tokens)
+def _parse_query(reader: TokenReader, sources: tuple[StreamSource, ...]) -> Script:
+    line, into = reader.line, _find_into(reader.tokens)
     if into is None:
         raise QueryError(
             f"line {line}: the SELECT has no INTO; say where the results go, like INTO parquet 'some/folder'"
         )
-    # Empty lines before it make the parser count the lines as the script does.
+    # Empty lines before the SELECT make sqlglot report the script's line numbers.
     select = "\n" * (line - 1) + reader.source(0, into - 1)
     reader.skip_to(into + 1)
-    target = _target(reader)
+    sink = _parse_sink(reader)
+    with errors_in_select(line):
+        tables = tuple((_find_source(table, sources), alias) for table, alias in parse_sql(select).tables)
+    return Script(sources, select, line, tables, sink)
+
+
+@contextmanager
+def errors_in_select(line: int) -> Iterator[None]:
+    """Add the line of the SELECT in the script to its errors."""
     try:
-        tables = parse_sql(select).tables
-        return Script(
-            sources, select, line, tuple((_known(table, sources), alias) for table, alias in tables), target
-        )
+        yield
     except QueryError as error:
-        raise in_select(line, error) from None
+        raise QueryError(f"line {line}, in the SELECT: {error}") from None
 
 
-def in_select(line: int, error: QueryError) -> QueryError:
-    """An error of the SELECT, with the place of the SELECT in the script."""
-    return QueryError(f"line {line}, in the SELECT: {error}")
-
-
-def _into_place(tokens: Sequence[Token]) -> int | None:
-    depth, found = 0, None
-    for place, token in enumerate(tokens):
+def _find_into(tokens: Sequence[Token]) -> int | None:
+    """Find the last INTO that is a keyword, outside of parentheses and not the name of a column."""
+    depth, into = 0, None
+    for position, token in enumerate(tokens):
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-        is_name = token.token_type == TokenType.IDENTIFIER or tokens[place - 1].token_type == TokenType.DOT
-        if depth == 0 and place and not is_name and is_word(token, "INTO"):
-            found = place
-    return found
+        is_name = token.token_type == TokenType.IDENTIFIER or tokens[position - 1].token_type == TokenType.DOT
+        if depth == 0 and position and not is_name and is_word(token, "INTO"):
+            into = position
+    return into
 
 
-def _target(reader: Reader) -> Into:
-    sink = reader.dotted("a format, like parquet")
-    path = {"path": reader.string("")} if reader.is_string() else {}
-    line, options = reader.line, _options(reader)
+def _parse_sink(reader: TokenReader) -> Sink:
+    sink_format = reader.read_dotted_name("a format, like parquet")
+    path = {"path": reader.read_string("")} if reader.next_is_string() else {}
+    line, options = reader.line, _parse_options(reader)
     if path and "path" in options:
-        raise QueryError(f"line {line}: the path stands twice, after INTO and in OPTIONS")
-    budget = _budget(reader)
-    adapt = _adapt(reader)
-    trigger = _length(reader) if reader.took("TRIGGER") else None
+        raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
+    budget = _parse_budget(reader)
+    adapt = _parse_adapt(reader)
+    trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
     if not reader.is_done:
-        reader.fail("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
-    return Into(sink, path | options, trigger, budget, adapt)
+        raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
+    return Sink(sink_format, path | options, trigger, budget, adapt)
 
 
-def _known(table: str, sources: Sequence[StreamSource]) -> StreamSource:
+def _find_source(table: str, sources: Sequence[StreamSource]) -> StreamSource:
     for source in sources:
         if source.name.lower() == table.lower():
             return source

@@ -1,15 +1,17 @@
-"""From a script to a join over its streams, and to a running query."""
+"""Run and explain a job script: open its sources, build the join and start the query."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
 from weir.adapt.planner import chart_plan
 from weir.errors import QueryError
-from weir.script.model import Into, Script, StreamSource
-from weir.script.parse import in_select
+from weir.script.model import Script, Sink, StreamSource
+from weir.script.parse import errors_in_select
 from weir.units import show_interval
 
 if TYPE_CHECKING:
@@ -19,86 +21,86 @@ if TYPE_CHECKING:
 
 
 def open_join(script: Script, spark: Session, partitions: int | None = None) -> SparkJoin:
-    """The join of a script over its sources."""
-    return _join(script, {source.name: _open(source, spark) for source in _read(script)}, partitions)
+    """Build the join of a script over its sources."""
+    frames = {source.name: _open_source(source, spark) for source in _list_sources(script)}
+    return _build_join(script, frames, partitions)
 
 
-def start(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
-    """Start the join; `once` for all that is available now, else until it is stopped."""
-    from weir.spark.targets import EPHEMERAL_FORMATS  # only who has Spark needs it
+def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
+    """Start the join; with `once` it ends when it has read all available rows, else it runs until stopped."""
+    from weir.spark.targets import EPHEMERAL_FORMATS  # needs pyspark
 
-    options = dict(script.into.options)
+    options = dict(script.sink.options)
     if checkpoint is not None:
         options["checkpointLocation"] = checkpoint
-    if "checkpointLocation" not in options and script.into.format.lower() not in EPHEMERAL_FORMATS:
+    if "checkpointLocation" not in options and script.sink.format.lower() not in EPHEMERAL_FORMATS:
         raise QueryError(
-            "the join keeps its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
+            "the join stores its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
             "INTO, or --checkpoint some/folder"
         )
-    writer = join.writeStream.format(script.into.format).queryName(name).options(**options)
-    return writer.trigger(**_trigger(script.into, once)).start()
+    writer = join.writeStream.format(script.sink.format).queryName(name).options(**options)
+    return writer.trigger(**_trigger_options(script.sink, once)).start()
 
 
-def explanation(script: Script, spark: Session, partitions: int | None = None, mermaid: bool = False) -> str:
-    """What a script asks, from where to where; sources whose columns are declared are not touched."""
-    from weir.spark.script import empty_frame  # only who has Spark needs it
+def explain_script(
+    script: Script, spark: Session, partitions: int | None = None, mermaid: bool = False
+) -> str:
+    """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
+    from weir.spark.script import empty_frame  # needs pyspark
 
     frames = {}
-    for source in _read(script):
+    for source in _list_sources(script):
         if source.columns is None:
-            frames[source.name] = _open(source, spark)
+            frames[source.name] = _open_source(source, spark)
             continue
-        try:
+        with _errors_in_stream(source):
             frames[source.name] = empty_frame(spark, source.columns)
-        except QueryError as error:
-            raise _in_stream(source, error) from None
-    join = _join(script, frames, partitions)
+    join = _build_join(script, frames, partitions)
     if mermaid:
         return chart_plan(join.planned)
-    asked = join.explanation()
-    sources = [f"  {source.name}: {_shown(source.format, source.options)}" for source in _read(script)]
-    into = script.into
-    pace = f", every {show_interval(into.trigger)}" if into.trigger else ""
-    return "\n".join(["sources", *sources, "sink", f"  {_shown(into.format, into.options)}{pace}", asked])
+    sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
+    interval = f", every {show_interval(script.sink.trigger)}" if script.sink.trigger else ""
+    sink = f"  {_format_target(script.sink)}{interval}"
+    return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
 
 
-def _read(script: Script) -> list[StreamSource]:
-    """The sources that the SELECT reads, each once."""
+def _list_sources(script: Script) -> list[StreamSource]:
+    """List the sources that the SELECT reads, each once."""
     return list({source.name: source for source, _ in script.tables}.values())
 
 
-def _open(source: StreamSource, spark: Session) -> Any:
-    from weir.spark.script import open_stream  # only who has Spark needs it
+def _open_source(source: StreamSource, spark: Session) -> Any:
+    from weir.spark.script import open_stream  # needs pyspark
 
-    try:
+    with _errors_in_stream(source):
         return open_stream(spark, source.format, source.columns, source.options)
-    except QueryError as error:
-        raise _in_stream(source, error) from None
 
 
-def _in_stream(source: StreamSource, error: QueryError) -> QueryError:
-    return QueryError(f"line {source.line}, in stream '{source.name}': {error}")
-
-
-def _join(script: Script, frames: dict[str, Any], partitions: int | None) -> SparkJoin:
+@contextmanager
+def _errors_in_stream(source: StreamSource) -> Iterator[None]:
     try:
-        found: Any = weir.api.sql(
+        yield
+    except QueryError as error:
+        raise QueryError(f"line {source.line}, in stream '{source.name}': {error}") from None
+
+
+def _build_join(script: Script, frames: dict[str, Any], partitions: int | None) -> SparkJoin:
+    with errors_in_select(script.line):
+        join: Any = weir.api.sql(
             script.select,
             time={alias: source.time for source, alias in script.tables},
             late={alias: timedelta(microseconds=source.late) for source, alias in script.tables},
-            budget=script.into.budget,
-            adapt=script.into.adapt,
-            rates=_rates(script),
+            budget=script.sink.budget,
+            adapt=script.sink.adapt,
+            rates=_collect_rates(script),
             partitions=partitions,
             streams=frames,
         )
-    except QueryError as error:
-        raise in_select(script.line, error) from None
-    return found  # type: ignore[no-any-return]
+    return join  # type: ignore[no-any-return]
 
 
-def _rates(script: Script) -> dict[str, float] | None:
-    """What the CREATE statements say: a plan is weighed by all rates or by none."""
+def _collect_rates(script: Script) -> dict[str, float] | None:
+    """Collect the rates of the CREATE statements; the planner needs all or none."""
     rates = {alias: source.rate for source, alias in script.tables if source.rate is not None}
     for source, _ in script.tables:
         if rates and source.rate is None:
@@ -106,11 +108,11 @@ def _rates(script: Script) -> dict[str, float] | None:
     return rates or None
 
 
-def _trigger(into: Into, once: bool) -> dict[str, Any]:
+def _trigger_options(sink: Sink, once: bool) -> dict[str, Any]:
     if once:
         return {"availableNow": True}
-    return {"processingTime": f"{(into.trigger or 0) // 1000} milliseconds"}
+    return {"processingTime": f"{(sink.trigger or 0) // 1000} milliseconds"}
 
 
-def _shown(name: str, options: Any) -> str:
-    return " ".join([name, *(f"{key}='{value}'" for key, value in options.items())])
+def _format_target(target: StreamSource | Sink) -> str:
+    return " ".join([target.format, *(f"{key}='{value}'" for key, value in target.options.items())])

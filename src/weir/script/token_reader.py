@@ -1,15 +1,15 @@
-"""The tokens of a script, read from left to right, with errors that name the line."""
+"""Read the tokens of a script from left to right, with errors that name the line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
-from weir.expr.dialect import SparkText
+from weir.expr.dialect import UntranslatedSpark
+from weir.query.window_clauses import split_tokens
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.LT)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.GT)
@@ -17,33 +17,27 @@ _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _SIGNS = ("+", "-")
 
 
-def statements(text: str) -> list[Reader]:
-    """The statements of a script, apart at semicolons; comments are gone.
+def split_statements(text: str) -> list[TokenReader]:
+    """Split a script into statements at semicolons, without comments.
 
-    >>> [reader.source(0, 1) for reader in statements("a 'x;y'; -- c" + chr(10) + "b d;")]
+    >>> [reader.source(0, 1) for reader in split_statements("a 'x;y'; -- c" + chr(10) + "b d;")]
     ["a 'x;y'", 'b d']
     """
     try:
-        tokens = tokenize(text, dialect=SparkText)
+        tokens = tokenize(text, dialect=UntranslatedSpark)
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
         raise QueryError(f"the script cannot be read: {reason}; is a quote or a comment left open?") from None
-    found: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return [Reader(text, part) for part in found if part]
+    return [TokenReader(text, part) for part in split_tokens(tokens, TokenType.SEMICOLON) if part]
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """True for one of these keywords, unquoted and in any case."""
+    """True for one of these keywords, unquoted, ignoring case."""
     return token.token_type not in _QUOTED and token.text.upper() in words
 
 
-class Reader:
-    """One statement, and how far it has been read."""
+class TokenReader:
+    """The tokens of a statement, and the position of the next one."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -56,8 +50,8 @@ class Reader:
         return self.tokens[min(self._next, len(self.tokens) - 1)].line
 
     @property
-    def place(self) -> int:
-        """The number of the next token."""
+    def position(self) -> int:
+        """The position of the next token."""
         return self._next
 
     @property
@@ -66,19 +60,19 @@ class Reader:
         return self._next >= len(self.tokens)
 
     def source(self, first: int, last: int) -> str:
-        """The script's own text from one token to another."""
+        """Return the script's text from one token to another."""
         return self._text[self.tokens[first].start : self.tokens[last].end + 1]
 
-    def skip_to(self, place: int) -> None:
-        """Go on reading at a token."""
-        self._next = place
+    def skip_to(self, position: int) -> None:
+        """Continue at a position."""
+        self._next = position
 
-    def at(self, *words: str) -> bool:
+    def next_is(self, *words: str) -> bool:
         """True if the next token is one of these keywords."""
         return not self.is_done and is_word(self.tokens[self._next], *words)
 
-    def took(self, *words: str) -> bool:
-        """Read these keywords if all of them come next."""
+    def accept(self, *words: str) -> bool:
+        """Read these keywords if all of them come next; return whether they did."""
         ahead = self.tokens[self._next : self._next + len(words)]
         if len(ahead) < len(words) or not all(map(is_word, ahead, words)):
             return False
@@ -86,42 +80,42 @@ class Reader:
         return True
 
     def expect(self, *words: str) -> None:
-        """Read these keywords, or fail."""
+        """Read these keywords, or raise."""
         for word in words:
-            if not self.took(word):
-                self.fail(f"expected {' '.join(words)}")
+            if not self.accept(word):
+                raise self.error(f"expected {' '.join(words)}")
 
-    def name(self, what: str) -> str:
-        """Read a name, in backticks or a plain word."""
+    def read_name(self, what: str) -> str:
+        """Read a name, a word or quoted with backticks."""
         token = self._peek(f"expected {what}")
         plain = token.text.replace("_", "a").isalnum() and token.token_type != TokenType.STRING
         if token.token_type != TokenType.IDENTIFIER and not plain:
-            self.fail(f"expected {what}")
+            raise self.error(f"expected {what}")
         self._next += 1
         return str(token.text)
 
-    def dotted(self, what: str) -> str:
+    def read_dotted_name(self, what: str) -> str:
         """Read names with dots between them."""
-        parts = [self.name(what)]
+        parts = [self.read_name(what)]
         while not self.is_done and self.tokens[self._next].token_type == TokenType.DOT:
             self._next += 1
-            parts.append(self.name(what))
+            parts.append(self.read_name(what))
         return ".".join(parts)
 
-    def string(self, expected: str) -> str:
-        """Read text in quotes."""
+    def read_string(self, expected: str) -> str:
+        """Read a string in quotes."""
         token = self._peek(expected)
         if token.token_type != TokenType.STRING:
-            self.fail(expected)
+            raise self.error(expected)
         self._next += 1
         return str(token.text)
 
-    def is_string(self) -> bool:
-        """True if text in quotes comes next."""
+    def next_is_string(self) -> bool:
+        """True if the next token is a string in quotes."""
         return not self.is_done and self.tokens[self._next].token_type == TokenType.STRING
 
-    def value(self) -> str:
-        """Read the value of an option: text in quotes, a number, true or false."""
+    def read_value(self) -> str:
+        """Read the value of an option: a string in quotes, a number, true or false."""
         expected = "expected a value in quotes, a number, true or false"
         token = self._peek(expected)
         if token.token_type == TokenType.STRING or is_word(token, "TRUE", "FALSE"):
@@ -130,50 +124,46 @@ class Reader:
         sign = str(token.text) if token.text in _SIGNS else ""
         self._next += bool(sign)
         if self._peek(expected).token_type != TokenType.NUMBER:
-            self.fail(expected)
+            raise self.error(expected)
         self._next += 1
         return sign + str(self.tokens[self._next - 1].text)
 
-    def group(self, opening: str, part: str) -> list[tuple[int, int]]:
-        """Read what stands in parentheses: the first and last token of each part between commas.
+    def read_list(self, opening: str, item: str) -> list[tuple[int, int]]:
+        """Read a list in parentheses; return the first and last position of each item.
 
-        Without a parenthesis it fails with `opening`, and with `part` where there is nothing.
+        Raises `opening` if there is no parenthesis, and `item` for an empty item.
         """
         opened = self._next
         if self._peek(opening).token_type != TokenType.L_PAREN:
-            self.fail(opening)
-        depth, parts, start = 0, [], opened + 1
-        for place in range(opened, len(self.tokens)):
-            kind = self.tokens[place].token_type
+            raise self.error(opening)
+        depth, items, start = 0, [], opened + 1
+        for position in range(opened, len(self.tokens)):
+            kind = self.tokens[position].token_type
             depth += (kind in _OPEN) - (kind in _CLOSE)
             if depth == 0 or (depth == 1 and kind == TokenType.COMMA):
-                if start == place:
-                    self.skip_to(place)
-                    self.fail(part)
-                parts.append((start, place - 1))
-                start = place + 1
+                if start == position:
+                    self.skip_to(position)
+                    raise self.error(item)
+                items.append((start, position - 1))
+                start = position + 1
             if depth == 0:
-                self._next = place + 1
-                return parts
-        raise self.failure("this ( is never closed")
+                self._next = position + 1
+                return items
+        raise self.error("this ( is never closed")
 
-    def rest(self) -> str:
-        """Read the text up to the end; never nothing."""
+    def read_rest(self) -> str:
+        """Read the text up to the end of the statement, at least one token."""
         if self.is_done:
-            self.fail("expected a length like 5 SECONDS")
+            raise self.error("expected a length like 5 SECONDS")
         first, self._next = self._next, len(self.tokens)
         return self.source(first, self._next - 1)
 
-    def fail(self, expected: str) -> NoReturn:
-        """Refuse the next token, by line and text."""
-        raise self.failure(expected)
-
-    def failure(self, expected: str) -> QueryError:
-        """The error that refuses the next token."""
-        found = "the statement ends" if self.is_done else f"found '{self.source(self._next, self._next)}'"
-        return QueryError(f"line {self.line}: {expected}, but {found}")
+    def error(self, expected: str) -> QueryError:
+        """Return the error for the next token, with its line and text."""
+        actual = "the statement ends" if self.is_done else f"found '{self.source(self._next, self._next)}'"
+        return QueryError(f"line {self.line}: {expected}, but {actual}")
 
     def _peek(self, expected: str) -> Token:
         if self.is_done:
-            self.fail(expected)
+            raise self.error(expected)
         return self.tokens[self._next]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.query.bounds import Bounds, closure, tightest
+from weir.query.difference_bounds import Bounds, close_bounds, tighten
 from weir.query.predicate import TimeBound
 from weir.query.windows import RowWindow, TimeWindow, Window
 
@@ -45,47 +45,47 @@ def solutions(windows: list[Window | None], bounds: list[TimeBound]) -> np.ndarr
 def test_closure_is_what_a_search_over_all_times_finds(
     windows: list[Window | None], bounds: list[TimeBound]
 ) -> None:
-    found = solutions(windows, bounds)
+    times = solutions(windows, bounds)
     try:
-        closed = tightest(NAMES, windows, bounds)
+        closed = tighten(NAMES, windows, bounds)
     except QueryError as error:
         assert "contradict" in str(error)
-        assert len(found) == 0
+        assert len(times) == 0
         return
-    assert len(found) > 0
+    assert len(times) > 0
     for i, j in product(range(len(NAMES)), repeat=2):
-        largest, upper = (found[:, j] - found[:, i]).max(), closed.upper[i][j]
+        largest, upper = (times[:, j] - times[:, i]).max(), closed.upper[i][j]
         assert largest == upper if upper is not None else largest > 2 * LARGEST
 
 
 def test_windows_alone() -> None:
-    closed = closure(NAMES, [TimeWindow(10), TimeWindow(20), TimeWindow(5)], [])
+    closed = close_bounds(NAMES, [TimeWindow(10), TimeWindow(20), TimeWindow(5)], [])
     assert closed.upper == ((0, 9, 9), (19, 0, 19), (4, 4, 0))
     assert [closed.retention(i) for i in range(3)] == [10, 20, 5]
 
 
 def test_bounds_shorten_windows_through_other_streams() -> None:
-    closed = closure(NAMES, [TimeWindow(100)] * 3, [TimeBound("a", "b", 3), TimeBound("b", "c", 4)])
+    closed = close_bounds(NAMES, [TimeWindow(100)] * 3, [TimeBound("a", "b", 3), TimeBound("b", "c", 4)])
     assert closed.upper[0] == (0, 3, 7)
     assert closed.retention(0) == 8
 
 
 def test_the_retention_of_a_stream_that_is_never_earlier_is_negative() -> None:
-    closed = closure(("a", "b"), [None, None], [TimeBound("b", "a", -5), TimeBound("a", "b", 9)])
+    closed = close_bounds(("a", "b"), [None, None], [TimeBound("b", "a", -5), TimeBound("a", "b", 9)])
     assert [closed.retention(i) for i in range(2)] == [10, -4]
 
 
 def test_row_windows_bound_no_time() -> None:
-    closed = closure(("a", "b"), [RowWindow(3), RowWindow(4)], [])
+    closed = close_bounds(("a", "b"), [RowWindow(3), RowWindow(4)], [])
     assert closed.upper == ((0, None), (None, 0))
     assert closed.retention(0) is None
 
 
 def test_a_stream_left_unbounded_is_named() -> None:
     with pytest.raises(QueryError, match=r"stream 'b' is unbounded.*row of 'a' may be.*within="):
-        closure(("a", "b"), [TimeWindow(5), None], [])
+        close_bounds(("a", "b"), [TimeWindow(5), None], [])
     with pytest.raises(QueryError, match=r"stream 'a' is unbounded.*row of 'c' may be"):
-        closure(NAMES, [None] * 3, [TimeBound("a", "b", 5), TimeBound("b", "a", 5)])
+        close_bounds(NAMES, [None] * 3, [TimeBound("a", "b", 5), TimeBound("b", "a", 5)])
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_contradictions_name_the_streams(
     windows: list[Window | None], bounds: list[TimeBound], fragments: list[str]
 ) -> None:
     with pytest.raises(QueryError) as error:
-        closure(NAMES, windows, bounds)
+        close_bounds(NAMES, windows, bounds)
     assert all(fragment in str(error.value) for fragment in fragments), str(error.value)
 
 
 def test_bounds_that_add_up_to_more_than_times_can_hold_are_refused() -> None:
     long = 2**60
-    with pytest.raises(QueryError, match=r"add up to, c - a <= \d+ days.*is too long"):
-        closure(
+    with pytest.raises(QueryError, match=r"the sum of the time bounds, c - a <= \d+ days.*is too long"):
+        close_bounds(
             NAMES,
             [None] * 3,
             [
@@ -136,5 +136,5 @@ def test_bounds_cannot_be_built_wrong() -> None:
         Bounds(("a", "b"), ((0,),))
     with pytest.raises(ValueError, match="distance zero"):
         Bounds(("a",), ((1,),))
-    with pytest.raises(ValueError, match="two streams"):
+    with pytest.raises(ValueError, match="two different streams"):
         TimeBound("a", "a", 1)

@@ -1,4 +1,4 @@
-"""What SQL can say and a join of streams cannot answer, with the sentence for each."""
+"""Refuse SQL that a join of streams does not support, with a sentence for each clause."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weir.errors import QueryError
 
 _CLAUSES = {
     "with_": "WITH is not supported; pass the inner query's rows as a stream of their own",
-    "distinct": "DISTINCT is not supported, since it would keep every result for ever; "
+    "distinct": "DISTINCT is not supported, since it would keep every result forever; "
     "drop duplicates from the join's result",
     "group": "GROUP BY is not part of a join; join first, then group the result",
     "having": "HAVING is not part of a join; join first, then group and filter the result",
@@ -19,7 +19,7 @@ _CLAUSES = {
     "limit": "LIMIT is not supported, since a stream has no end; take the rows from the stored result",
     "offset": "OFFSET is not supported, since a stream has no end; take the rows from the stored result",
     "qualify": "QUALIFY is not part of a join; filter the join's result",
-    "windows": "WINDOW here says how long rows stay joinable, like 'WINDOW 10 MINUTES'; it names no frame",
+    "windows": "WINDOW says here how long rows stay joinable, like 'WINDOW 10 MINUTES'; it defines no frame",
     "laterals": "LATERAL VIEW is not supported; explode the column before the join",
     "pivots": "PIVOT is not part of a join; pivot the join's result",
 }
@@ -58,20 +58,20 @@ def refuse_subqueries(select: exp.Select) -> None:
 
 
 def refuse_aggregates(node: exp.Expression, own: Collection[str] = ()) -> None:
-    """Refuse functions over many rows, which a single result has not; `own` are names the user defines."""
-    for found in node.find_all(exp.AggFunc, exp.Anonymous, exp.Window):
-        named = found.name.lower() in _AGGREGATES and found.name.lower() not in map(str.lower, own)
-        if named or not isinstance(found, exp.Anonymous):
+    """Refuse aggregates and window functions; `own` are the names of user-defined functions."""
+    for function in node.find_all(exp.AggFunc, exp.Anonymous, exp.Window):
+        named = function.name.lower() in _AGGREGATES and function.name.lower() not in map(str.lower, own)
+        if named or not isinstance(function, exp.Anonymous):
             raise QueryError(
-                f"aggregates and window functions are not part of a join: '{found.sql('spark')}'; "
+                f"aggregates and window functions are not part of a join: '{function.sql('spark')}'; "
                 "join first, then aggregate the result"
             )
 
 
 def refuse_outer(join: exp.Join) -> None:
-    """Refuse every join but inner ones that say their condition with ON."""
-    sides = [join.args.get(part) for part in ("method", "side", "kind")]
-    words = " ".join(str(side).upper() for side in sides if side)
+    """Refuse every join but inner joins with ON."""
+    parts = [join.args.get(part) for part in ("method", "side", "kind")]
+    words = " ".join(str(part).upper() for part in parts if part)
     if words not in ("", "INNER", "CROSS"):
         raise QueryError(
             f"{words} JOIN is not supported; only inner joins are, written JOIN ... ON or with commas"

@@ -1,0 +1,124 @@
+"""Format a bound expression as readable SQL, for errors and for explain."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from weir.expr.nodes import Call, Column, Expr, Literal
+from weir.expr.types import common_type, spark_name
+from weir.units import show_interval
+
+# Operators by precedence, from the loosest to the tightest.
+_LEVELS = (("or",), ("and",), ("not",), ("=", "<=>", "<>", "<", "<=", ">", ">="), ("|",), ("^",), ("&",),
+           ("+", "-"), ("*", "/", "%", "div"), ("negative", "~"))  # fmt: skip
+_LEVEL = {name: level for level, names in enumerate(_LEVELS) for name in names}
+_COMPARED, _TIGHTEST = _LEVEL["="], len(_LEVELS)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def to_sql(expr: Expr) -> str:
+    """Format an expression as a user would write it, without the casts that binding inserts.
+
+    >>> x, y = Column("a", "x", pa.int32()), Column("b", "y", pa.int32())
+    >>> to_sql(Call("<", (Call("+", (x, Literal(1, pa.int32())), pa.int32()), y), pa.bool_()))
+    'a.x + 1 < b.y'
+    """
+    return _format(expr)[0]
+
+
+def _format(expr: Expr) -> tuple[str, int]:
+    """Return the SQL and the precedence of its outermost operator."""
+    if isinstance(expr, Column):
+        return str(expr), _TIGHTEST
+    if isinstance(expr, Literal):
+        return _format_constant(expr.value, expr.type), _TIGHTEST
+    return _format_call(expr)
+
+
+def _format_call(expr: Call) -> tuple[str, int]:
+    name, args = expr.function, expr.args
+    if name in ("cast", "try_cast"):
+        text = f"{name}({to_sql(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
+        return _format(args[0]) if name == "cast" and _is_implicit(args[0], expr) else text
+    if name in _LEVEL and len(args) == 2:
+        return _format_infix(name, args)
+    if name in ("not", "negative", "~"):
+        sign = {"not": "NOT ", "negative": "-"}.get(name, name)
+        return f"{sign}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]
+    if name in _TESTS:
+        return f"{_parenthesise(args[0], _COMPARED + 1)} {_TESTS[name](*args[1:])}", _COMPARED
+    if name in _FORMS:
+        return _FORMS[name](*args), _TIGHTEST
+    if name == "udf":
+        name, args = str(getattr(args[0], "value", name)), args[1:]
+    return f"{name}({', '.join(map(to_sql, args))})", _TIGHTEST
+
+
+def _format_infix(name: str, args: tuple[Expr, ...]) -> tuple[str, int]:
+    level = _LEVEL[name]
+    # Operators of one level associate to the left; comparisons do not chain at all.
+    left = _parenthesise(args[0], level + (level == _COMPARED))
+    right = _parenthesise(args[1], level + (name not in ("and", "or")))
+    return f"{left} {name.upper() if name.isalpha() else name} {right}", level
+
+
+def _parenthesise(expr: Expr, level: int) -> str:
+    text, own_level = _format(expr)
+    return f"({text})" if own_level < level else text
+
+
+def _is_implicit(inner: Expr, cast: Call) -> bool:
+    """True for a cast that binding would insert again."""
+    return bool(common_type(inner.type, cast.type) == cast.type)
+
+
+def _format_like(pattern: Expr, *escape: Expr) -> str:
+    return " ESCAPE ".join([f"LIKE {_parenthesise(pattern, _COMPARED + 1)}", *map(to_sql, escape)])
+
+
+def _format_case(*args: Expr) -> str:
+    pairs = zip(args[:-1:2], args[1::2], strict=False)
+    branches = " ".join(f"WHEN {to_sql(condition)} THEN {to_sql(value)}" for condition, value in pairs)
+    return f"CASE {branches} ELSE {to_sql(args[-1])} END"
+
+
+# What follows the first operand of a test, and forms that need no parentheses around them.
+_TESTS: dict[str, Callable[..., str]] = {
+    "is null": lambda: "IS NULL",
+    "is not null": lambda: "IS NOT NULL",
+    "in": lambda *items: f"IN ({', '.join(map(to_sql, items))})",
+    "like": _format_like,
+    "rlike": lambda pattern: f"RLIKE {_parenthesise(pattern, _COMPARED + 1)}",
+}
+_FORMS: dict[str, Callable[..., str]] = {
+    "case": _format_case,
+    "get": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
+    ".": lambda struct, field: f"{_parenthesise(struct, _TIGHTEST)}.{field.value}",
+}
+
+
+def _format_constant(value: Any, type: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    return _format_time(value, type) if isinstance(value, int) and pa.types.is_temporal(type) else str(value)
+
+
+def _format_time(value: int, type: Any) -> str:
+    if pa.types.is_duration(type):
+        return f"INTERVAL {'-' * (value < 0)}{show_interval(abs(value))}"
+    try:
+        if pa.types.is_date(type):
+            return f"DATE '{(_EPOCH + datetime.timedelta(days=value)).date()}'"
+        return f"TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=value)}'"
+    except OverflowError:
+        return f"{value} after 1970"

@@ -1,0 +1,126 @@
+"""Split the WINDOW and FRESHNESS clauses, which no SQL dialect knows, from the end of a statement.
+
+WINDOW 10 MINUTES    WINDOW 1000 ROWS    WINDOW a 10 MINUTES, b 1000 ROWS    FRESHNESS a 12 MINUTES
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot import Token, TokenType, tokenize
+from sqlglot.errors import SqlglotError
+
+from weir.errors import QueryError
+from weir.expr.dialect import UntranslatedSpark
+from weir.query.parse import syntax_error
+
+Lengths = str | Mapping[str, str] | None
+
+_CLAUSES = ("WINDOW", "FRESHNESS")
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+_OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+_OPERAND_ENDS = (*_QUOTED, *_CLOSE, TokenType.NUMBER, TokenType.STAR)
+_AMOUNT = (TokenType.NUMBER, TokenType.STRING, TokenType.DASH, TokenType.PLUS, TokenType.INTERVAL)
+_BEFORE_A_NAME = (
+    "SELECT", "DISTINCT", "FROM", "JOIN", "ON", "WHERE", "AND", "OR", "NOT", "AS", "BETWEEN", "LIKE", "IN",
+    "CASE", "WHEN", "THEN", "ELSE", "IS",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatement:
+    """The SELECT before the clauses, and the lengths they give: one for all streams, or one for each."""
+
+    select: str
+    window: Lengths
+    freshness: Lengths
+
+
+def split_window_clauses(text: str) -> SplitStatement:
+    """Split a statement into its SELECT and its WINDOW and FRESHNESS clauses.
+
+    >>> statement = split_window_clauses("SELECT 'x' FROM a, b WINDOW a 10 mins, b 5 ROWS FRESHNESS 1 hour;")
+    >>> statement.select, statement.window, statement.freshness
+    ("SELECT 'x' FROM a, b", {'a': '10 mins', 'b': '5 ROWS'}, '1 hour')
+    """
+    try:
+        tokens = tokenize(text, dialect=UntranslatedSpark)
+    except SqlglotError as error:
+        raise syntax_error(error, text, "a SELECT statement") from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    starts = _clause_starts(tokens)
+    clauses: dict[str, Lengths] = {}
+    for start, end in pairwise([*starts, len(tokens)]):
+        word = tokens[start].text.upper()
+        if word in clauses:
+            raise QueryError(
+                f"{word} is given twice; list the streams after one, like '{word} a 10 MINUTES, b 5 MINUTES'"
+            )
+        clauses[word] = _parse_lengths(word, tokens[start + 1 : end], text)
+    head = tokens[: starts[0] if starts else len(tokens)]
+    select = text[: head[-1].end + 1] if head else ""
+    return SplitStatement(select, clauses.get("WINDOW"), clauses.get("FRESHNESS"))
+
+
+def _clause_starts(tokens: Sequence[Token]) -> list[int]:
+    starts, depth = [], 0
+    for i, token in enumerate(tokens):
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and _is_clause(tokens, i):
+            starts.append(i)
+    return starts
+
+
+def _is_clause(tokens: Sequence[Token], i: int) -> bool:
+    """True for the keyword, false for a column or a table called window."""
+    if i == 0 or not _is_word(tokens[i]) or tokens[i].text.upper() not in _CLAUSES:
+        return False
+    before, after = tokens[i - 1], tokens[i + 1] if i + 1 < len(tokens) else None
+    ends_operand = _is_word(before) or before.token_type in _OPERAND_ENDS
+    begins_length = after is None or _is_word(after) or after.token_type in (*_AMOUNT, *_QUOTED)
+    is_name = before.text.upper() in _BEFORE_A_NAME or (after is not None and after.text.upper() == "FROM")
+    return ends_operand and begins_length and not is_name
+
+
+def _is_word(token: Token) -> bool:
+    is_plain = token.text.replace("_", "a").isalnum() and not token.text[0].isdigit()
+    return is_plain and token.token_type not in _QUOTED
+
+
+def _parse_lengths(clause: str, tokens: Sequence[Token], text: str) -> Lengths:
+    items = split_tokens(tokens, TokenType.COMMA)
+    if not all(items):
+        raise QueryError(
+            f"{clause} needs a length, like '{clause} 10 MINUTES' or '{clause} a 10 MINUTES, b 1000 ROWS'"
+        )
+    if len(items) == 1 and items[0][0].token_type in _AMOUNT:
+        return _source_text(items[0], text)
+    lengths: dict[str, str] = {}
+    for name, *amount in items:
+        if name.token_type in _AMOUNT or not amount:
+            source = _source_text([name, *amount], text)
+            raise QueryError(
+                f"'{source}' after {clause} should name a stream and its length, like 'a 10 MINUTES'"
+            )
+        if name.text.lower() in map(str.lower, lengths):
+            raise QueryError(f"{clause} names stream '{name.text}' twice")
+        lengths[name.text] = _source_text(amount, text)
+    return lengths
+
+
+def split_tokens(tokens: Sequence[Token], separator: TokenType) -> list[list[Token]]:
+    """Split tokens at a separator."""
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == separator:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _source_text(tokens: Sequence[Token], text: str) -> str:
+    return text[tokens[0].start : tokens[-1].end + 1]
