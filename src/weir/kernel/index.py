@@ -1,4 +1,4 @@
-"""Indexes over a slice: rows in the order of a key, of a value, or of time, and ranges found in them."""
+"""Indexes over a slice: its rows sorted by key, by value or by time, for binary searches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column, Expr
-from weir.kernel.keys import Int64s, as_int64, combine, unscaled
+from weir.kernel.keys import Bools, Int64s, as_int64, combine, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ Spec = ByKey | ByValue | ByTime
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Sorted values and, beside each, the number of its row; None where the rows lie in this order."""
+    """Sorted values and, for each, its row number; None if the rows are stored in this order."""
 
     values: npt.NDArray[Any]
     rows: npt.NDArray[np.intp] | None
 
     def pick(self, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """The rows at these positions of the index."""
+        """Return the row numbers at these positions of the index."""
         return positions if self.rows is None else self.rows[positions]
 
 
@@ -57,9 +57,9 @@ def index_rows(
     lead: str,
     in_time: bool = False,
 ) -> Index:
-    """Sort rows by an index; `numbers` gives stored int64 columns, `fetch` payload columns.
+    """Sort rows by an index; `numbers` returns stored int64 columns, `fetch` payload columns.
 
-    With `in_time`, rows of one key are known to stand in the order of time, which is half the work.
+    With `in_time`, rows with equal keys are known to be in time order, which saves half of the work.
     """
     if isinstance(spec, ByKey):
         codes, times = combine([numbers(name) for name in spec.keys]), numbers(lead)
@@ -67,13 +67,13 @@ def index_rows(
         order = _argsort(codes) if in_time else np.lexsort((times, codes))
         return Index(codes[order], order)
     values, valid = _values(spec, fetch, numbers, rows, lead)
-    known = np.arange(rows) if valid is None else np.flatnonzero(valid)
-    order = known[np.argsort(values[known], kind="stable")]
+    not_null = np.arange(rows) if valid is None else np.flatnonzero(valid)
+    order = not_null[np.argsort(values[not_null], kind="stable")]
     return Index(values[order], order)
 
 
 def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
-    """A stable order of codes; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
+    """Sort codes stably; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
     least = int(codes.min(initial=0))
     if int(codes.max(initial=0)) - least < 1 << 16:
         return np.argsort((codes - least).astype(np.uint16), kind="stable")
@@ -87,7 +87,7 @@ def index_sorted_rows(
     rows: int,
     lead: str,
 ) -> Index:
-    """The same for rows that lie in the order of the index already."""
+    """Index rows that are stored in the order of the index."""
     if isinstance(spec, ByKey):
         return Index(combine([numbers(name) for name in spec.keys]), None)
     values, valid = _values(spec, fetch, numbers, rows, lead)
@@ -100,20 +100,22 @@ def _values(
     numbers: Callable[[str], Int64s],
     rows: int,
     lead: str,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    return (numbers(lead), None) if isinstance(spec, ByTime) else searchable(evaluate(spec.expr, fetch, rows))
+) -> tuple[npt.NDArray[Any], Bools | None]:
+    if isinstance(spec, ByTime):
+        return numbers(lead), None
+    return to_sortable(evaluate(spec.expr, fetch, rows))
 
 
-def is_searchable(kind: pa.DataType) -> bool:
-    """True if values of this type can be searched as plain numbers in SQL's order."""
+def is_sortable(kind: pa.DataType) -> bool:
+    """True if values of this type can be sorted as plain numbers in SQL's order."""
     types = pa.types
     if types.is_decimal(kind):
         return bool(kind.precision <= 18)
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind))
 
 
-def searchable(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Numbers in SQL's order (NaN last, as Spark has it), and which of them are not null (None: all)."""
+def to_sortable(values: pa.Array) -> tuple[npt.NDArray[Any], Bools | None]:
+    """Return numbers in SQL's order (NaN last, as in Spark), and which of them are not null (None: all)."""
     valid = None if not values.null_count else values.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         filled = values if valid is None else values.fill_null(0.0)
@@ -124,17 +126,16 @@ def searchable(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_
 
 
 def refine(values: Int64s, low: Int64s, high: Int64s, target: Int64s, after: bool) -> Int64s:
-    """Per range [low, high) of positions: the first whose value is >= target, or > target if `after`.
+    """Find in each range [low, high) of positions the first value >= target, or > target if `after`.
 
-    Many binary searches in step: each range is sorted in itself, as times are below one key.
+    Runs many binary searches in lockstep; each range is sorted in itself, as times are within one key.
     """
     low, high = low.copy(), high.copy()
     active = np.flatnonzero(low < high)
     while len(active):
         lo, hi = low[active], high[active]
         middle = (lo + hi) >> 1
-        found = values[middle]
-        right = found <= target[active] if after else found < target[active]
+        right = values[middle] <= target[active] if after else values[middle] < target[active]
         low[active] = np.where(right, middle + 1, lo)
         high[active] = np.where(right, hi, middle)
         active = active[low[active] < high[active]]
