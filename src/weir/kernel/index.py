@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,25 +48,32 @@ class Index:
         return positions if self.rows is None else self.rows[positions]
 
 
-def index_rows(
-    spec: Spec,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-    in_time: bool = False,
-) -> Index:
-    """Sort rows by an index; `numbers` returns stored int64 columns, `fetch` payload columns.
+class RowSource(Protocol):
+    """Rows that can be indexed: `numbers` returns stored int64 columns, `fetch` payload columns."""
 
-    With `in_time`, rows with equal keys are known to be in time order, which saves half of the work.
-    """
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+
+    def times(self) -> Int64s:
+        """Return the lead time of every row."""
+
+    def numbers(self, name: str) -> Int64s:
+        """Return a stored int64 column."""
+
+    def fetch(self, column: Column) -> pa.Array:
+        """Return a payload column."""
+
+
+def index_rows(spec: Spec, source: RowSource, in_time: bool = False) -> Index:
+    """Sort rows by an index; with `in_time`, equal keys are in time order, which saves half of the work."""
     if isinstance(spec, ByKey):
-        codes, times = combine([numbers(name) for name in spec.keys]), numbers(lead)
+        codes, times = combine([source.numbers(name) for name in spec.keys]), source.times()
         in_time = in_time or bool((times[1:] >= times[:-1]).all())
         order = _argsort(codes) if in_time else np.lexsort((times, codes))
         return Index(codes[order], order)
-    values, valid = _values(spec, fetch, numbers, rows, lead)
-    not_null = np.arange(rows) if valid is None else np.flatnonzero(valid)
+    values, valid = _values(spec, source)
+    not_null = np.arange(source.rows) if valid is None else np.flatnonzero(valid)
     order = not_null[np.argsort(values[not_null], kind="stable")]
     return Index(values[order], order)
 
@@ -80,30 +86,18 @@ def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
     return np.argsort(codes, kind="stable")
 
 
-def index_sorted_rows(
-    spec: Spec,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-) -> Index:
+def index_sorted_rows(spec: Spec, source: RowSource) -> Index:
     """Index rows that are stored in the order of the index."""
     if isinstance(spec, ByKey):
-        return Index(combine([numbers(name) for name in spec.keys]), None)
-    values, valid = _values(spec, fetch, numbers, rows, lead)
+        return Index(combine([source.numbers(name) for name in spec.keys]), None)
+    values, valid = _values(spec, source)
     return Index(values if valid is None else values[: int(valid.sum())], None)
 
 
-def _values(
-    spec: ByValue | ByTime,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-) -> tuple[npt.NDArray[Any], Bools | None]:
+def _values(spec: ByValue | ByTime, source: RowSource) -> tuple[npt.NDArray[Any], Bools | None]:
     if isinstance(spec, ByTime):
-        return numbers(lead), None
-    return to_sortable(evaluate(spec.expr, fetch, rows))
+        return source.times(), None
+    return to_sortable(evaluate(spec.expr, source.fetch, source.rows))
 
 
 def is_sortable(kind: pa.DataType) -> bool:

@@ -46,28 +46,28 @@ class MigrationState:
         """While a state is under construction, slices before this batch are not merged with later ones."""
         return None if self.building is None else self.building.since
 
-    def towards(self, wanted: Join) -> MigrationState:
+    def towards(self, target: Join) -> MigrationState:
         """Drop what a plan does not need; if no state of that plan is missing, it answers."""
-        needed = _state_names(wanted)
+        needed = _state_names(target)
         keep = self.building is not None and self.building.node in needed
         done = tuple(name for name in self.done if name in needed)
         migration = replace(self, done=done, building=self.building if keep else None)
-        return migration if migration.missing(wanted) else MigrationState(wanted)
+        return migration if migration.missing(target) else MigrationState(target)
 
-    def missing(self, wanted: Join) -> list[Join]:
+    def missing(self, target: Join) -> list[Join]:
         """Return the joins below the root whose states a plan still needs, inputs first."""
-        return [node for node in _joins_below_root(wanted) if str(node) not in self._complete]
+        return [node for node in _joins_below_root(target) if str(node) not in self._complete]
 
-    def beside(self, wanted: Join) -> tuple[Join, ...]:
+    def beside(self, target: Join) -> tuple[Join, ...]:
         """Return the joins that are run for a plan in addition to those of the plan that answers."""
         kept = {*self.done, *(() if self.building is None else (self.building.node,))}
         additional = kept - _state_names(self.plan)
-        return tuple(node for node in _joins_below_root(wanted) if str(node) in additional)
+        return tuple(node for node in _joins_below_root(target) if str(node) in additional)
 
-    def shares(self, wanted: Join) -> Mapping[str, float]:
+    def shares(self, target: Join) -> Mapping[str, float]:
         """Return how much is built of each state that a plan needs and the answering one does not have."""
         own = _state_names(self.plan)
-        names = [name for node in _joins_below_root(wanted) if (name := str(node)) not in own]
+        names = [name for node in _joins_below_root(target) if (name := str(node)) not in own]
         return {name: self._share(name) for name in names}
 
     @property

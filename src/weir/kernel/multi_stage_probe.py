@@ -12,17 +12,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from weir.kernel.age_filter import AgeFilter
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
-from weir.kernel.half_join import HalfJoin
 from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
-from weir.kernel.path import Path
+from weir.kernel.path import PathRun
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.probe_sample import ProbeSample
-from weir.kernel.probe_shedding import ProbeShedding
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.time_range import TimeRange
@@ -43,45 +39,38 @@ class Relay:
 
     def __init__(self, program: PhysicalPlan, decision: Decision, batch: int) -> None:
         self._program, self._decision, self._batch = program, decision, batch
-        self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
+        self._runs = {
+            driver: PathRun(path, program, decision, batch)
+            for driver, path in zip(program.root.inputs, program.root.paths, strict=True)
+        }
 
     def start(self, state: State, work: Work) -> Iterator[Parcel]:
         """Yield the batch's rows in a state that may probe."""
         self._record_lags(work)
-        for driver, path in self._paths.items():
+        for driver, run in self._runs.items():
             slices = [s for s in state.of(driver) if s.batch == self._batch]
             if not slices:
                 continue
             rows = [Partial.of(s) for s in slices]
-            admitted = self._shedding(path, 0).admit_rows(rows, work.hops[path[0].hop])
+            admitted = run.shedding(0).admit_rows(rows, work.hops[run.path[0].hop])
             for slice_, partial in zip(slices, admitted, strict=True):
                 if partial.rows:
                     yield self._count_probes(Parcel(driver, slice_.rank, 0, partial), work)
 
     def visit(self, parcel: Parcel, state: State, work: Work) -> Iterator[Parcel]:
         """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""
-        path = self._paths[parcel.driver]
-        hop = path[parcel.place]
-        sample = self._sample(path)
-        half_join = HalfJoin(
-            hop,
-            AgeFilter.of(self._program, self._decision.allowance, hop, sample),
-            SliceIndex(state.of(hop.partner.node)),
-            row_windows={},
-            batch=self._batch,
-            rank=parcel.rank,
-            max_candidates=self._decision.candidates,
-            sample=sample,
-        )
+        run = self._runs[parcel.driver]
+        hop = run.path[parcel.place]
+        half_join = run.half_join(parcel.place, parcel.rank, SliceIndex(state.of(hop.partner.node)), {})
         counts = work.hops[hop.hop]
         probes, sampled = counts.probes, counts.sampled
         for matches in half_join.run(parcel.partial, counts):
             onward = replace(parcel, place=parcel.place + 1, partial=matches)
-            if onward.place == len(path):
+            if onward.place == len(run.path):
                 yield onward
                 continue
-            shedding = self._shedding(path, onward.place)
-            admitted = shedding.admit_partial(matches, work.hops[path[onward.place].hop])
+            shedding = run.shedding(onward.place)
+            admitted = shedding.admit_partial(matches, work.hops[run.path[onward.place].hop])
             if admitted.rows:
                 yield self._count_probes(replace(onward, partial=admitted), work)
         # Probes were counted where they were sent from, not in each partition that they visit.
@@ -89,7 +78,7 @@ class Relay:
 
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
         """Return the state that a parcel probes next, and the range of lead times that it can reach there."""
-        hop = self._paths[parcel.driver][parcel.place]
+        hop = self._runs[parcel.driver].path[parcel.place]
         lead = TimeRange(hop.lead, parcel.partial)
         return hop.partner.node, lead.earliest, lead.latest
 
@@ -111,17 +100,10 @@ class Relay:
         """Make sure that lags are recorded, also in partitions that send rows and emit no result."""
         work.apart = work.apart or LagRecorder.of(self._program, self._decision.allowance, self._batch)
 
-    def _sample(self, path: Path) -> ProbeSample | None:
-        return ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
-
-    def _shedding(self, path: Path, place: int) -> ProbeShedding:
-        return ProbeShedding.of(self._decision.allowance, path[place].hop, self._batch, self._sample(path))
-
     def _count_probes(self, parcel: Parcel, work: Work) -> Parcel:
-        path = self._paths[parcel.driver]
-        counts = work.hops[path[parcel.place].hop]
+        run = self._runs[parcel.driver]
+        counts = work.hops[run.path[parcel.place].hop]
         counts.probes += parcel.partial.rows
-        sample = self._sample(path)
-        if sample is not None:
-            counts.sampled += sample.count(parcel.partial)
+        if run.sample is not None:
+            counts.sampled += run.sample.count(parcel.partial)
         return parcel

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -27,6 +28,34 @@ from weir.kernel.state_schema import LINE
 from weir.stats.batch import Hop
 
 Path = tuple[HalfJoinPlan, ...]
+
+
+class PathRun:
+    """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
+
+    def __init__(self, path: Path, program: PhysicalPlan, decision: Decision, batch: int) -> None:
+        self.path, self._program, self._decision, self._batch = path, program, decision, batch
+        self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
+
+    def shedding(self, number: int) -> ProbeShedding:
+        """Return the shedding at a hop, by its number on the path."""
+        return ProbeShedding.of(self._decision.allowance, self.path[number].hop, self._batch, self.sample)
+
+    def half_join(
+        self, number: int, rank: int, index: SliceIndex, row_windows: Mapping[str, RowWindowOrder]
+    ) -> HalfJoin:
+        """Return the probe of a hop for driver rows of a rank, in the slices of an index."""
+        hop = self.path[number]
+        return HalfJoin(
+            hop,
+            AgeFilter.of(self._program, self._decision.allowance, hop, self.sample),
+            index,
+            row_windows,
+            self._batch,
+            rank,
+            self._decision.candidates,
+            self.sample,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +84,7 @@ def run_join(
     """Yield every new output of a join with its rank, lowest rank first."""
     indexes = {name: SliceIndex(state.of(name)) for name in node.inputs}
     row_windows = _order_row_windows(program, state, batch)
-    starts: list[tuple[int, Partial, Path]] = []
+    starts: list[tuple[int, Partial, PathRun]] = []
     for name, path in zip(node.inputs, node.paths, strict=True):
         slices = [
             s
@@ -66,41 +95,25 @@ def run_join(
             and all(indexes[hop.partner.node].has_visible(batch, s.rank) for hop in path)
         ]
         if slices:
-            hop = path[0].hop
-            sample = ProbeSample.of(decision.allowance, hop, batch)
-            shedding = ProbeShedding.of(decision.allowance, hop, batch, sample)
-            admitted = shedding.admit_rows([Partial.of(s) for s in slices], hops[hop])
-            starts += [(s.rank, partial, path) for s, partial in zip(slices, admitted, strict=True)]
-    for rank, group in groupby(sorted(starts, key=_rank), key=_rank):
-        _, partials, paths = zip(*group, strict=True)
-        path = paths[0]  # slices of one rank belong to one input
-        sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
+            run = PathRun(path, program, decision, batch)
+            admitted = run.shedding(0).admit_rows([Partial.of(s) for s in slices], hops[path[0].hop])
+            starts += [(s.rank, partial, run) for s, partial in zip(slices, admitted, strict=True)]
+    by_rank = itemgetter(0)
+    for rank, group in groupby(sorted(starts, key=by_rank), key=by_rank):
+        _, partials, (run, *_) = zip(*group, strict=True)  # slices of one rank belong to one path
         steps = [
             _Step(
-                ProbeShedding.of(decision.allowance, hop.hop, batch, sample),
-                HalfJoin(
-                    hop,
-                    AgeFilter.of(program, decision.allowance, hop, sample),
-                    indexes[hop.partner.node],
-                    row_windows,
-                    batch,
-                    rank,
-                    decision.candidates,
-                    sample,
-                ),
+                run.shedding(number),
+                run.half_join(number, rank, indexes[hop.partner.node], row_windows),
                 hops[hop.hop],
             )
-            for hop in path
+            for number, hop in enumerate(run.path)
         ]
         rows = [partial for partial in partials if partial.rows]
-        if sample is not None and any(step.sheds for step in steps):
-            rows = _put_sampled_first(rows, sample)
-        for output in _follow_admitted(rows, path, steps):
+        if run.sample is not None and any(step.sheds for step in steps):
+            rows = _put_sampled_first(rows, run.sample)
+        for output in _follow_admitted(rows, run.path, steps):
             yield rank, output
-
-
-def _rank(start: tuple[int, Partial, Path]) -> int:
-    return start[0]
 
 
 def probe_earlier_batches(

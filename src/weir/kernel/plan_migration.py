@@ -61,7 +61,7 @@ class PhysicalPlans:
         }
 
     def of(self, plan: Join, beside: tuple[Join, ...] = ()) -> PhysicalPlan:
-        """Return the compiled plan, with joins `beside` it."""
+        """Return the compiled plan; `beside` lists joins of a plan that the query migrates to."""
         key = (plan, beside)
         if key not in self._compiled:
             while len(self._compiled) >= _MAX_CACHED:

@@ -80,9 +80,7 @@ class Slice:
     def index(self, spec: Spec) -> Index:
         """Return an index over the rows; free for the one the slice is sorted by, others are built once."""
         make = index_sorted_rows if spec == self.sorted_by else index_rows
-        index: Index = self.cached(
-            spec, lambda: make(spec, self.fetch, self.numbers, self.rows, self.layout.lead)
-        )
+        index: Index = self.cached(spec, lambda: make(spec, self))
         return index
 
     def content(self) -> Int64s:
@@ -117,7 +115,9 @@ def cut(layout: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordB
     if not rows.num_rows:
         return []
     windows = rows.column(layout.cut_by).to_numpy() // layout.cut_every
-    order = _sort_rows(layout, sort, rows, windows)
+    order = _sort_rows(layout, sort, rows)
+    if windows.min() < windows.max():
+        order = order[np.argsort(windows[order], kind="stable")]
     rows = _take(rows, order)
     windows = windows[order]
     edges = np.concatenate(([0], np.flatnonzero(np.diff(windows)) + 1, [len(windows)]))
@@ -132,8 +132,7 @@ def merge(slices: Sequence[Slice], sort: Spec) -> Slice:
     layout, window = slices[0].layout, slices[0].window
     slices = sorted(slices, key=lambda s: s.span)
     rows = pa.concat_batches([s.data for s in slices])
-    one_window = np.zeros(rows.num_rows, np.int64)
-    order = _sort_rows(layout, sort, rows, one_window, _are_consecutive(slices, sort))
+    order = _sort_rows(layout, sort, rows, _are_consecutive(slices, sort))
     newest_batch = max(s.batch for s in slices)
     return _make_slice(layout, sort, newest_batch, 0, window, _take(rows, order))
 
@@ -145,24 +144,15 @@ def _are_consecutive(slices: Sequence[Slice], sort: Spec) -> bool:
 
 
 def _sort_rows(
-    layout: StateSchema, sort: Spec, rows: pa.RecordBatch, windows: Int64s, in_time: bool = False
+    layout: StateSchema, sort: Spec, rows: pa.RecordBatch, in_time: bool = False
 ) -> npt.NDArray[np.intp]:
-    """Sort by (basic window, index, time); rows that the index leaves out come last in their window."""
-
-    def fetch(column: Column) -> pa.Array:
-        return restore(rows.column(layout.sources[column]), column.type)
-
-    def numbers(name: str) -> Int64s:
-        stored: Int64s = rows.column(name).to_numpy()
-        return stored
-
-    index = index_rows(sort, fetch, numbers, rows.num_rows, layout.lead, in_time)
-    order = np.arange(rows.num_rows) if index.rows is None else index.rows
+    """Sort rows by (index, time); rows that the index leaves out come last."""
+    unsorted = Slice(layout, 0, 0, 0, rows, None, {}, None)
+    order = index_rows(sort, unsorted, in_time).rows
+    assert order is not None
     if len(order) < rows.num_rows:
         order = np.concatenate([order, np.setdiff1d(np.arange(rows.num_rows), order)])
-    if windows.min() == windows.max():
-        return order
-    return order[np.argsort(windows[order], kind="stable")]
+    return order
 
 
 def _make_slice(
