@@ -25,8 +25,8 @@ class Decision:
     - `candidates`: a bound on what a hop has in flight, below the usual one: less memory, more time.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
-    - `meanwhile`: while states of the plan are being built an earlier plan answers, with this allowance.
-    - `effort`: how many steps of hops the batch may spend on building them; None: as many as it takes.
+    - `meanwhile`: the allowance of the earlier plan that answers while states of the plan are built.
+    - `effort`: how many steps of hops the batch may spend on building them; None: no limit.
     """
 
     plan: Join

@@ -74,7 +74,7 @@ class NodePlan:
 class PhysicalPlan:
     """A compiled plan; its joins are listed inputs first, the root last.
 
-    The joins in `beside` belong to a plan that the query migrates to: they are run and stored as well.
+    The joins in `beside` belong to a plan that the query migrates to; they run as well.
     """
 
     query: Query
@@ -101,7 +101,7 @@ class PhysicalPlan:
 
 
 def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> PhysicalPlan:
-    """Compile a plan for a query; joins in `beside` read its states and those of joins before them."""
+    """Compile a plan; joins in `beside` read its states and those of joins before them."""
     tree = check(plan, query)
     states = layouts(query, tree, beside)
     *below, root = tree.inner()

@@ -27,7 +27,7 @@ _CLOSED = -1
 class State:
     """Live slices per node, the watermark, the newest event time per stream, and the counters of row windows.
 
-    `next_place` is the next sequence number, `next_numbers` holds the next row number of each row window.
+    `next_place` is the next sequence number, `next_numbers` the next row number of each window.
     """
 
     slices: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)

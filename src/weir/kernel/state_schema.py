@@ -127,7 +127,7 @@ def row_order_schema(leaf: StateSchema) -> StateSchema | None:
 
 
 def layouts(query: Query, plan: Join, beside: Sequence[Join] = ()) -> dict[str, StateSchema]:
-    """Derive the schema of every state: each leaf, each join below the root, and those in `beside`."""
+    """Derive the schema of each state: leaves, joins below the root, and joins in `beside`."""
     composed = is_composed(plan)
     if composed:
         _check_windows(query)
