@@ -1,4 +1,4 @@
-"""What is kept: rows that may still join, in few slices."""
+"""A state keeps rows that may still join, in few slices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import weir
 from weir.plan.tree import join
 
-from .story import Batch, Row, play, rows_kept, started
+from .timeline import Batch, Row, play, rows_kept, started
 
 WINDOW = 160  # microseconds
 

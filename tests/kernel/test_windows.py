@@ -1,4 +1,4 @@
-"""Which rows are near enough: the edges of windows and of bounds between times."""
+"""Which rows join: the edges of time windows, row windows and time bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import weir
 from weir.plan.tree import Join, Leaf, join
 from weir.query.windows import RowWindow
 
-from .story import Batch, Row, play, rows_kept, started
+from .timeline import Batch, Row, play, rows_kept, started
 
 PLANS = ["mjoin", "bjtree", join("c", join("b", "a")), join(join("a", "c"), "b")]
 
@@ -26,7 +26,7 @@ def test_a_window_ends_just_before_its_length() -> None:
     )
 
 
-def test_a_row_that_comes_late_but_in_time_meets_later_rows_inside_its_own_window() -> None:
+def test_a_row_behind_the_newest_joins_later_rows_inside_its_own_window() -> None:
     play(
         started("ab", within={"a": 5, "b": 100}, late=100),
         Row("b", t=50),
@@ -144,7 +144,7 @@ def test_within_a_batch_a_row_window_moves_in_the_order_of_time() -> None:
     )
 
 
-def test_a_row_that_no_condition_lets_through_still_stands_in_line() -> None:
+def test_a_row_that_joins_nothing_still_counts_in_a_row_window() -> None:
     """a2 has no key and joins with nothing, yet it pushes a1 out of a window of one row."""
     play(
         started("ab", within={"a": weir.rows(1), "b": 100}),
@@ -154,8 +154,8 @@ def test_a_row_that_no_condition_lets_through_still_stands_in_line() -> None:
     )
 
 
-def test_a_row_without_a_key_makes_no_output_that_could_stand_in_line() -> None:
-    """a3 has no key for the root to match, which its leaf knows: (a3 b4) never pushes (a1 b2) out of line."""
+def test_a_row_without_a_key_makes_no_output_that_counts_in_a_row_window() -> None:
+    """a3 has no key for the root to match, which its leaf knows: (a3 b4) never pushes (a1 b2) out."""
     two = ((1,), (0,))
     plan = Join((Join((Leaf("a"), Leaf("b")), two, RowWindow(1)), Leaf("c")), two)
     play(

@@ -1,7 +1,7 @@
-"""Where the probes of a hop look: at all that their times reach, or at some ages of it.
+"""Age filter: restrict the probes of a hop to some ages (window harvesting, Gedik et al. 2007).
 
-What is correct: runs of ages do not overlap, so a pair is found in one of them at most, and in exactly the
-one that holds its age. Sampled rows look at everything.
+An allowance names runs of ages that do not overlap, so each match is found in exactly the run that holds its
+age, or in none. Sampled rows probe all ages.
 """
 
 from __future__ import annotations
@@ -11,50 +11,51 @@ from collections.abc import Iterator
 import numpy as np
 
 from weir.kernel.partial import Partial
-from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan, TimeReach
+from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan, TimeBounds
 from weir.kernel.probe_sample import ProbeSample
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 
 
 class AgeFilter:
-    """What each row of a partial may look at, at one hop during one batch."""
+    """The partner's times that rows of a partial may probe, at one hop during one batch."""
 
     def __init__(
-        self, plan: HalfJoinPlan, reaches: tuple[TimeReach, ...] | None, sample: ProbeSample | None
+        self, hop: HalfJoinPlan, runs: tuple[TimeBounds, ...] | None = None, sample: ProbeSample | None = None
     ) -> None:
-        self._whole, self._reaches, self._sample = plan.lead, reaches, sample
+        self._all_ages, self._runs, self._sample = hop.lead, runs, sample
 
     @staticmethod
     def of(
-        program: PhysicalPlan, allowance: Allowance | None, plan: HalfJoinPlan, sample: ProbeSample | None
+        program: PhysicalPlan, allowance: Allowance | None, hop: HalfJoinPlan, sample: ProbeSample | None
     ) -> AgeFilter:
-        """What an allowance lets a hop look at."""
-        ages = None if allowance is None else allowance.ages.get(plan.hop)
-        reaches = None if ages is None else tuple(_reaches(plan, program.layouts[plan.hop.driver].lead, ages))
-        return AgeFilter(plan, reaches, sample)
+        """Return the filter that an allowance asks for at a hop."""
+        ages = None if allowance is None else allowance.ages.get(hop.hop)
+        if ages is None:
+            return AgeFilter(hop)
+        return AgeFilter(hop, tuple(_bounds_of_runs(hop, program.layouts[hop.hop.driver].lead, ages)), sample)
 
     @property
-    def is_narrow(self) -> bool:
-        """True if rows that are not sampled look at some ages only."""
-        return self._reaches is not None
+    def is_active(self) -> bool:
+        """True if rows that are not sampled probe some ages only."""
+        return self._runs is not None
 
-    def parts(self, partial: Partial) -> Iterator[tuple[Partial, TimeReach]]:
-        """Rows, and where in the partner's time they look; a row may come several times."""
-        if self._reaches is None:
-            yield partial, self._whole
+    def apply(self, partial: Partial) -> Iterator[tuple[Partial, TimeBounds]]:
+        """Yield rows with the times that they may probe; a row comes once for each run of ages."""
+        if self._runs is None:
+            yield partial, self._all_ages
             return
         if self._sample is not None:
-            marks = self._sample.marks(partial)
-            if marks.any():
-                yield partial.pick(np.flatnonzero(marks)), self._whole
-                partial = partial.pick(np.flatnonzero(~marks))
-        for reach in self._reaches if partial.rows else ():
-            yield partial, reach
+            sampled = self._sample.mark(partial)
+            if sampled.any():
+                yield partial.pick(np.flatnonzero(sampled)), self._all_ages
+                partial = partial.pick(np.flatnonzero(~sampled))
+        for bounds in self._runs if partial.rows else ():
+            yield partial, bounds
 
 
-def _reaches(plan: HalfJoinPlan, driver: str, ages: Ages) -> Iterator[TimeReach]:
-    """The partner's times for each run of ages, counted from the driver's own time."""
+def _bounds_of_runs(hop: HalfJoinPlan, driver_time: str, ages: Ages) -> Iterator[TimeBounds]:
+    """Turn each run of ages into bounds on the partner's time, counted from the driver's."""
     for youngest, oldest in ages.runs():
-        highs = () if youngest is None else ((driver, -youngest),)
-        yield TimeReach(plan.lead.name, (*plan.lead.lows, (driver, oldest)), (*plan.lead.highs, *highs))
+        highs = () if youngest is None else ((driver_time, -youngest),)
+        yield TimeBounds(hop.lead.name, (*hop.lead.lows, (driver_time, oldest)), (*hop.lead.highs, *highs))

@@ -1,4 +1,4 @@
-"""What is fixed for one micro-batch before it runs."""
+"""Decision: everything that is fixed for one micro-batch before it runs, so that a repeat does the same."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from weir.stats.batch import Hop
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The plan, which stream's delta goes first, the clock by which freshness is judged (µs), who is idle.
+    """What one micro-batch does.
 
-    The clock is the newest event time before the batch, None in the first; `arrivals` are the clocks of
-    earlier batches whose rows may still be fresh. An idle stream does not hold the watermark back.
-    `candidates` bounds what a hop has in flight, below the usual bound: less memory, more time. `allowance`
-    says how much each hop may do; None means everything. A driver order may be a policy, which chooses by the
-    batch's own rows; what it needs to know of earlier batches are `selectivities` of hops and `gains`, the
-    results that a row of each stream has had part in. `placement` says to which partition each row goes;
-    None: there is only one.
-
-    Where states that the plan needs are not there yet, an earlier plan answers, `meanwhile` with an allowance
-    for its hops, and the batch may spend an `effort`, in steps of hops, on making them; None: all it takes.
+    - `plan`: the plan that the query should run; `reason` says why.
+    - `driver_order`: the order of the deltas, or a policy that chooses one by the batch's own rows, by the
+      `selectivities` of hops in earlier batches and by `gains`, the results per row of each stream.
+    - `clock`: the time (µs) by which freshness is judged, the newest event time before the batch; None in the
+      first. `arrivals` are the clocks of earlier batches whose rows may still be fresh.
+    - `idle`: streams that do not hold the watermark back.
+    - `candidates`: a bound on what a hop has in flight, below the usual one: less memory, more time.
+    - `allowance`: how much each hop may do; None: everything.
+    - `placement`: the partition of each row; None: there is only one.
+    - `meanwhile`: the allowance of the earlier plan that answers while states of the plan are built.
+    - `effort`: how many steps of hops the batch may spend on building them; None: no limit.
     """
 
     plan: Join

@@ -1,9 +1,9 @@
-"""One half-way join, run: partials in, longer partials out.
+"""Half-way join: probe one partner's state with partials and return longer partials.
 
-What is correct: every pair of a partial and a visible partner row whose times, places and predicates fit is
-returned once; a pair is a candidate in exactly one slice, as each row lies in one. Candidates come from an
-index range over a slice; whatever the range does not decide is checked on the pairs themselves, cheapest
-first. What is in flight stays bounded: driver rows are taken in runs of about `_CANDIDATES` candidates.
+Every pair of a partial and a visible partner row that satisfies the time bounds, row windows and predicates
+of the hop is returned once: each row lies in one slice, so each pair is a candidate once. Candidates come
+from an index range over a slice; what the range does not decide is checked pair by pair, cheapest check
+first. Driver rows are taken in runs of about `_CANDIDATES` candidates, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ from time import perf_counter
 import numpy as np
 
 from weir.expr.evaluate import holds
-from weir.kernel.access_path import KeyAccess, VectorAccess
+from weir.kernel.access_path import Access, KeyAccess, VectorAccess
 from weir.kernel.age_filter import AgeFilter
-from weir.kernel.expensive_predicates import holds_for, in_order
+from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
 from weir.kernel.index_probe import Candidates, IndexProbe
-from weir.kernel.keys import Bools, Int64s, exact
+from weir.kernel.keys import Bools, Int64s, is_exact
 from weir.kernel.partial import Partial, Picks, Rows
-from weir.kernel.physical_plan import HalfJoinPlan, TimeReach
+from weir.kernel.physical_plan import HalfJoinPlan, TimeBounds
 from weir.kernel.probe_sample import ProbeSample
-from weir.kernel.row_window import NEVER, RowWindowOrder, latest_place
+from weir.kernel.row_window import NEVER, RowWindowOrder, sequence_columns
 from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.time_range import TimeRange
 from weir.stats.batch import HopStats
 
-# Large enough that calls into NumPy and Arrow cost little beside their work; small enough, where expressions
-# are evaluated on candidates, that their columns stay in the processor's cache.
+# Large enough that calls into NumPy and Arrow cost little compared with their work; small enough, where
+# expressions are evaluated on candidates, that their columns stay in the processor's cache.
 _CANDIDATES = 1 << 19
 _CANDIDATES_EVALUATED = 1 << 17
 _CANDIDATES_IN_PRODUCT = 1 << 22
-# Costly predicates see to the cache themselves; the more candidates, the more of them ask the same.
-_CANDIDATES_ASKED_ONCE = 1 << 20
-# Rows may be wide, images or documents: what is in flight is bounded in bytes too.
+# Expensive predicates are evaluated in cache-sized steps anyway; more candidates repeat more combinations.
+_CANDIDATES_EXPENSIVE = 1 << 20
+# Rows may be wide (images, documents): the bytes in flight are bounded too.
 _BYTES = 1 << 28
+
+# Rows of one slice that are paired with driver rows.
+_Part = tuple[Slice, Picks]
 
 
 @dataclass
@@ -72,219 +75,209 @@ class HopWork:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class HalfJoin:
-    """A hop during one batch."""
+    """One hop during one batch, for driver rows of one rank."""
 
-    def __init__(
-        self,
-        plan: HalfJoinPlan,
-        look: AgeFilter,
-        shelf: SliceIndex,
-        queues: Mapping[str, RowWindowOrder],
-        batch: int,
-        rank: int,
-        most: int | None = None,
-        sample: ProbeSample | None = None,
-    ) -> None:
-        self._plan = plan
-        self._look = look
-        self._shelf = shelf
-        self._queues = queues
-        self._seen = (batch, rank)
-        self._most = most
-        self._sample = sample
-
-    @property
-    def is_narrow(self) -> bool:
-        """True if rows that are not sampled look at some ages only."""
-        return self._look.is_narrow
+    plan: HalfJoinPlan
+    age_filter: AgeFilter
+    slice_index: SliceIndex
+    row_windows: Mapping[str, RowWindowOrder]
+    batch: int
+    rank: int
+    max_candidates: int | None = None
+    sample: ProbeSample | None = None
 
     def run(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
-        """The longer partials, a bounded number at a time."""
+        """Yield the longer partials, a bounded number at a time."""
         started = perf_counter()
         work.probes += partial.rows
-        if self._sample is not None:
-            work.sampled += self._sample.count(partial)
-        for found in self._matches(partial, work):
-            if self._sample is not None:
-                work.sampled_matches += self._sample.count(found)
+        if self.sample is not None:
+            work.sampled += self.sample.count(partial)
+        for matches in self._find_matches(partial, work):
+            if self.sample is not None:
+                work.sampled_matches += self.sample.count(matches)
             work.seconds += perf_counter() - started
-            yield found
+            yield matches
             started = perf_counter()
         work.seconds += perf_counter() - started
 
-    def _matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
+    def _find_matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
         if not partial.rows:
             return
-        if self._plan.costly:
-            partial = in_order(self._plan.costly, partial)
+        if self.plan.expensive:
+            partial = sort_by_rows_read(self.plan.expensive, partial)
         visited: set[int] = set()
-        for rows, reach in self._look.parts(partial):
-            lead, others = self._reached(rows, reach)
-            slices = self._slices(lead, others)
+        for rows, bounds in self.age_filter.apply(partial):
+            lead, others = self._time_ranges(rows, bounds)
+            slices = self._select_slices(lead, others)
             visited.update(map(id, slices))
             if slices:
-                yield from self._matches_in(rows, lead, others, slices, work)
-        if self._look.is_narrow:
-            work.narrowed += (
-                partial.rows if self._sample is None else partial.rows - self._sample.count(partial)
-            )
-            work.unvisited += len(self._slices(*self._reached(partial, self._plan.lead))) - len(visited)
+                yield from self._probe_slices(rows, lead, others, slices, work)
+        if self.age_filter.is_active:
+            work.narrowed += partial.rows - (0 if self.sample is None else self.sample.count(partial))
+            all_ages = self._select_slices(*self._time_ranges(partial, self.plan.lead))
+            work.unvisited += len(all_ages) - len(visited)
 
-    def _reached(self, partial: Partial, reach: TimeReach) -> tuple[TimeRange, list[TimeRange]]:
-        return TimeRange(reach, partial), [TimeRange(other, partial) for other in self._plan.others]
+    def _time_ranges(self, partial: Partial, bounds: TimeBounds) -> tuple[TimeRange, list[TimeRange]]:
+        return TimeRange(bounds, partial), [TimeRange(other, partial) for other in self.plan.others]
 
-    def _slices(self, lead: TimeRange, others: list[TimeRange]) -> list[Slice]:
-        return [
-            one
-            for one in self._shelf.between(lead.least_low, lead.most_high, *self._seen)
-            if not lead.misses(one) and not any(reach.misses(one) for reach in others)
-        ]
+    def _select_slices(self, lead: TimeRange, others: list[TimeRange]) -> list[Slice]:
+        in_range = self.slice_index.overlapping(lead.earliest, lead.latest, self.batch, self.rank)
+        return [s for s in in_range if not any(other.misses(s) for other in others)]
 
-    def _matches_in(
+    def _probe_slices(
         self, partial: Partial, lead: TimeRange, others: list[TimeRange], slices: list[Slice], work: HopWork
     ) -> Iterator[Partial]:
-        search = IndexProbe(self._plan, partial, lead)
-        offers = [offer for one in slices if (offer := search.offer(one)).count.any()]
-        for first, last in _runs(offers, *self._most_in_flight(partial, slices)):
-            found = self._run_of(partial, search, offers, others, first, last, work)
-            if found is not None:
-                yield found
+        index_probe = IndexProbe(self.plan, partial, lead)
+        per_slice = [c for s in slices if (c := index_probe.find_candidates(s)).count.any()]
+        for first, last in _cut_runs(per_slice, *self._limits(partial, slices)):
+            matches = self._match_run(partial, index_probe, per_slice, others, (first, last), work)
+            if matches is not None:
+                yield matches
 
-    def _most_in_flight(self, partial: Partial, slices: list[Slice]) -> tuple[int, int]:
-        """How many candidates a run may have, and how many rows: all their values may be gathered."""
-        limit = self._usual_limit if self._most is None else min(self._most, self._usual_limit)
-        if self._plan.residual or self._plan.verify:
-            widest = partial.width + max(one.bytes / max(one.rows, 1) for one in slices)
-            limit = min(limit, int(_BYTES / widest))
-        return max(1, limit), max(1, int(_BYTES / max(partial.width, 1.0)))
+    def _limits(self, partial: Partial, slices: list[Slice]) -> tuple[int, int]:
+        """Return how many candidates and how many driver rows a run may have: all may be gathered."""
+        candidates = self._usual_candidates()
+        if self.max_candidates is not None:
+            candidates = min(self.max_candidates, candidates)
+        if self.plan.residual or self.plan.verify:
+            pair_bytes = partial.row_bytes + max(s.row_bytes for s in slices)
+            candidates = min(candidates, int(_BYTES / pair_bytes))
+        return max(1, candidates), max(1, int(_BYTES / max(partial.row_bytes, 1.0)))
 
-    @property
-    def _usual_limit(self) -> int:
-        if isinstance(self._plan.access, VectorAccess):
+    def _usual_candidates(self) -> int:
+        if isinstance(self.plan.access, VectorAccess):
             return _CANDIDATES_IN_PRODUCT
-        if self._plan.residual or self._plan.verify:
+        if self.plan.residual or self.plan.verify:
             return _CANDIDATES_EVALUATED
-        return _CANDIDATES_ASKED_ONCE if self._plan.costly else _CANDIDATES
+        return _CANDIDATES_EXPENSIVE if self.plan.expensive else _CANDIDATES
 
-    def _run_of(
+    def _match_run(
         self,
         partial: Partial,
-        search: IndexProbe,
-        offers: list[Candidates],
+        index_probe: IndexProbe,
+        per_slice: list[Candidates],
         others: list[TimeRange],
-        first: int,
-        last: int,
+        run: tuple[int, int],
         work: HopWork,
     ) -> Partial | None:
+        """Return the matches of a run of driver rows; None if there are none."""
+        first, last = run
         drivers: list[Picks] = []
-        parts: list[tuple[Slice, Picks]] = []
-        for offer in offers:
-            pairs = search.pairs(offer, first, last)
-            work.comparisons += int(offer.count[first:last].sum())
-            driver, row = self._timely(partial, offer, others, *pairs)
-            work.by_slice.setdefault((offer.one.window, offer.one.batch), 0)
+        parts: list[_Part] = []
+        for candidates in per_slice:
+            slice_ = candidates.slice
+            work.comparisons += int(candidates.count[first:last].sum())
+            work.by_slice.setdefault((slice_.window, slice_.batch), 0)
+            driver, row = index_probe.pairs(candidates, first, last)
+            driver, row = self._check_windows(partial, slice_, others, driver, row)
             if len(driver):
                 drivers.append(driver)
-                parts.append((offer.one, row))
+                parts.append((slice_, row))
         if not drivers:
             return None
         driver = drivers[0] if len(drivers) == 1 else np.concatenate(drivers)
-        driver, parts = self._checked(partial, search, driver, parts)
-        for one, row in parts:
-            work.by_slice[one.window, one.batch] += len(row)
+        driver, parts = self._check_predicates(partial, index_probe, driver, parts)
+        for slice_, row in parts:
+            work.by_slice[slice_.window, slice_.batch] += len(row)
         work.matches += len(driver)
-        return partial.joined(driver, Rows(self._plan.partner, parts)) if len(driver) else None
+        return partial.extend(driver, Rows(self.plan.partner, parts)) if len(driver) else None
 
-    def _timely(
-        self, partial: Partial, offer: Candidates, others: list[TimeRange], driver: Picks, row: Picks
+    def _check_windows(
+        self, partial: Partial, slice_: Slice, others: list[TimeRange], driver: Picks, row: Picks
     ) -> tuple[Picks, Picks]:
-        """The pairs whose times and places fit, where the index has not decided that."""
-        one = offer.one
-        for reach in others:
-            if not reach.covers(one):
-                keep = reach.allows(one.numbers(reach.name)[row], driver)
+        """Keep the pairs whose times and row windows fit, where the index has not decided that."""
+        for time_range in others:
+            if not time_range.covers(slice_):
+                keep = time_range.contains(slice_.numbers(time_range.name)[row], driver)
                 driver, row = driver[keep], row[keep]
-        if self._plan.in_line and len(driver):
-            keep = self._in_line(partial, one, driver, row)
+        if self.plan.has_row_windows and len(driver):
+            keep = self._check_row_windows(partial, slice_, driver, row)
             driver, row = driver[keep], row[keep]
         return driver, row
 
-    def _in_line(self, partial: Partial, one: Slice, driver: Picks, row: Picks) -> Bools:
-        latest = partial.extreme(latest_place, np.maximum)
-        place = one.layout.place
-        assert latest is not None and place is not None
-        keep = one.numbers(place)[row] < self._leaves(partial)[driver]
-        for line in one.layout.lines:
-            keep &= latest[driver] < self._queues[line.name].leaves(one.numbers(line.number)[row])
+    def _check_row_windows(self, partial: Partial, slice_: Slice, driver: Picks, row: Picks) -> Bools:
+        """Neither may a row of the partial have left its window when the partner arrived, nor the reverse."""
+        sequence = slice_.layout.sequence
+        assert sequence is not None
+        keep: Bools = slice_.numbers(sequence)[row] < self._leaves_at(partial)[driver]
+        latest = partial.latest(sequence_columns)[driver]
+        for window in slice_.layout.row_windows:
+            row_numbers = slice_.numbers(window.row_number)[row]
+            keep &= latest < self.row_windows[window.name].leaves_at(row_numbers)
         return keep
 
-    def _leaves(self, partial: Partial) -> Int64s:
-        leaves = np.full(partial.rows, NEVER)
+    def _leaves_at(self, partial: Partial) -> Int64s:
+        """Return the sequence number at whose arrival the first row of each partial leaves its window."""
+        earliest = np.full(partial.rows, NEVER)
         for group in partial.groups:
-            for line in group.layout.lines:
-                np.minimum(leaves, self._queues[line.name].leaves(group.numbers(line.number)), out=leaves)
-        return leaves
+            for window in group.layout.row_windows:
+                leaves = self.row_windows[window.name].leaves_at(group.numbers(window.row_number))
+                np.minimum(earliest, leaves, out=earliest)
+        return earliest
 
-    def _checked(
-        self, partial: Partial, search: IndexProbe, driver: Picks, parts: list[tuple[Slice, Picks]]
-    ) -> tuple[Picks, list[tuple[Slice, Picks]]]:
-        """The pairs that pass verification, then the residual, then what is costly."""
-        plan = self._plan
+    def _check_predicates(
+        self, partial: Partial, index_probe: IndexProbe, driver: Picks, parts: list[_Part]
+    ) -> tuple[Picks, list[_Part]]:
+        """Keep the pairs that pass verification, then the residual, then the expensive predicates."""
+        plan = self.plan
         if plan.verify or (isinstance(plan.access, KeyAccess) and len(plan.access.classes) > 1):
-            keep = self._verified(partial, search, driver, parts)
+            keep = self._verify_keys(plan.access, partial, index_probe, driver, parts)
             driver, parts = _filter(driver, parts, keep)
         if plan.residual and len(driver):
-            pairs = partial.joined(driver, Rows(plan.partner, parts))
+            pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
             for expr in plan.residual:
                 keep &= holds(expr, pairs.fetch, pairs.rows)
             driver, parts = _filter(driver, parts, keep)
-        for expr in plan.costly:
+        for expr in plan.expensive:
             if len(driver):
-                keep = holds_for(expr, partial, driver, Rows(plan.partner, parts))
+                keep = holds_for_pairs(expr, partial, driver, Rows(plan.partner, parts))
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
 
-    def _verified(
-        self, partial: Partial, search: IndexProbe, driver: Picks, parts: list[tuple[Slice, Picks]]
+    def _verify_keys(
+        self,
+        access: Access,
+        partial: Partial,
+        index_probe: IndexProbe,
+        driver: Picks,
+        parts: list[_Part],
     ) -> Bools:
-        """Per pair: do the classes really agree? Codes of several classes are hashed, long values too."""
-        access = self._plan.access
+        """Tell which pairs have equal keys: codes of several classes are hashed, and so are long values."""
         assert isinstance(access, KeyAccess)
-        rows = Rows(self._plan.partner, parts)
+        rows = Rows(self.plan.partner, parts)
         keep = np.ones(len(driver), np.bool_)
         if len(access.classes) > 1:
-            for codes, name in zip(search.codes, access.names, strict=True):
+            for codes, name in zip(index_probe.codes, access.names, strict=True):
                 keep &= codes[driver] == rows.numbers(name)
-        for i, equality in self._plan.verify:
+        for i, equality in self.plan.verify:
             c = access.classes[i]
-            doubtful = np.flatnonzero(keep & ~exact(search.codes[i][driver], c.domain, c.null_safe))
+            doubtful = np.flatnonzero(keep & ~is_exact(index_probe.codes[i][driver], c.domain, c.null_safe))
             if len(doubtful):
-                pairs = partial.joined(driver, rows).pick(doubtful)
+                pairs = partial.extend(driver, rows).pick(doubtful)
                 keep[doubtful] = holds(equality, pairs.fetch, pairs.rows)
         return keep
 
 
-def _runs(offers: list[Candidates], limit: int, most: int) -> Iterator[tuple[int, int]]:
-    """Runs of at least one and at most `most` driver rows with about `limit` candidates each."""
-    if not offers:
+def _cut_runs(per_slice: list[Candidates], max_candidates: int, max_rows: int) -> Iterator[tuple[int, int]]:
+    """Cut the driver rows into runs of 1 to `max_rows` rows with about `max_candidates` candidates each."""
+    if not per_slice:
         return
-    rows = len(offers[0].count)
-    total = np.cumsum(np.sum([offer.count for offer in offers], axis=0))
-    if total[-1] <= limit and rows <= most:
+    rows = len(per_slice[0].count)
+    total = np.cumsum(np.sum([candidates.count for candidates in per_slice], axis=0))
+    if total[-1] <= max_candidates and rows <= max_rows:
         yield 0, rows
         return
-    cuts = np.searchsorted(total, np.arange(limit, int(total[-1]), limit), "left") + 1
-    edges = np.unique(np.concatenate((np.arange(0, rows, most), cuts, [rows])))
+    cuts = np.searchsorted(total, np.arange(max_candidates, int(total[-1]), max_candidates), "left") + 1
+    edges = np.unique(np.concatenate((np.arange(0, rows, max_rows), cuts, [rows])))
     yield from pairwise(edges.tolist())
 
 
-def _filter(
-    driver: Picks, parts: list[tuple[Slice, Picks]], keep: Bools
-) -> tuple[Picks, list[tuple[Slice, Picks]]]:
+def _filter(driver: Picks, parts: list[_Part], keep: Bools) -> tuple[Picks, list[_Part]]:
     if keep.all():
         return driver, parts
     edges = np.cumsum([0, *(len(row) for _, row in parts)])
-    kept = [(one, row[keep[a:b]]) for (one, row), (a, b) in zip(parts, pairwise(edges.tolist()), strict=True)]
-    return driver[keep], [(one, row) for one, row in kept if len(row)]
+    kept = [(s, row[keep[a:b]]) for (s, row), (a, b) in zip(parts, pairwise(edges.tolist()), strict=True)]
+    return driver[keep], [(s, row) for s, row in kept if len(row)]

@@ -1,10 +1,9 @@
-"""Indexes over a slice: rows in the order of a key, of a value, or of time, and ranges found in them."""
+"""Indexes over a slice: its rows sorted by key, by value or by time, for binary searches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column, Expr
-from weir.kernel.keys import Int64s, as_int64, combine, unscaled
+from weir.kernel.keys import Bools, Int64s, as_int64, combine, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,81 +38,78 @@ Spec = ByKey | ByValue | ByTime
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Sorted values and, beside each, the number of its row; None where the rows lie in this order."""
+    """Sorted values and, for each, its row number; None if the rows are stored in this order."""
 
     values: npt.NDArray[Any]
     rows: npt.NDArray[np.intp] | None
 
     def pick(self, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """The rows at these positions of the index."""
+        """Return the row numbers at these positions of the index."""
         return positions if self.rows is None else self.rows[positions]
 
 
-def index_rows(
-    spec: Spec,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-    in_time: bool = False,
-) -> Index:
-    """Sort rows by an index; `numbers` gives stored int64 columns, `fetch` payload columns.
+class RowSource(Protocol):
+    """Rows that can be indexed: `numbers` returns stored int64 columns, `fetch` payload columns."""
 
-    With `in_time`, rows of one key are known to stand in the order of time, which is half the work.
-    """
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+
+    def times(self) -> Int64s:
+        """Return the lead time of every row."""
+
+    def numbers(self, name: str) -> Int64s:
+        """Return a stored int64 column."""
+
+    def fetch(self, column: Column) -> pa.Array:
+        """Return a payload column."""
+
+
+def index_rows(spec: Spec, source: RowSource, in_time: bool = False) -> Index:
+    """Sort rows by an index; with `in_time`, equal keys are in time order, which saves half of the work."""
     if isinstance(spec, ByKey):
-        codes, times = combine([numbers(name) for name in spec.keys]), numbers(lead)
+        codes, times = combine([source.numbers(name) for name in spec.keys]), source.times()
         in_time = in_time or bool((times[1:] >= times[:-1]).all())
         order = _argsort(codes) if in_time else np.lexsort((times, codes))
         return Index(codes[order], order)
-    values, valid = _values(spec, fetch, numbers, rows, lead)
-    known = np.arange(rows) if valid is None else np.flatnonzero(valid)
-    order = known[np.argsort(values[known], kind="stable")]
+    values, valid = _values(spec, source)
+    not_null = np.arange(source.rows) if valid is None else np.flatnonzero(valid)
+    order = not_null[np.argsort(values[not_null], kind="stable")]
     return Index(values[order], order)
 
 
 def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
-    """A stable order of codes; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
+    """Sort codes stably; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
     least = int(codes.min(initial=0))
     if int(codes.max(initial=0)) - least < 1 << 16:
         return np.argsort((codes - least).astype(np.uint16), kind="stable")
     return np.argsort(codes, kind="stable")
 
 
-def index_sorted_rows(
-    spec: Spec,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-) -> Index:
-    """The same for rows that lie in the order of the index already."""
+def index_sorted_rows(spec: Spec, source: RowSource) -> Index:
+    """Index rows that are stored in the order of the index."""
     if isinstance(spec, ByKey):
-        return Index(combine([numbers(name) for name in spec.keys]), None)
-    values, valid = _values(spec, fetch, numbers, rows, lead)
+        return Index(combine([source.numbers(name) for name in spec.keys]), None)
+    values, valid = _values(spec, source)
     return Index(values if valid is None else values[: int(valid.sum())], None)
 
 
-def _values(
-    spec: ByValue | ByTime,
-    fetch: Callable[[Column], pa.Array],
-    numbers: Callable[[str], Int64s],
-    rows: int,
-    lead: str,
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    return (numbers(lead), None) if isinstance(spec, ByTime) else searchable(evaluate(spec.expr, fetch, rows))
+def _values(spec: ByValue | ByTime, source: RowSource) -> tuple[npt.NDArray[Any], Bools | None]:
+    if isinstance(spec, ByTime):
+        return source.times(), None
+    return to_sortable(evaluate(spec.expr, source.fetch, source.rows))
 
 
-def is_searchable(kind: pa.DataType) -> bool:
-    """True if values of this type can be searched as plain numbers in SQL's order."""
+def is_sortable(kind: pa.DataType) -> bool:
+    """True if values of this type can be sorted as plain numbers in SQL's order."""
     types = pa.types
     if types.is_decimal(kind):
         return bool(kind.precision <= 18)
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_temporal(kind))
 
 
-def searchable(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Numbers in SQL's order (NaN last, as Spark has it), and which of them are not null (None: all)."""
+def to_sortable(values: pa.Array) -> tuple[npt.NDArray[Any], Bools | None]:
+    """Return numbers in SQL's order (NaN last, as in Spark), and which of them are not null (None: all)."""
     valid = None if not values.null_count else values.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         filled = values if valid is None else values.fill_null(0.0)
@@ -124,17 +120,16 @@ def searchable(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_
 
 
 def refine(values: Int64s, low: Int64s, high: Int64s, target: Int64s, after: bool) -> Int64s:
-    """Per range [low, high) of positions: the first whose value is >= target, or > target if `after`.
+    """Find in each range [low, high) of positions the first value >= target, or > target if `after`.
 
-    Many binary searches in step: each range is sorted in itself, as times are below one key.
+    Runs many binary searches in lockstep; each range is sorted in itself, as times are within one key.
     """
     low, high = low.copy(), high.copy()
     active = np.flatnonzero(low < high)
     while len(active):
         lo, hi = low[active], high[active]
         middle = (lo + hi) >> 1
-        found = values[middle]
-        right = found <= target[active] if after else found < target[active]
+        right = values[middle] <= target[active] if after else values[middle] < target[active]
         low[active] = np.where(right, middle + 1, lo)
         high[active] = np.where(right, hi, middle)
         active = active[low[active] < high[active]]

@@ -1,4 +1,8 @@
-"""A batch's rows on their way into slices: filtered, timed, dropped if late, projected, coded."""
+"""Ingest: turn the rows of a batch into leaf slices - drop late rows, filter, encode keys, rank, cut.
+
+Rows without an event time or behind the watermark are dropped and counted. Filters and random drop come
+next. Where windows count rows, every row is numbered first: rows that a filter drops count as well.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.expr.evaluate import evaluate, holds
@@ -15,10 +18,10 @@ from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.row_hash import hash_limit, row_hashes
+from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
-from weir.kernel.state_schema import StateSchema, arrival_name, line_layout, member, time_name
+from weir.kernel.state_schema import StateSchema, arrival_name, find_member, row_order_schema, time_name
 from weir.order.interleave import ranks
 from weir.order.pending import PendingRows
 from weir.query.model import Stream
@@ -39,7 +42,7 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class _Delta:
-    """One stream's rows of a batch that came in time, and which of them go on into the join."""
+    """The rows of one stream that came in time, which of them to `keep` for the join, and counts."""
 
     rows: pa.Table
     times: Int64s
@@ -54,24 +57,24 @@ class _Delta:
 def ingest(
     program: PhysicalPlan, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
 ) -> Ingested:
-    """Cut a batch's rows into leaf slices; a stream without rows may be left out of `tables`."""
+    """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in program.query.streams if stream.name in tables]
     drop = {} if decision.allowance is None else decision.allowance.drop
     deltas = {
-        s.name: _delta(program, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
+        s.name: _read_delta(program, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
         for s in streams
     }
-    columns = {name: _columns(program.layouts[name], delta, batch) for name, delta in deltas.items()}
-    state = _line_up(program, state, deltas, columns)
+    columns = {name: _encode(program.layouts[name], delta, batch) for name, delta in deltas.items()}
+    state = _number_rows(program, state, deltas, columns)
     newest = dict(state.newest)
     slices: dict[str, list[Slice]] = {}
-    ranked = _ranked(program, decision, state, deltas)
+    ranked = _rank_rows(program, decision, state, deltas)
     for name, delta in deltas.items():
-        slices |= _leaf_slices(program, name, columns[name], delta.keep, batch, ranked[name])
+        slices |= _cut_leaf(program, name, columns[name], delta.keep, ranked[name], batch)
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
     return Ingested(
-        replace(state.adding(slices), newest=newest),
+        replace(state.add(slices), newest=newest),
         {name: delta.read for name, delta in deltas.items()},
         {name: delta.late for name, delta in deltas.items()},
         {name: delta.null_time for name, delta in deltas.items()},
@@ -80,98 +83,40 @@ def ingest(
     )
 
 
-def _leaf_slices(
-    program: PhysicalPlan,
-    name: str,
-    columns: dict[str, pa.Array],
-    keep: Bools,
-    batch: int,
-    of_rows: Int64s,
-) -> dict[str, list[Slice]]:
-    layout = program.layouts[name]
-    line = line_layout(layout)
-    rows, sort = _record_batch(layout, columns), program.sorts[name]
-    kept, of_rows = (rows, of_rows) if keep.all() else (rows.filter(pa.array(keep)), of_rows[keep])
-    slices = {
-        name: [one for rank, run in _runs(kept, of_rows) for one in cut(layout, sort, batch, rank, run)]
-    }
-    if line is not None:
-        slices[line.node] = cut(line, ByTime(), batch, 0, _record_batch(line, columns))
-    return slices
-
-
-def _ranked(
-    program: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
-) -> dict[str, Int64s]:
-    """The rank of every row, by the driver order or the policy that chooses one."""
-    waiting = PendingRows(
-        plan=program.plan,
-        deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
-        states={node: sum(one.rows for one in found) for node, found in state.slices.items()},
-        selectivities=decision.selectivities,
-        gains=decision.gains,
-    )
-    return ranks(decision.driver_order, waiting, {name: delta.times for name, delta in deltas.items()})
-
-
-def _runs(rows: pa.RecordBatch, ranks: Int64s) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each rank."""
-    if not len(ranks) or ranks[0] == ranks[-1] == ranks.max() == ranks.min():
-        yield (int(ranks[0]) if len(ranks) else 0), rows
-        return
-    sequence = np.argsort(ranks, kind="stable")
-    for picks in np.split(sequence, np.flatnonzero(np.diff(ranks[sequence])) + 1):
-        yield int(ranks[picks[0]]), rows.take(pa.array(picks))
-
-
-def _record_batch(layout: StateSchema, columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    schema = layout.schema
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _delta(
+def _read_delta(
     program: PhysicalPlan, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
 ) -> _Delta:
+    """Drop late rows and rows without a time, then mark those that pass the filters and random drop."""
     read = rows.num_rows
     rows = rows.combine_chunks()
     times = _column(rows, stream.time)
-    timed = times.is_valid().to_numpy(zero_copy_only=False)
+    has_time = times.is_valid().to_numpy(zero_copy_only=False)
     micros = as_int64(times)
-    newest = int(micros[timed].max()) if timed.any() else None
-    late = np.zeros(read, np.bool_) if watermark is None else timed & (micros < watermark)
-    in_time = timed & ~late
+    newest = int(micros[has_time].max()) if has_time.any() else None
+    late = np.zeros(read, np.bool_) if watermark is None else has_time & (micros < watermark)
+    in_time = has_time & ~late
     if not in_time.all():
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
-    keep = _filtered(program, stream, rows)
+    keep = _pass_filters(program, stream, rows)
     passed = int(keep.sum())
-    if drop:  # a row of a row window keeps its place all the same, as one that is filtered out does
-        keep &= ~hash_limit(row_hashes(_hashes(rows), batch, "drop", stream.name), drop)
+    if drop:
+        keep &= ~select_share(hash_rows(_hash_content(rows), batch, "drop", stream.name), drop)
     dropped = passed - int(keep.sum())
-    if not keep.all() and not program.layouts[stream.name].lines:
+    if not keep.all() and not program.layouts[stream.name].row_windows:
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
-    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(timed.sum()), dropped, newest)
+    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(has_time.sum()), dropped, newest)
 
 
-def _filtered(program: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
+def _pass_filters(program: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
-    for found in program.query.predicate.filters:
-        if found.stream == stream.name:
-            keep &= holds(found.expr, _fetch_from(rows), rows.num_rows)
+    for condition in program.query.predicate.filters:
+        if condition.stream == stream.name:
+            keep &= holds(condition.expr, _fetch_from(rows), rows.num_rows)
     return keep
 
 
 def _fetch_from(rows: pa.Table) -> Callable[[Column], pa.Array]:
-    """The columns of one stream's rows as expressions ask for them."""
     return lambda column: _column(rows, column.name)
-
-
-def key_codes(
-    c: AttributeClass, streams: frozenset[str], fetch: Callable[[Column], pa.Array], rows: int
-) -> Int64s:
-    """The codes that rows of these streams have in a class of which they have a member."""
-    own = member(c, streams)
-    assert own is not None
-    return encode(evaluate(own, fetch, rows), c.domain, c.null_safe)[0]
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
@@ -179,13 +124,27 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _columns(layout: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
-    """The stored columns of a leaf, except for the places of row windows."""
+def _hash_content(rows: pa.Table) -> Int64s:
+    """Hash all columns, stored or not: a filter may pass one of two rows that are equal in the others."""
+    return content_hash([_column(rows, name) for name in rows.column_names], rows.num_rows)
+
+
+def encode_keys(
+    c: AttributeClass, streams: frozenset[str], fetch: Callable[[Column], pa.Array], rows: int
+) -> Int64s:
+    """Return the codes that rows of these streams have in a class of which they have a member."""
+    member = find_member(c, streams)
+    assert member is not None
+    return encode(evaluate(member, fetch, rows), c.domain, c.null_safe)[0]
+
+
+def _encode(layout: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
+    """Compute the stored columns of a leaf, except for the numbers of row windows."""
     count = delta.rows.num_rows
     fetch = _fetch_from(delta.rows)
     columns = {time_name(layout.node): pa.array(delta.times)}
     for name, c in layout.keys.items():
-        columns[name] = pa.array(key_codes(c, layout.streams, fetch, count))
+        columns[name] = pa.array(encode_keys(c, layout.streams, fetch, count))
     for column in layout.payload:
         columns[str(column)] = fetch(column)
     if layout.arrivals:
@@ -193,41 +152,82 @@ def _columns(layout: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Arr
     return columns
 
 
-def _line_up(
+def _number_rows(
     program: PhysicalPlan,
     state: State,
     deltas: Mapping[str, _Delta],
     columns: Mapping[str, dict[str, pa.Array]],
 ) -> State:
-    """Give each row its place among all rows of the batch and its number in its stream; in place."""
-    named = [name for name in program.query.names if name in deltas]
-    if not any(program.layouts[name].place for name in named):
+    """Add each row's sequence number and row number to `columns`, if row windows need them."""
+    names = [name for name in program.query.names if name in deltas]
+    if not any(program.layouts[name].sequence for name in names):
         return state
-    places = _places([deltas[n].times for n in named], [_hashes(deltas[n].rows) for n in named])
-    numbers = dict(state.next_numbers)
-    for name, place in zip(named, places, strict=True):
+    sequences = _sequence([deltas[n].times for n in names], [_hash_content(deltas[n].rows) for n in names])
+    next_row_numbers = dict(state.next_numbers)
+    for name, sequence in zip(names, sequences, strict=True):
         layout = program.layouts[name]
-        assert layout.place is not None
-        columns[name][layout.place] = pa.array(place + state.next_place)
-        for line in layout.lines:
-            first = numbers.get(line.name, 0)
-            columns[name][line.number] = pa.array(first + np.argsort(np.argsort(place)))
-            if layout.arrivals:  # beside a row window, freshness counts rows
-                columns[name][arrival_name(name)] = columns[name][line.number]
-            numbers[line.name] = first + len(place)
-    total = sum(len(place) for place in places)
-    return replace(state, next_place=state.next_place + total, next_numbers=numbers)
+        assert layout.sequence is not None
+        columns[name][layout.sequence] = pa.array(sequence + state.next_place)
+        for window in layout.row_windows:
+            first = next_row_numbers.get(window.name, 0)
+            columns[name][window.row_number] = pa.array(first + np.argsort(np.argsort(sequence)))
+            if layout.arrivals:  # with a row window, freshness counts rows
+                columns[name][arrival_name(name)] = columns[name][window.row_number]
+            next_row_numbers[window.name] = first + len(sequence)
+    total = sum(len(sequence) for sequence in sequences)
+    return replace(state, next_place=state.next_place + total, next_numbers=next_row_numbers)
 
 
-def _hashes(rows: pa.Table) -> Int64s:
-    """Every column counts, stored or not: a filter may let one of two rows through that tie in the others."""
-    return content_hash([_column(rows, name) for name in rows.column_names], rows.num_rows)
-
-
-def _places(times: list[Int64s], hashes: list[Int64s]) -> list[npt.NDArray[np.int64]]:
-    """Each row's place by (event time, stream, content) within the batch."""
+def _sequence(times: list[Int64s], hashes: list[Int64s]) -> list[Int64s]:
+    """Number the rows of a batch by (event time, stream, content)."""
     streams = np.repeat(np.arange(len(times)), [len(t) for t in times])
     order = np.lexsort((np.concatenate(hashes), streams, np.concatenate(times)))
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return np.split(places, np.cumsum([len(t) for t in times])[:-1])
+    sequence = np.empty(len(order), np.int64)
+    sequence[order] = np.arange(len(order))
+    return np.split(sequence, np.cumsum([len(t) for t in times])[:-1])
+
+
+def _rank_rows(
+    program: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
+) -> dict[str, Int64s]:
+    """Rank every row by the driver order, or by the policy that chooses one."""
+    pending = PendingRows(
+        plan=program.plan,
+        deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
+        states={node: state.count_rows(node) for node in state.slices},
+        selectivities=decision.selectivities,
+        gains=decision.gains,
+    )
+    return ranks(decision.driver_order, pending, {name: delta.times for name, delta in deltas.items()})
+
+
+def _cut_leaf(
+    program: PhysicalPlan,
+    name: str,
+    columns: dict[str, pa.Array],
+    keep: Bools,
+    row_ranks: Int64s,
+    batch: int,
+) -> dict[str, list[Slice]]:
+    """Cut a stream's rows into slices per rank; with a row window, store the order of all rows as well."""
+    layout, sort = program.layouts[name], program.sorts[name]
+    rows = layout.record_batch(columns)
+    if not keep.all():
+        rows, row_ranks = rows.filter(pa.array(keep)), row_ranks[keep]
+    slices = {
+        name: [s for rank, run in _split_ranks(rows, row_ranks) for s in cut(layout, sort, batch, rank, run)]
+    }
+    row_order = row_order_schema(layout)
+    if row_order is not None:
+        slices[row_order.node] = cut(row_order, ByTime(), batch, 0, row_order.record_batch(columns))
+    return slices
+
+
+def _split_ranks(rows: pa.RecordBatch, row_ranks: Int64s) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of each rank."""
+    if not len(row_ranks) or row_ranks.max() == row_ranks.min():
+        yield (int(row_ranks[0]) if len(row_ranks) else 0), rows
+        return
+    order = np.argsort(row_ranks, kind="stable")
+    for picks in np.split(order, np.flatnonzero(np.diff(row_ranks[order])) + 1):
+        yield int(row_ranks[picks[0]]), rows.take(pa.array(picks))

@@ -1,9 +1,8 @@
-"""Join keys as int64 codes: what is equal in SQL is equal as a code.
+"""Encode join keys as int64 codes: values that are equal in SQL have equal codes.
 
-Most codes are *exact*: two values are equal if and only if their codes are. Integers, dates, timestamps,
-booleans, floats and decimals of up to 18 digits always are, and so are strings of up to seven bytes. Longer
-strings, wide decimals and null-safe keys are hashed; `exact` says which, and the rest must be verified on the
-values themselves.
+Most codes are *exact*: equal codes mean equal values. Integers, dates, timestamps, booleans, floats,
+decimals of up to 18 digits and strings of up to seven bytes have exact codes. Longer strings, wide decimals
+and null-safe keys are hashed; `is_exact` tells them apart, and a hop verifies their matches on the values.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ _PACKED_BYTES = 7
 _NULL_CODE = np.int64(-0x6B5F_3A21_9E37_79B9)
 
 
-def always_exact(domain: pa.DataType, null_safe: bool) -> bool:
+def is_always_exact(domain: pa.DataType, null_safe: bool) -> bool:
     """True if equal codes of this domain always mean equal values."""
     return not null_safe and not _is_bytes(domain) and not _is_wide_decimal(domain)
 
 
-def exact(codes: Int64s, domain: pa.DataType, null_safe: bool) -> Bools:
-    """Per code: does an equal code mean an equal value?"""
-    if always_exact(domain, null_safe):
+def is_exact(codes: Int64s, domain: pa.DataType, null_safe: bool) -> Bools:
+    """Tell for each code whether an equal code means an equal value."""
+    if is_always_exact(domain, null_safe):
         return np.ones(len(codes), np.bool_)
     if _is_bytes(domain) and not null_safe:
         return codes >= 0
@@ -38,7 +37,7 @@ def exact(codes: Int64s, domain: pa.DataType, null_safe: bool) -> Bools:
 
 
 def encode(values: pa.Array, domain: pa.DataType, null_safe: bool) -> tuple[Int64s, Bools | None]:
-    """The codes of `values`, and which of them may match at all (None: every one).
+    """Return the codes of `values`, and which of them can match at all (None: all).
 
     >>> encode(pa.array(["GOOG", "GOOG", None]), pa.string(), False)[1].tolist()
     [True, True, False]
@@ -53,7 +52,7 @@ def encode(values: pa.Array, domain: pa.DataType, null_safe: bool) -> tuple[Int6
 
 
 def combine(codes: Sequence[Int64s]) -> Int64s:
-    """One code for several; exact for one, hashed for more."""
+    """Combine several codes into one; exact for one, hashed for more."""
     first, *rest = codes
     for other in rest:
         first = mix(mix(first) ^ other)
@@ -69,12 +68,12 @@ def mix(codes: Int64s) -> Int64s:
 
 
 def content_hash(columns: Sequence[pa.Array], rows: int) -> Int64s:
-    """A hash of all that each row holds, nested values too, the same in every process.
+    """Hash each row's content, nested values included; the same in every process.
 
-    Unlike keys it tells -0.0 from 0.0. Unions, which Spark does not have, take no part.
+    Unlike keys it distinguishes -0.0 from 0.0. Unions, which Spark does not have, are ignored.
 
-    >>> one, other, again = content_hash([pa.array([{"x": [1, 2]}, {"x": [2, 1]}, {"x": [1, 2]}])], 3)
-    >>> bool(one == again), bool(one == other)
+    >>> first, other, again = content_hash([pa.array([{"x": [1, 2]}, {"x": [2, 1]}, {"x": [1, 2]}])], 3)
+    >>> bool(first == again), bool(first == other)
     (True, False)
     """
     total = np.zeros(rows, np.int64)
@@ -109,24 +108,21 @@ def _content_of_valid(values: pa.Array) -> Int64s:
 
 
 def _content_of_lists(values: pa.Array) -> Int64s:
-    """The sum of what a list holds, each item hashed together with its place."""
+    """Hash lists: the sum of their items, each hashed together with its position."""
     lengths = as_int64(pc.list_value_length(values))
     ends = np.cumsum(lengths)
-    place = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-    items = combine([_content(values.flatten()), place])
+    position = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+    items = combine([_content(values.flatten()), position])
     sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(items)))
     return combine([sums[ends] - sums[ends - lengths], lengths])
 
 
 def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
     if _is_bytes(domain):
-        # Keys repeat: find the distinct ones first, hash only those.
-        distinct = values.dictionary_encode()
-        return (
-            _byte_codes(distinct.dictionary)[as_int64(distinct.indices)]
-            if len(distinct.dictionary)
-            else (np.zeros(len(values), np.int64))
-        )
+        distinct = values.dictionary_encode()  # keys repeat: hash only the distinct ones
+        if not len(distinct.dictionary):
+            return np.zeros(len(values), np.int64)
+        return _byte_codes(distinct.dictionary)[as_int64(distinct.indices)]
     if pa.types.is_floating(domain):
         return _float_codes(values)
     if pa.types.is_decimal(domain):
@@ -135,7 +131,7 @@ def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
 
 
 def as_int64(values: pa.Array) -> Int64s:
-    """Integers, booleans, dates, times and durations as int64; nulls become zero."""
+    """Convert integers, booleans, dates, times and durations to int64; nulls become zero."""
     if pa.types.is_date32(values.type) or pa.types.is_time32(values.type):
         values = values.view(pa.int32())
     elif pa.types.is_temporal(values.type):
@@ -150,8 +146,8 @@ def as_int64(values: pa.Array) -> Int64s:
 def _float_codes(values: pa.Array) -> Int64s:
     filled = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     numbers = np.array(filled, np.float64)
-    numbers += 0.0  # -0.0 + 0.0 is 0.0: SQL finds the two zeros equal
-    numbers[np.isnan(numbers)] = np.nan  # one bit pattern for every NaN: Spark finds NaN equal to NaN
+    numbers += 0.0  # -0.0 + 0.0 is 0.0: the two zeros are equal in SQL
+    numbers[np.isnan(numbers)] = np.nan  # one bit pattern for every NaN: NaN equals NaN in Spark
     return numbers.view(np.int64)
 
 
@@ -161,7 +157,7 @@ def _decimal_codes(values: pa.Array) -> Int64s:
 
 
 def unscaled(values: pa.Array) -> Int64s:
-    """The low and high 64-bit words of decimals without their scale."""
+    """Return the low and high 64-bit words of decimals without their scale."""
     data = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
     words: Int64s = data[values.offset : values.offset + len(values)].copy()
     words[values.is_null().to_numpy(zero_copy_only=False)] = 0
@@ -177,18 +173,18 @@ def _byte_codes(values: pa.Array) -> Int64s:
     packed = _word_at(words, starts, lengths) | (lengths.astype(np.uint64) << np.uint64(56))
     if short.all():
         return packed.view(np.int64)
-    hashed = _hash_runs(words, starts, lengths) | np.int64(-(2**63))
+    hashed = _hash_bytes(words, starts, lengths) | np.int64(-(2**63))
     return np.where(short, packed.view(np.int64), hashed)
 
 
 def _words(data: pa.Buffer | None) -> npt.NDArray[np.uint64]:
-    """Every byte position of a buffer read as the little-endian word that starts there."""
+    """Read the little-endian word that starts at each byte of a buffer."""
     padded = (data.to_pybytes() if data is not None else b"") + bytes(8)
     return np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
 
 
 def _word_at(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> npt.NDArray[np.uint64]:
-    """Up to eight bytes from each start, zero beyond its length."""
+    """Return up to eight bytes from each start, padded with zeros."""
     full = words[np.minimum(starts, len(words) - 1)]
     bits = np.clip(lengths, 0, 8).astype(np.uint64) * np.uint64(8)
     mask = np.where(
@@ -197,7 +193,7 @@ def _word_at(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> 
     return full & mask
 
 
-def _hash_runs(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> Int64s:
+def _hash_bytes(words: npt.NDArray[np.uint64], starts: Int64s, lengths: Int64s) -> Int64s:
     codes = mix(lengths)
     active = np.arange(len(starts))
     position = 0

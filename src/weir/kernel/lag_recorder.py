@@ -1,6 +1,6 @@
-"""Record time lags between the rows of sampled results, for harvesting (Gedik et al. 2007, section V-B).
+"""Record the time lags between the rows of sampled results, for harvesting (Gedik et al. 2007, section V-B).
 
-Sampled rows look at everything, so what they find tells of all results, whatever ages the others look at.
+Sampled rows probe all ages, so their results represent all results, whatever ages the other rows probe.
 """
 
 from __future__ import annotations
@@ -19,45 +19,49 @@ from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
-# Over all lags that the windows allow: fine beside the few ranges that a window is divided into.
+# Buckets over all lags that the windows allow: many more than the basic windows of a window.
 _BUCKETS = 128
 
 
 class LagRecorder:
-    """Running histograms of T(t_i) - T(t_1), for each stream i after the first.
+    """Running histograms of T(t_i) - T(t_1) for each stream i after the first.
 
-    `samples` say who is sampled among the results of each driver.
+    `samples` holds the sample of each driver's path.
     """
 
     def __init__(self, query: Query, samples: Mapping[str, ProbeSample]) -> None:
         first, *others = query.names
         self._first, self._samples = first, samples
-        self._ranges = {name: _range(query, name) for name in others}
+        self._ranges = {name: _lag_range(query, name) for name in others}
         self._counts: dict[str, Int64s] = {name: np.zeros(_BUCKETS, np.int64) for name in others}
 
     @staticmethod
     def of(program: PhysicalPlan, allowance: Allowance | None, batch: int) -> LagRecorder | None:
-        """For the results of a batch; None without a sample, or if it is no mjoin over windows of time."""
+        """Return a recorder for a batch; None without a sample, and for all but mjoins over time windows."""
         query, root = program.query, program.root
-        in_rows = any(isinstance(window, RowWindow) for window in query.windows)
-        if in_rows or any(name not in query.names for name in root.inputs):
+        counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
+        if counts_rows or any(name not in query.names for name in root.inputs):
             return None
-        found = {path[0].hop.driver: ProbeSample.of(allowance, path[0].hop, batch) for path in root.paths}
-        samples = {driver: sample for driver, sample in found.items() if sample is not None}
+        first_hops = [path[0].hop for path in root.paths]
+        samples = {
+            hop.driver: sample
+            for hop in first_hops
+            if (sample := ProbeSample.of(allowance, hop, batch)) is not None
+        }
         return LagRecorder(query, samples) if samples else None
 
     def add(self, results: Partial) -> None:
-        """Count the rows of those results that are sampled."""
-        marks = self._samples[results.groups[0].layout.node].marks(results)
-        sampled = results.pick(np.flatnonzero(marks))
-        base = sampled.numbers(time_name(self._first))
+        """Count the lags of those results that are sampled."""
+        sampled = self._samples[results.groups[0].layout.node].mark(results)
+        results = results.pick(np.flatnonzero(sampled))
+        first_times = results.numbers(time_name(self._first))
         for name, (low, high) in self._ranges.items():
-            lags = sampled.numbers(time_name(name)) - base
+            lags = results.numbers(time_name(name)) - first_times
             buckets = (lags - low) * _BUCKETS // (high - low)
             self._counts[name] += np.bincount(np.clip(buckets, 0, _BUCKETS - 1), minlength=_BUCKETS)
 
     def get(self) -> LagHistograms:
-        """What was counted."""
+        """Return the histograms so far, in seconds."""
         lags = {
             name: LagHistogram(low / 1e6, high / 1e6, tuple(map(float, self._counts[name])))
             for name, (low, high) in self._ranges.items()
@@ -65,8 +69,8 @@ class LagRecorder:
         return LagHistograms(self._first, lags)
 
 
-def _range(query: Query, name: str) -> tuple[int, int]:
-    """The least and the greatest lag of a stream that the windows allow, in microseconds."""
+def _lag_range(query: Query, name: str) -> tuple[int, int]:
+    """Return the least and the greatest lag of a stream that the windows allow, in microseconds."""
     upper, first, own = query.bounds.upper, 0, query.names.index(name)
     known = [abs(bound) for row in upper for bound in row if bound is not None]
     widest = max(known, default=1) + 1

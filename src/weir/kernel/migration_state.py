@@ -1,4 +1,4 @@
-"""Which plan answers from a state, and how far the states are that another plan needs."""
+"""Migration state: which plan answers, and how far the states of the plan that follows it are built."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from weir.plan.tree import Join
 
 @dataclass(frozen=True, slots=True)
 class StateBuild:
-    """An intermediate state that is being filled in.
+    """An intermediate state under construction.
 
-    It has all combinations with a row of batch `since` or later, and those of older rows whose row of the
-    input `driver` is at `until` or later; None: nothing of these yet. `rows` of the driver are done, `left`
-    are not, and `effort` has been spent on the former.
+    It holds all combinations with a row of batch `since` or later, and those of older rows whose row of the
+    input `driver` is at `until` or later (None: none of these yet). `rows` of the driver are done, at a cost
+    of `effort` steps; `left` are still to do.
     """
 
     node: str
@@ -27,13 +27,15 @@ class StateBuild:
 
     @property
     def share(self) -> float:
-        """How much of it is filled in."""
-        return self.rows / (self.rows + self.left) if self.left else 1.0 if self.rows else 0.0
+        """How much of it is built, from 0 to 1."""
+        if self.left:
+            return self.rows / (self.rows + self.left)
+        return 1.0 if self.rows else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationState:
-    """The plan that answers with complete states; those `done` for another, and one that is being made."""
+    """The plan that answers, the states `done` for another plan, and the one under construction."""
 
     plan: Join
     done: tuple[str, ...] = ()
@@ -41,36 +43,36 @@ class MigrationState:
 
     @property
     def since(self) -> int | None:
-        """Slices of earlier batches must stay apart from later ones, while a state is being filled in."""
+        """While a state is under construction, slices before this batch are not merged with later ones."""
         return None if self.building is None else self.building.since
 
-    def towards(self, wanted: Join) -> MigrationState:
-        """The same without what a plan does not need; if it needs nothing that is not there, it answers."""
-        needed = {str(node) for node in _below(wanted)}
+    def towards(self, target: Join) -> MigrationState:
+        """Drop what a plan does not need; if no state of that plan is missing, it answers."""
+        needed = _state_names(target)
         keep = self.building is not None and self.building.node in needed
         done = tuple(name for name in self.done if name in needed)
-        found = replace(self, done=done, building=self.building if keep else None)
-        return found if found.missing(wanted) else MigrationState(wanted)
+        migration = replace(self, done=done, building=self.building if keep else None)
+        return migration if migration.missing(target) else MigrationState(target)
 
-    def missing(self, wanted: Join) -> list[Join]:
-        """The joins below the root whose states a plan still needs, inputs first."""
-        return [node for node in _below(wanted) if str(node) not in self._complete]
+    def missing(self, target: Join) -> list[Join]:
+        """Return the joins below the root whose states a plan still needs, inputs first."""
+        return [node for node in _joins_below_root(target) if str(node) not in self._complete]
 
-    def beside(self, wanted: Join) -> tuple[Join, ...]:
-        """The joins whose states are kept up for a plan, besides those of the plan that answers."""
-        own = {str(node) for node in _below(self.plan)}
+    def beside(self, target: Join) -> tuple[Join, ...]:
+        """Return the joins that are run for a plan in addition to those of the plan that answers."""
         kept = {*self.done, *(() if self.building is None else (self.building.node,))}
-        return tuple(node for node in _below(wanted) if str(node) in kept - own)
+        additional = kept - _state_names(self.plan)
+        return tuple(node for node in _joins_below_root(target) if str(node) in additional)
 
-    def shares(self, wanted: Join) -> Mapping[str, float]:
-        """How much is there of each state that a plan needs and the one that answers does not have."""
-        own = {str(node) for node in _below(self.plan)}
-        names = [name for node in _below(wanted) if (name := str(node)) not in own]
+    def shares(self, target: Join) -> Mapping[str, float]:
+        """Return how much is built of each state that a plan needs and the answering one does not have."""
+        own = _state_names(self.plan)
+        names = [name for node in _joins_below_root(target) if (name := str(node)) not in own]
         return {name: self._share(name) for name in names}
 
     @property
     def _complete(self) -> set[str]:
-        return {*self.done, *(str(node) for node in _below(self.plan))}
+        return {*self.done, *_state_names(self.plan)}
 
     def _share(self, name: str) -> float:
         if self.building is not None and self.building.node == name:
@@ -78,6 +80,10 @@ class MigrationState:
         return float(name in self._complete)
 
 
-def _below(plan: Join) -> Iterator[Join]:
-    """The joins below the root, inputs first."""
+def _joins_below_root(plan: Join) -> Iterator[Join]:
+    """Yield the joins below the root, inputs first."""
     return (node for node in plan.inner() if node is not plan)
+
+
+def _state_names(plan: Join) -> set[str]:
+    return {str(node) for node in _joins_below_root(plan)}

@@ -1,8 +1,8 @@
-"""Run an mjoin hop by hop: partials move between partitions (PSP, Wang and Rundensteiner 2009).
+"""Multi-stage probe: an mjoin whose partials move between partitions (Wang and Rundensteiner 2009).
 
-What is correct: a partial visits every partition that holds slices which it may match, and each slice lies in
-one partition, so a pair is found once. Who may probe is decided where a partial is made, once, and not again
-at each partition that it visits.
+A partial visits every partition with slices that it may match, and each slice lies in one partition, so a
+pair is found once. Shedding happens where a partial is made, once, and not again in each partition that it
+visits.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from weir.kernel.age_filter import AgeFilter
 from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
-from weir.kernel.half_join import HalfJoin
 from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.partial import Partial
-from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan
-from weir.kernel.probe_sample import ProbeSample
-from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.path import PathRun
+from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.time_range import TimeRange
@@ -29,7 +26,7 @@ from weir.kernel.time_range import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Partials of one driver and rank, on their way to hop number `place` of their path."""
+    """Partials of one driver and rank on their way to hop number `place` of their path."""
 
     driver: str
     rank: int
@@ -38,62 +35,56 @@ class Parcel:
 
 
 class Relay:
-    """The root's hops during one batch, for a plan that is one mjoin."""
+    """The hops of one mjoin during one batch."""
 
     def __init__(self, program: PhysicalPlan, decision: Decision, batch: int) -> None:
         self._program, self._decision, self._batch = program, decision, batch
-        self._paths = dict(zip(program.root.inputs, program.root.paths, strict=True))
+        self._runs = {
+            driver: PathRun(path, program, decision, batch)
+            for driver, path in zip(program.root.inputs, program.root.paths, strict=True)
+        }
 
     def start(self, state: State, work: Work) -> Iterator[Parcel]:
-        """What the batch's rows in a state send out: those that may probe."""
-        self._begin(work)
-        for driver, path in self._paths.items():
-            slices = [one for one in state.of(driver) if one.batch == self._batch]
-            gate = self._gate(path, 0)
-            entered = (
-                gate.enter([Partial.of(one) for one in slices], work.hops[path[0].hop]) if slices else ()
-            )
-            for one, partial in zip(slices, entered, strict=True):
+        """Yield the batch's rows in a state that may probe."""
+        self._record_lags(work)
+        for driver, run in self._runs.items():
+            slices = [s for s in state.of(driver) if s.batch == self._batch]
+            if not slices:
+                continue
+            rows = [Partial.of(s) for s in slices]
+            admitted = run.shedding(0).admit_rows(rows, work.hops[run.path[0].hop])
+            for slice_, partial in zip(slices, admitted, strict=True):
                 if partial.rows:
-                    yield self._sent(Parcel(driver, one.rank, 0, partial), work)
+                    yield self._count_probes(Parcel(driver, slice_.rank, 0, partial), work)
 
     def visit(self, parcel: Parcel, state: State, work: Work) -> Iterator[Parcel]:
-        """What a parcel finds in the slices of one partition, ready to go on; finished ones are results."""
-        path = self._paths[parcel.driver]
-        plan = path[parcel.place]
-        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
-        run = HalfJoin(
-            plan,
-            AgeFilter.of(self._program, self._decision.allowance, plan, sample),
-            SliceIndex(state.of(plan.partner.node)),
-            {},
-            self._batch,
-            parcel.rank,
-            self._decision.candidates,
-            sample,
-        )
-        count = work.hops[plan.hop]
-        probes, sampled = count.probes, count.sampled
-        for found in run.run(parcel.partial, count):
-            onward = replace(parcel, place=parcel.place + 1, partial=found)
-            if onward.place == len(path):
+        """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""
+        run = self._runs[parcel.driver]
+        hop = run.path[parcel.place]
+        half_join = run.half_join(parcel.place, parcel.rank, SliceIndex(state.of(hop.partner.node)), {})
+        counts = work.hops[hop.hop]
+        probes, sampled = counts.probes, counts.sampled
+        for matches in half_join.run(parcel.partial, counts):
+            onward = replace(parcel, place=parcel.place + 1, partial=matches)
+            if onward.place == len(run.path):
                 yield onward
                 continue
-            passed = self._gate(path, onward.place).go_on(found, work.hops[path[onward.place].hop])
-            if passed.rows:
-                yield self._sent(replace(onward, partial=passed), work)
-        # They were counted where they were sent from, not at each partition that they visit.
-        count.probes, count.sampled = probes, sampled
+            shedding = run.shedding(onward.place)
+            admitted = shedding.admit_partial(matches, work.hops[run.path[onward.place].hop])
+            if admitted.rows:
+                yield self._count_probes(replace(onward, partial=admitted), work)
+        # Probes were counted where they were sent from, not in each partition that they visit.
+        counts.probes, counts.sampled = probes, sampled
 
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
-        """The state that a parcel probes next, and the range of lead times that it may reach there."""
-        plan = self._paths[parcel.driver][parcel.place]
-        lead = TimeRange(plan.lead, parcel.partial)
-        return plan.partner.node, lead.least_low, lead.most_high
+        """Return the state that a parcel probes next, and the range of lead times that it can reach there."""
+        hop = self._runs[parcel.driver].path[parcel.place]
+        lead = TimeRange(hop.lead, parcel.partial)
+        return hop.partner.node, lead.earliest, lead.latest
 
     def results(self, parcel: Parcel, work: Work) -> Iterator[pa.Table]:
-        """The results of a finished parcel."""
-        self._begin(work)
+        """Yield the results of a complete parcel."""
+        self._record_lags(work)
         if work.apart is not None:
             work.apart.add(parcel.partial)
         results = Results(self._program.query, self._decision, {}, self._batch)
@@ -105,19 +96,14 @@ class Relay:
             if chunk.num_rows:
                 yield chunk
 
-    def _begin(self, work: Work) -> None:
-        """Let results be counted where they are put out, and where rows set out, in case that none comes."""
+    def _record_lags(self, work: Work) -> None:
+        """Make sure that lags are recorded, also in partitions that send rows and emit no result."""
         work.apart = work.apart or LagRecorder.of(self._program, self._decision.allowance, self._batch)
 
-    def _gate(self, path: tuple[HalfJoinPlan, ...], place: int) -> ProbeShedding:
-        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
-        return ProbeShedding.of(self._decision.allowance, path[place].hop, self._batch, sample)
-
-    def _sent(self, parcel: Parcel, work: Work) -> Parcel:
-        path = self._paths[parcel.driver]
-        count = work.hops[path[parcel.place].hop]
-        count.probes += parcel.partial.rows
-        sample = ProbeSample.of(self._decision.allowance, path[0].hop, self._batch)
-        if sample is not None:
-            count.sampled += sample.count(parcel.partial)
+    def _count_probes(self, parcel: Parcel, work: Work) -> Parcel:
+        run = self._runs[parcel.driver]
+        counts = work.hops[run.path[parcel.place].hop]
+        counts.probes += parcel.partial.rows
+        if run.sample is not None:
+            counts.sampled += run.sample.count(parcel.partial)
         return parcel

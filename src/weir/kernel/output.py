@@ -1,4 +1,4 @@
-"""Complete results as the columns that were asked for, without those that are stale."""
+"""Output: turn complete partials into result tables, without stale results."""
 
 from __future__ import annotations
 
@@ -13,80 +13,73 @@ from weir.expr.nodes import Column, Expr
 from weir.kernel.decision import Decision
 from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
-from weir.kernel.row_ids import pieces
+from weir.kernel.row_ids import split_partial
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
-# Rows may be wide, images or documents.
+# The most bytes of a result table: rows may be wide (images, documents).
 _BYTES = 1 << 28
 
 
 class Results:
-    """Turns finished partials into result tables during one batch."""
+    """Turns complete partials into result tables during one batch.
+
+    `oldest` is the age (µs) of the oldest row emitted so far, among streams with a freshness in time.
+    """
 
     def __init__(self, query: Query, decision: Decision, next_numbers: Mapping[str, int], batch: int) -> None:
-        self._query, self._decision, self._next_numbers, self._batch = query, decision, next_numbers, batch
-        self.schema = result_schema(query)
-        # The age of the oldest row put out so far (µs), of streams with a freshness in time.
+        self._query, self._decision = query, decision
+        self._result_schema = result_schema(query)
+        # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
+        self._fresh_from = {
+            name: next_numbers.get(name, 0) - fresh
+            if isinstance(window, RowWindow)
+            else _first_fresh_batch(decision, fresh, batch)
+            for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True)
+            if fresh is not None
+        }
+        self._timed = [
+            name
+            for name, window in zip(query.names, query.windows, strict=True)
+            if name in self._fresh_from and not isinstance(window, RowWindow)
+        ]
         self.oldest: int | None = None
 
     def chunks(self, partial: Partial) -> Iterator[tuple[pa.Table, int]]:
-        """The results in tables of a bounded size; with each, how many were left out because stale."""
-        for piece in pieces(partial, max(1, int(_BYTES / max(partial.width, 1.0)))):
-            yield self._chunk(piece)
+        """Yield the results in tables of bounded size, each with the number of stale results left out."""
+        for piece in split_partial(partial, max(1, int(_BYTES / max(partial.row_bytes, 1.0)))):
+            yield self._make_table(piece)
 
-    def _chunk(self, partial: Partial) -> tuple[pa.Table, int]:
-        fresh = self._fresh(partial)
-        stale = 0
-        if fresh is not None and not fresh.all():
+    def _make_table(self, partial: Partial) -> tuple[pa.Table, int]:
+        fresh, stale = self._is_fresh(partial), 0
+        if not fresh.all():
             stale = int(len(fresh) - fresh.sum())
             partial = partial.pick(np.flatnonzero(fresh))
-        self._age(partial)
+        self._record_age(partial)
         gathered: dict[tuple[str, pa.DataType], Values] = {}
         columns = [_values(output.expr, partial, gathered) for output in self._query.select]
-        return pa.Table.from_arrays(columns, schema=self.schema), stale
+        return pa.Table.from_arrays(columns, schema=self._result_schema), stale
 
-    def _age(self, partial: Partial) -> None:
+    def _record_age(self, partial: Partial) -> None:
         if not partial.rows:
             return
         clock = self._decision.clock
-        for name, window, fresh in zip(
-            self._query.names, self._query.windows, self._query.fresh, strict=True
-        ):
-            if fresh is not None and not isinstance(window, RowWindow):
-                first = int(partial.numbers(arrival_name(name)).min())
-                age = 0 if clock is None else clock - self._decision.arrivals.get(first, clock)
-                self.oldest = age if self.oldest is None else max(self.oldest, age)
+        for name in self._timed:
+            first = int(partial.numbers(arrival_name(name)).min())
+            age = 0 if clock is None else clock - self._decision.arrivals.get(first, clock)
+            self.oldest = age if self.oldest is None else max(self.oldest, age)
 
-    def _fresh(self, partial: Partial) -> Bools | None:
-        keep = None
-        for name, window, fresh in zip(
-            self._query.names, self._query.windows, self._query.fresh, strict=True
-        ):
-            if fresh is None:
-                continue
-            arrival = partial.numbers(arrival_name(name))
-            if isinstance(window, RowWindow):
-                oldest = self._next_numbers.get(name, 0) - fresh
-            else:
-                oldest = self._first_fresh_batch(fresh)
-            keep = arrival >= oldest if keep is None else keep & (arrival >= oldest)
-        return keep
-
-    def _first_fresh_batch(self, fresh: int) -> int:
-        """The first batch whose clock, which never goes back, is at most so long ago."""
-        clock, arrivals = self._decision.clock, self._decision.arrivals
-        if clock is None:
-            return self._batch
-        return min(
-            (batch for batch, arrived in arrivals.items() if arrived >= clock - fresh), default=self._batch
-        )
+    def _is_fresh(self, partial: Partial) -> Bools:
+        fresh = np.ones(partial.rows, np.bool_)
+        for name, oldest in self._fresh_from.items():
+            fresh &= partial.numbers(arrival_name(name)) >= oldest
+        return fresh
 
 
 def result_schema(query: Query) -> pa.Schema:
-    """The columns of the result."""
+    """Return the Arrow schema of the result."""
     return pa.schema([pa.field(output.name, output.expr.type) for output in query.select])
 
 
@@ -96,5 +89,13 @@ def _values(expr: Expr, partial: Partial, gathered: dict[tuple[str, pa.DataType]
         if stored not in gathered:
             gathered[stored] = partial.output(expr)
         return gathered[stored]
-    found = evaluate(expr, partial.fetch, partial.rows)
-    return pa.repeat(found, partial.rows) if isinstance(found, pa.Scalar) else found
+    values = evaluate(expr, partial.fetch, partial.rows)
+    return pa.repeat(values, partial.rows) if isinstance(values, pa.Scalar) else values
+
+
+def _first_fresh_batch(decision: Decision, fresh: int, batch: int) -> int:
+    """The first batch whose clock, which never goes back, is at most `fresh` µs ago."""
+    if decision.clock is None:
+        return batch
+    since = decision.clock - fresh
+    return min((number for number, arrived in decision.arrivals.items() if arrived >= since), default=batch)

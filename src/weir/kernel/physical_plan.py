@@ -1,4 +1,4 @@
-"""A query and a plan made ready to run: what every state holds, and every hop of every path."""
+"""Physical plan: compile a query and a join tree into state schemas, access paths and hops."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from weir.expr.nodes import Call, Expr, streams_of, walk
-from weir.kernel.access_path import Access, KeyAccess, choose
+from weir.kernel.access_path import Access, KeyAccess, choose_access
 from weir.kernel.index import ByTime, Spec
-from weir.kernel.keys import always_exact
-from weir.kernel.state_schema import LINE, StateSchema, layouts, line_layout, member, time_name, window_of
+from weir.kernel.keys import is_always_exact
+from weir.kernel.state_schema import (
+    LINE,
+    StateSchema,
+    find_member,
+    layouts,
+    row_order_schema,
+    time_name,
+    window_of,
+)
 from weir.plan.tree import Join, check, is_composed
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
 from weir.query.windows import TimeWindow
 from weir.stats.batch import Hop
 
-# The largest allowed difference (later - earlier) between two stored times.
-Reaches = Mapping[tuple[str, str], int]
+# The largest allowed difference later - earlier between two stored times (earlier, later).
+MaxLags = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeReach:
-    """The range a partner's time must lie in: above each `time - back`, below each `time + ahead`."""
+class TimeBounds:
+    """Bounds on a partner's time: from `time - back` for each low to `time + ahead` for each high."""
 
     name: str
     lows: tuple[tuple[str, int], ...]
@@ -34,22 +42,27 @@ class TimeReach:
 
 @dataclass(frozen=True, slots=True)
 class HalfJoinPlan:
-    """One half-way join: where it looks, how it finds candidates, and what they must still fulfil."""
+    """One half-way join: which state it probes, how it finds candidates, and what is checked on each pair.
+
+    `lead` and `others` bound the partner's times. `verify` lists the key classes with hashed codes, by their
+    number in the access path, each with the equality to check. Then comes the `residual`, then the
+    `expensive` predicates.
+    """
 
     hop: Hop
     partner: StateSchema
     access: Access
-    lead: TimeReach
-    others: tuple[TimeReach, ...]
+    lead: TimeBounds
+    others: tuple[TimeBounds, ...]
     residual: tuple[Expr, ...]
-    costly: tuple[Expr, ...]
+    expensive: tuple[Expr, ...]
     verify: tuple[tuple[int, Expr], ...]
-    in_line: bool
+    has_row_windows: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """One join: the path of each input through it, and what its output looks like (None: the root)."""
+    """One join: the path of each input through it, and the schema of its output (None: the root)."""
 
     node: str
     inputs: tuple[str, ...]
@@ -59,9 +72,9 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """All that running a plan needs to know; joins stand inputs first, the root last.
+    """A compiled plan; its joins are listed inputs first, the root last.
 
-    Joins `beside` the plan are kept up with its own, for another plan to go on with.
+    The joins in `beside` belong to a plan that the query migrates to; they run as well.
     """
 
     query: Query
@@ -72,10 +85,10 @@ class PhysicalPlan:
     beside: frozenset[str] = frozenset()
 
     def layout_of(self, node: str) -> StateSchema | None:
-        """What the slices of a node hold, or of the line of a stream with a row window."""
-        leaf, is_line, _ = node.partition(LINE)
+        """Return the schema of a node's slices, or of the row order of a stream with a row window."""
+        leaf, is_row_order, _ = node.partition(LINE)
         layout = self.layouts.get(leaf)
-        return line_layout(layout) if is_line and layout is not None else layout
+        return row_order_schema(layout) if is_row_order and layout is not None else layout
 
     @property
     def root(self) -> NodePlan:
@@ -83,47 +96,48 @@ class PhysicalPlan:
         return self.nodes[-1]
 
     def node(self, name: str) -> NodePlan:
-        """The join of that name."""
+        """Return the join of that name."""
         return next(node for node in self.nodes if node.node == name)
 
 
 def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> PhysicalPlan:
-    """Make a plan ready to run for a query; joins `beside` it read its states and those before them."""
+    """Compile a plan; joins in `beside` read its states and those of joins before them."""
     tree = check(plan, query)
-    held = layouts(query, tree, beside)
+    states = layouts(query, tree, beside)
     *below, root = tree.inner()
     joins = (*below, *beside, root)
-    nodes = tuple(_node(query, node, held, is_composed(tree), node is root) for node in joins)
-    return PhysicalPlan(query, tree, held, nodes, _sorts(held, nodes), frozenset(map(str, beside)))
+    nodes = tuple(_compile_node(query, node, states, is_composed(tree), node is root) for node in joins)
+    return PhysicalPlan(query, tree, states, nodes, _choose_sorts(states, nodes), frozenset(map(str, beside)))
 
 
-def _sorts(held: Mapping[str, StateSchema], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:
-    """Each state is sorted by the index that most hops want."""
-    wanted: dict[str, Counter[Spec]] = {name: Counter() for name in held}
+def _choose_sorts(states: Mapping[str, StateSchema], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:
+    """Sort each state by the index that most hops use."""
+    uses: dict[str, Counter[Spec]] = {name: Counter() for name in states}
     for node in nodes:
         for hop in (hop for path in node.paths for hop in path):
-            wanted[hop.partner.node][hop.access.spec] += 1
-    return {name: max(found, key=found.__getitem__, default=ByTime()) for name, found in wanted.items()}
+            uses[hop.partner.node][hop.access.spec] += 1
+    return {name: max(count, key=count.__getitem__, default=ByTime()) for name, count in uses.items()}
 
 
-def _node(query: Query, node: Join, held: Mapping[str, StateSchema], composed: bool, root: bool) -> NodePlan:
-    reaches = _reaches(query, node, composed)
-    in_line = any(held[str(child)].place is not None for child in node.inputs)
+def _compile_node(
+    query: Query, node: Join, states: Mapping[str, StateSchema], composed: bool, is_root: bool
+) -> NodePlan:
+    max_lags = _max_lags(query, node, composed)
+    inputs = [states[str(child)] for child in node.inputs]
     paths = []
     for driver, order in enumerate(node.orders):
-        bound = [held[str(node.inputs[driver])]]
+        bound = [inputs[driver]]
         path = []
         for i in order:
-            partner = held[str(node.inputs[i])]
-            hop = Hop(bound[0].node, str(node), partner.node)
-            path.append(_hop(query, hop, tuple(bound), partner, reaches, in_line))
-            bound.append(partner)
+            hop = Hop(inputs[driver].node, str(node), inputs[i].node)
+            path.append(_compile_hop(query, hop, tuple(bound), inputs[i], max_lags))
+            bound.append(inputs[i])
         paths.append(tuple(path))
-    inputs = tuple(str(child) for child in node.inputs)
-    return NodePlan(str(node), inputs, tuple(paths), None if root else held[str(node)])
+    names = tuple(state.node for state in inputs)
+    return NodePlan(str(node), names, tuple(paths), None if is_root else states[str(node)])
 
 
-def _reaches(query: Query, node: Join, composed: bool) -> Reaches:
+def _max_lags(query: Query, node: Join, composed: bool) -> MaxLags:
     names, upper = query.names, query.bounds.upper
     if not composed:
         return {
@@ -132,61 +146,54 @@ def _reaches(query: Query, node: Join, composed: bool) -> Reaches:
             for j in range(len(names))
             if i != j and (bound := upper[i][j]) is not None
         }
-    reaches: dict[tuple[str, str], int] = {}
-    for pairwise in query.predicate.bounds:
-        pair = (time_name(pairwise.earlier), time_name(pairwise.later))
-        reaches[pair] = min(pairwise.microseconds, reaches.get(pair, pairwise.microseconds))
+    lags = [((time_name(b.earlier), time_name(b.later)), b.microseconds) for b in query.predicate.bounds]
     for i, child in enumerate(node.inputs):
         window = window_of(query, child)
-        for other in (*node.inputs[:i], *node.inputs[i + 1 :]):
-            if isinstance(window, TimeWindow):
-                pair = (time_name(str(child)), time_name(str(other)))
-                reaches[pair] = min(window.microseconds - 1, reaches.get(pair, window.microseconds - 1))
-    return reaches
+        if isinstance(window, TimeWindow):
+            for other in (*node.inputs[:i], *node.inputs[i + 1 :]):
+                lags.append(((time_name(str(child)), time_name(str(other))), window.microseconds - 1))
+    # The largest first: of several bounds on a pair the smallest remains.
+    return dict(sorted(lags, key=lambda lag: -lag[1]))
 
 
-def _hop(
-    query: Query,
-    hop: Hop,
-    bound: tuple[StateSchema, ...],
-    partner: StateSchema,
-    reaches: Reaches,
-    in_line: bool,
+def _compile_hop(
+    query: Query, hop: Hop, bound: tuple[StateSchema, ...], partner: StateSchema, max_lags: MaxLags
 ) -> HalfJoinPlan:
+    """Compile the hop from the states `bound` so far to a partner."""
     before = frozenset[str]().union(*(layout.streams for layout in bound))
-    fresh = tuple(
+    conjuncts = tuple(
         c
         for c in query.predicate.conjuncts
         if c.streams <= before | partner.streams and c.streams & before and c.streams & partner.streams
     )
-    access, decided = choose(query.predicate.classes, fresh, before, partner)
-    open_conjuncts = [c for c in fresh if c not in decided and not _is_keyed(c, access)]
-    exprs = [c.expr for c in sorted(open_conjuncts, key=lambda c: isinstance(c, Cosine))]
+    access, decided = choose_access(query.predicate.classes, conjuncts, before, partner)
+    undecided = [c for c in conjuncts if c not in decided and not _is_decided_by_key(c, access)]
+    exprs = [c.expr for c in sorted(undecided, key=lambda c: isinstance(c, Cosine))]
     times = tuple(name for layout in bound for name in layout.times)
-    ranges = {name: _reach(name, times, reaches) for name in partner.times}
-    lead = ranges.pop(partner.lead)
+    bounds = {name: _time_bounds(name, times, max_lags) for name in partner.times}
+    lead = bounds.pop(partner.lead)
     return HalfJoinPlan(
         hop=hop,
         partner=partner,
         access=access,
         lead=lead,
-        others=tuple(reach for reach in ranges.values() if reach.lows or reach.highs),
-        residual=tuple(e for e in exprs if not _is_costly(e)),
-        costly=tuple(e for e in exprs if _is_costly(e)),
-        verify=_verify(access, before, partner) if isinstance(access, KeyAccess) else (),
-        in_line=in_line,
+        others=tuple(other for other in bounds.values() if other.lows or other.highs),
+        residual=tuple(e for e in exprs if not _is_expensive(e)),
+        expensive=tuple(e for e in exprs if _is_expensive(e)),
+        verify=_verify(access, partner) if isinstance(access, KeyAccess) else (),
+        has_row_windows=partner.sequence is not None,
     )
 
 
-def _reach(name: str, times: tuple[str, ...], reaches: Reaches) -> TimeReach:
-    """`T - back <= partner <= T + ahead` for every bound time T that constrains it."""
-    lows = tuple((t, back) for t in times if (back := reaches.get((name, t))) is not None)
-    highs = tuple((t, ahead) for t in times if (ahead := reaches.get((t, name))) is not None)
-    return TimeReach(name, lows, highs)
+def _time_bounds(name: str, times: tuple[str, ...], max_lags: MaxLags) -> TimeBounds:
+    """Return `t - back <= partner's time <= t + ahead` for every bound time t that constrains it."""
+    lows = tuple((t, back) for t in times if (back := max_lags.get((name, t))) is not None)
+    highs = tuple((t, ahead) for t in times if (ahead := max_lags.get((t, name))) is not None)
+    return TimeBounds(name, lows, highs)
 
 
-def _is_keyed(conjunct: Conjunct, access: Access) -> bool:
-    """True if matching codes fulfil an equality; one whose side straddles the hop is left to the residual."""
+def _is_decided_by_key(conjunct: Conjunct, access: Access) -> bool:
+    """True if equal codes satisfy an equality; sides over several streams are left to the residual."""
     if not isinstance(conjunct, Equality) or not isinstance(access, KeyAccess):
         return False
     sides = {conjunct.left, conjunct.right}
@@ -194,18 +201,18 @@ def _is_keyed(conjunct: Conjunct, access: Access) -> bool:
     return single and any(sides <= set(c.members) for c in access.classes)
 
 
-def _is_costly(expr: Expr) -> bool:
-    """User functions and vectors run last, on what the other conditions leave."""
+def _is_expensive(expr: Expr) -> bool:
+    """True for user functions and vectors: they run last, on what the other conditions leave."""
     return any(isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr))
 
 
-def _verify(access: KeyAccess, bound: frozenset[str], partner: StateSchema) -> tuple[tuple[int, Expr], ...]:
-    """The classes whose codes may lie, each with the equality that tells."""
-    checks = []
-    for i, (c, probe) in enumerate(zip(access.classes, access.probes, strict=True)):
-        if not always_exact(c.domain, c.null_safe):
-            checks.append((i, _equality(c, probe, member(c, partner.streams))))
-    return tuple(checks)
+def _verify(access: KeyAccess, partner: StateSchema) -> tuple[tuple[int, Expr], ...]:
+    """Return the classes whose codes may collide, each with the equality to check."""
+    return tuple(
+        (i, _equality(c, probe, find_member(c, partner.streams)))
+        for i, (c, probe) in enumerate(zip(access.classes, access.probes, strict=True))
+        if not is_always_exact(c.domain, c.null_safe)
+    )
 
 
 def _equality(c: AttributeClass, left: Expr, right: Expr | None) -> Expr:

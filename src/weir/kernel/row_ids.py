@@ -1,4 +1,4 @@
-"""Where the rows of a partial lie: enough to send it elsewhere, to put several together, to take it apart."""
+"""Row ids: where the rows of a partial are stored; enough to send, concatenate or split it."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ from weir.kernel.keys import Int64s
 from weir.kernel.partial import Group, Partial, Rows
 from weir.kernel.slice import Slice
 
-# The rows of one state in a partial: the slices they lie in, and of each row the slice's number and its own.
-Places = tuple[Sequence[Slice], Int64s, Int64s]
+# The rows of one group of a partial: slices and, for each row, the position of its slice and its row number.
+RowIds = tuple[Sequence[Slice], Int64s, Int64s]
 
 
-def places(partial: Partial) -> list[Places]:
-    """Where every row of a partial lies, state by state."""
-    found: list[Places] = []
+def places(partial: Partial) -> list[RowIds]:
+    """Return the row ids of each group of a partial."""
+    row_ids: list[RowIds] = []
     for group in partial.groups:
-        slices, numbers, rows = group.rows.places()
+        slices, positions, rows = group.rows.row_ids()
         if group.picks is not None:
-            numbers, rows = numbers[group.picks], rows[group.picks]
-        found.append((slices, numbers, rows))
-    return found
+            positions, rows = positions[group.picks], rows[group.picks]
+        row_ids.append((slices, positions, rows))
+    return row_ids
 
 
-def partial_at(found: Sequence[Places]) -> Partial:
-    """The partial whose rows lie there."""
-    return Partial(tuple(_group(*one) for one in found), len(found[0][1]))
+def partial_at(row_ids: Sequence[RowIds]) -> Partial:
+    """Return the partial with these row ids."""
+    return Partial(tuple(_make_group(*ids) for ids in row_ids), len(row_ids[0][1]))
 
 
 def together(partials: Sequence[Partial]) -> Partial:
-    """Partials over the same states as one."""
+    """Concatenate partials over the same states."""
     if len(partials) == 1:
         return partials[0]
-    return partial_at([_joined(group) for group in zip(*map(places, partials), strict=True)])
+    return partial_at([_concat(ids) for ids in zip(*map(places, partials), strict=True)])
 
 
-def pieces(partial: Partial, size: int) -> Iterator[Partial]:
-    """A partial in pieces of at most so many rows, each of which gathers its own columns only."""
+def split_partial(partial: Partial, size: int) -> Iterator[Partial]:
+    """Split a partial into pieces of at most `size` rows; each gathers only its own columns."""
     if partial.rows <= size:
         yield partial
         return
-    found = places(partial)
+    row_ids = places(partial)
     for first in range(0, partial.rows, size):
         last = first + size
-        yield partial_at([(slices, numbers[first:last], rows[first:last]) for slices, numbers, rows in found])
+        yield partial_at([(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids])
 
 
-def _joined(parts: Sequence[Places]) -> Places:
-    """The rows of one state of several partials; a slice that occurs in several is one slice."""
-    known: dict[int, int] = {}
+def _concat(parts: Sequence[RowIds]) -> RowIds:
+    """Concatenate row ids of one state; a slice that occurs in several parts is listed once."""
+    position: dict[int, int] = {}
     slices: list[Slice] = []
-    numbers = []
-    for held, number, _ in parts:
-        for one in held:
-            if id(one) not in known:
-                known[id(one)] = len(slices)
-                slices.append(one)
-        numbers.append(np.array([known[id(one)] for one in held])[number])
-    return slices, np.concatenate(numbers), np.concatenate([rows for _, _, rows in parts])
+    positions = []
+    for part_slices, part_positions, _ in parts:
+        for slice_ in part_slices:
+            if id(slice_) not in position:
+                position[id(slice_)] = len(slices)
+                slices.append(slice_)
+        positions.append(np.array([position[id(s)] for s in part_slices])[part_positions])
+    return slices, np.concatenate(positions), np.concatenate([rows for _, _, rows in parts])
 
 
-def _group(slices: Sequence[Slice], numbers: Int64s, rows: Int64s) -> Group:
-    order = np.argsort(numbers, kind="stable")
-    ends = np.searchsorted(numbers[order], np.arange(len(slices) + 1))
+def _make_group(slices: Sequence[Slice], positions: Int64s, rows: Int64s) -> Group:
+    order = np.argsort(positions, kind="stable")
+    edges = np.searchsorted(positions[order], np.arange(len(slices) + 1))
     parts = [
-        (one, rows[order[first:last]].astype(np.intp))
-        for one, first, last in zip(slices, ends[:-1], ends[1:], strict=True)
+        (slice_, rows[order[first:last]].astype(np.intp))
+        for slice_, first, last in zip(slices, edges[:-1], edges[1:], strict=True)
         if last > first
     ]
-    back = np.empty(len(order), np.intp)
-    back[order] = np.arange(len(order))
-    return Group(Rows(slices[0].layout, parts), back)
+    inverse = np.empty(len(order), np.intp)
+    inverse[order] = np.arange(len(order))
+    return Group(Rows(slices[0].layout, parts), inverse)

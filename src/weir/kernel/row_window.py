@@ -1,9 +1,12 @@
-"""Row windows: which rows stand in line, and at whose arrival each leaves it.
+"""Row windows: decide at whose arrival each row leaves a window that counts rows.
 
-All rows of a batch get a *place* among all rows of all streams (by event time, then stream, then content) and
-a *number* in their own stream. A row of a window of n rows is joinable with every row that stands before its
-n-th successor: a pair (s, t) needs `place(t) < leaves(s)` and `place(s) < leaves(t)`, where `leaves` is the
-place of the n-th successor, or never while that one has not come.
+Ingest gives every row of a batch a *sequence number* among the rows of all streams (by event time, stream
+and content) and a *row number* within its own stream. A row of a window of n rows leaves it when its n-th
+successor arrives, so a pair (s, t) may join if
+
+    sequence(t) < leaves_at(s)   and   sequence(s) < leaves_at(t)
+
+where `leaves_at` is the sequence number of the n-th successor, or never while that one has not arrived.
 """
 
 from __future__ import annotations
@@ -18,46 +21,47 @@ from weir.kernel.slice import Slice
 from weir.kernel.state_schema import RowWindowColumns, StateSchema
 
 NEVER = np.int64(2**62)
-GONE = np.int64(-1)
+_BEFORE_THIS_BATCH = np.int64(-1)
 
 
 @dataclass(frozen=True, slots=True)
 class RowWindowOrder:
-    """One line during one batch: the numbers from `first` on came in this batch, at `places`."""
+    """The rows that enter a row window during one batch: row numbers from `first` on, and `sequence`."""
 
-    line: RowWindowColumns
+    window: RowWindowColumns
     first: int
-    places: Int64s
+    sequence: Int64s
 
-    def leaves(self, numbers: Int64s) -> Int64s:
-        """The place at whose arrival each row leaves the window."""
-        successor = numbers + (self.line.rows - self.first)
-        known = np.clip(successor, 0, max(len(self.places) - 1, 0))
-        place = self.places[known] if len(self.places) else np.full(len(numbers), NEVER)
-        place = np.where(successor >= len(self.places), NEVER, place)
-        return np.where(successor < 0, GONE, place)
+    def leaves_at(self, row_numbers: Int64s) -> Int64s:
+        """Return the sequence number at whose arrival each row leaves the window."""
+        successor = row_numbers + (self.window.rows - self.first)
+        arrived = np.clip(successor, 0, max(len(self.sequence) - 1, 0))
+        leaves = self.sequence[arrived] if len(self.sequence) else np.full(len(row_numbers), NEVER)
+        leaves = np.where(successor >= len(self.sequence), NEVER, leaves)
+        return np.where(successor < 0, _BEFORE_THIS_BATCH, leaves)
 
 
-def queue(
-    line: RowWindowColumns, place: str, next_number: int, slices: Iterable[Slice], batch: int
+def order_row_window(
+    window: RowWindowColumns, sequence: str, next_row_number: int, slices: Iterable[Slice], batch: int
 ) -> RowWindowOrder:
-    """The line as the rows of this batch leave it; `next_number` is the number after its last row."""
+    """Collect the rows that a batch brings into a window; `next_row_number` follows that of its last row."""
     new = [s for s in slices if s.batch == batch]
     if not new:
-        return RowWindowOrder(line, next_number, np.empty(0, np.int64))
-    numbers = np.concatenate([s.numbers(line.number) for s in new])
-    places = np.concatenate([s.numbers(place) for s in new])
-    order = np.argsort(numbers)
-    return RowWindowOrder(line, int(numbers[order[0]]), places[order])
+        return RowWindowOrder(window, next_row_number, np.empty(0, np.int64))
+    row_numbers = np.concatenate([s.numbers(window.row_number) for s in new])
+    sequence_numbers = np.concatenate([s.numbers(sequence) for s in new])
+    order = np.argsort(row_numbers)
+    return RowWindowOrder(window, int(row_numbers[order[0]]), sequence_numbers[order])
 
 
-def is_over(one: Slice, next_numbers: dict[str, int]) -> bool:
-    """True if every row of a slice has left some line it stands in."""
+def has_left(slice_: Slice, next_row_numbers: dict[str, int]) -> bool:
+    """True if every row of a slice has left one of its row windows."""
     return any(
-        one.spans[line.number][1] + line.rows < next_numbers.get(line.name, 0) for line in one.layout.lines
+        slice_.spans[window.row_number][1] + window.rows < next_row_numbers.get(window.name, 0)
+        for window in slice_.layout.row_windows
     )
 
 
-def latest_place(layout: StateSchema) -> tuple[str, ...]:
-    """The stored column with the place of a row, if its state has one."""
-    return () if layout.place is None else (layout.place,)
+def sequence_columns(layout: StateSchema) -> tuple[str, ...]:
+    """Return the stored column with the sequence number of a row, if its state has one."""
+    return () if layout.sequence is None else (layout.sequence,)

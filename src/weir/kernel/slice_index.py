@@ -1,32 +1,39 @@
-"""The slices of one state in the order of time: a probe finds those it reaches without looking at all."""
+"""Index of a state's slices by time, so that a probe opens only slices that can hold a match.
+
+    slice      start ────── end            probe range
+    s0         0 ──── 9                     │  │
+    s1            5 ─────────────── 40      │  │   overlaps
+    s2                  12 ─ 14             │  │   overlaps
+    running maximum of ends: 9, 40, 40      └──┘   found by two binary searches
+
+A row sees slices of earlier batches and, inside its own batch, slices of lower rank: that rule alone makes
+every result appear exactly once (see `weir.kernel.batch`).
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from weir.kernel.slice import Slice
 
 
 class SliceIndex:
-    """Slices sorted by the start of their lead time."""
+    """The slices of one state, sorted by the start of their lead time."""
 
     def __init__(self, slices: Iterable[Slice]) -> None:
-        self._slices = sorted(slices, key=_start)
-        self._starts = [_start(one) for one in self._slices]
-        spans = [one.spans[one.layout.lead] for one in self._slices]
-        self._longest = max((last - first for first, last in spans), default=0)
+        self._slices = sorted(slices, key=lambda s: s.span[0])
+        self._starts = [s.span[0] for s in self._slices]
+        self._ends = list(accumulate((s.span[1] for s in self._slices), max))
+        self._oldest_batch = min((s.batch for s in self._slices), default=None)
+        self._lowest_rank = min((s.rank for s in self._slices), default=0)
 
-    def between(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
-        """The slices that may hold rows in a time range and that rows of this batch and rank may see."""
-        begin = bisect_left(self._starts, first - self._longest)
-        end = bisect_right(self._starts, last)
-        return (one for one in self._slices[begin:end] if one.is_seen_by(batch, rank))
+    def overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
+        """Yield the slices with times in [first, last] that rows of this batch and rank may see."""
+        begin, end = bisect_left(self._ends, first), bisect_right(self._starts, last)
+        return (s for s in self._slices[begin:end] if s.span[1] >= first and s.is_visible_to(batch, rank))
 
-    def shows_any(self, batch: int, rank: int) -> bool:
-        """True if rows of this batch and rank may see some slice."""
-        return any(one.is_seen_by(batch, rank) for one in self._slices)
-
-
-def _start(one: Slice) -> int:
-    return one.spans[one.layout.lead][0]
+    def has_visible(self, batch: int, rank: int) -> bool:
+        """True if rows of this batch and rank may see at least one slice."""
+        return self._oldest_batch is not None and (self._oldest_batch < batch or self._lowest_rank < rank)

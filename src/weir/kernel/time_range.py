@@ -1,4 +1,4 @@
-"""Which times of a partner the rows of a partial can reach."""
+"""Time range: the event times of a partner that the rows of a partial can reach."""
 
 from __future__ import annotations
 
@@ -8,52 +8,59 @@ import numpy as np
 
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks
-from weir.kernel.physical_plan import TimeReach
+from weir.kernel.physical_plan import TimeBounds
 from weir.kernel.slice import Slice
 
-_BEFORE, _AFTER = -(2**62), 2**62
+_MIN_TIME, _MAX_TIME = -(2**62), 2**62
 
 
 class TimeRange:
-    """A partner's time range per driver row; computed only where the slices' spans do not decide alone."""
+    """The range of one stored time of a partner, for each row of a partial.
 
-    def __init__(self, reach: TimeReach, partial: Partial) -> None:
-        self.name = reach.name
-        self._reach, self._partial = reach, partial
-        lows = [(partial.span(name), back) for name, back in reach.lows]
-        highs = [(partial.span(name), ahead) for name, ahead in reach.highs]
-        self.least_low = max((first - back for (first, _), back in lows), default=_BEFORE)
-        self._most_low = max((last - back for (_, last), back in lows), default=_BEFORE)
-        self._least_high = min((first + ahead for (first, _), ahead in highs), default=_AFTER)
-        self.most_high = min((last + ahead for (_, last), ahead in highs), default=_AFTER)
+    The spans of the slices decide most cases; the range of each row is computed only if they do not.
 
-    def misses(self, one: Slice) -> bool:
-        """True if no driver row can reach into the slice."""
-        first, last = one.spans[self.name]
-        return last < self.least_low or first > self.most_high
+        rows of the partial        low ─────────────── high
+                                        low ─────────────────── high
+        earliest ──────────────────┘    └── covered ──┘              └── latest
+    """
 
-    def covers(self, one: Slice) -> bool:
-        """True if every driver row reaches all of the slice."""
-        first, last = one.spans[self.name]
-        return self._most_low <= first and last <= self._least_high
+    def __init__(self, bounds: TimeBounds, partial: Partial) -> None:
+        self.name = bounds.name
+        self._bounds, self._partial = bounds, partial
+        lows = [(partial.span(name), back) for name, back in bounds.lows]
+        highs = [(partial.span(name), ahead) for name, ahead in bounds.highs]
+        self.earliest = max((first - back for (first, _), back in lows), default=_MIN_TIME)
+        self.latest = min((last + ahead for (_, last), ahead in highs), default=_MAX_TIME)
+        self._covered_from = max((last - back for (_, last), back in lows), default=_MIN_TIME)
+        self._covered_to = min((first + ahead for (first, _), ahead in highs), default=_MAX_TIME)
+
+    def misses(self, slice_: Slice) -> bool:
+        """True if no row of the partial can reach into the slice."""
+        first, last = slice_.spans[self.name]
+        return last < self.earliest or first > self.latest
+
+    def covers(self, slice_: Slice) -> bool:
+        """True if every row of the partial reaches all of the slice."""
+        first, last = slice_.spans[self.name]
+        return self._covered_from <= first and last <= self._covered_to
 
     @cached_property
     def low(self) -> Int64s | None:
-        """The least time per driver row; None if nothing bounds it."""
-        ends = [self._partial.numbers(name) - back for name, back in self._reach.lows]
+        """The least time per row of the partial; None if nothing bounds it."""
+        ends = [self._partial.numbers(name) - back for name, back in self._bounds.lows]
         return reduce(np.maximum, ends) if ends else None
 
     @cached_property
     def high(self) -> Int64s | None:
-        """The greatest time per driver row; None if nothing bounds it."""
-        ends = [self._partial.numbers(name) + ahead for name, ahead in self._reach.highs]
+        """The greatest time per row of the partial; None if nothing bounds it."""
+        ends = [self._partial.numbers(name) + ahead for name, ahead in self._bounds.highs]
         return reduce(np.minimum, ends) if ends else None
 
-    def allows(self, times: Int64s, drivers: Picks) -> Bools:
-        """Per pair: is the partner's time in its driver's range?"""
-        allowed = np.ones(len(drivers), np.bool_)
+    def contains(self, times: Int64s, drivers: Picks) -> Bools:
+        """Tell per pair whether the partner's time lies in the range of its driver."""
+        inside = np.ones(len(drivers), np.bool_)
         if self.low is not None:
-            allowed &= times >= self.low[drivers]
+            inside &= times >= self.low[drivers]
         if self.high is not None:
-            allowed &= times <= self.high[drivers]
-        return allowed
+            inside &= times <= self.high[drivers]
+        return inside

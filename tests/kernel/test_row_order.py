@@ -1,4 +1,4 @@
-"""Rows of one time stand in line by their content, whatever the order they came in."""
+"""Rows with equal times enter a row window in the order of their content, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import weir
 from weir.kernel.keys import content_hash
 
 # Two values that differ as little as their type allows.
-APART: list[tuple[pa.DataType, Any, Any]] = [
+PAIRS: list[tuple[pa.DataType, Any, Any]] = [
     (pa.bool_(), True, False),
     (pa.int64(), 0, None),
     (pa.float64(), 0.0, -0.0),
@@ -38,32 +38,32 @@ APART: list[tuple[pa.DataType, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "one", "other"), APART, ids=lambda value: str(value)[:24])
-def test_every_kind_of_value_has_a_hash(kind: pa.DataType, one: Any, other: Any) -> None:
-    column = pa.array([other, one, other, one, None], kind)
+@pytest.mark.parametrize(("kind", "value", "other"), PAIRS, ids=lambda argument: str(argument)[:24])
+def test_every_kind_of_value_has_a_hash(kind: pa.DataType, value: Any, other: Any) -> None:
+    column = pa.array([other, value, other, value, None], kind)
     whole = content_hash([column], 5)
     assert whole[1] == whole[3] != whole[0] == whole[2]
     assert np.array_equal(content_hash([column.slice(2)], 3), whole[2:])
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown", "hidden", "lets_through"),
+    ("kind", "passing", "failing", "condition"),
     [
         (pa.bool_(), True, False, "a.x"),
         (pa.list_(pa.int64()), [1], [2], "a.x[0] = 1"),
         (pa.struct({"y": pa.int64()}), {"y": 1}, {"y": 2}, "a.x.y = 1"),
     ],
 )
-def test_a_column_that_only_a_filter_reads_takes_part(
-    kind: pa.DataType, shown: Any, hidden: Any, lets_through: str
+def test_a_column_that_only_a_filter_reads_counts(
+    kind: pa.DataType, passing: Any, failing: Any, condition: str
 ) -> None:
-    """Two rows of a tie in all but the filter's column; the one that stands last is all the window holds."""
+    """Two rows differ in the filter's column only; the window holds just the last of them."""
     b = pa.table({"ts": pa.array([1], pa.timestamp("us")), "k": [1]})
-    found = set()
-    for values in ([shown, hidden], [hidden, shown]):
+    counts = set()
+    for values in ([passing, failing], [failing, passing]):
         a = pa.table({"ts": pa.array([0, 0], pa.timestamp("us")), "k": [1, 1], "x": pa.array(values, kind)})
-        asked = weir.join(
-            on=f"a.k = b.k AND {lets_through}", within={"a": weir.rows(1), "b": "1 s"}, select="a.k", a=a, b=b
+        join = weir.join(
+            on=f"a.k = b.k AND {condition}", within={"a": weir.rows(1), "b": "1 s"}, select="a.k", a=a, b=b
         )
-        found.add(asked.to_arrow().num_rows)
-    assert len(found) == 1
+        counts.add(join.to_arrow().num_rows)
+    assert len(counts) == 1

@@ -1,4 +1,4 @@
-"""At each hop the allowed share of the rows probes, chosen by what they hold, and what is skipped is told."""
+"""At each hop the allowed share of rows probes, chosen by their content; skipped rows are counted."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def compiled(plan: Join, within: Any) -> PhysicalPlan:
 
 @dataclass(frozen=True)
 class Ran:
-    """Per batch: results; per hop who probed, was skipped and matched; which of these were sampled."""
+    """Per batch: results, and per hop (probes, skipped, matches) and (sampled probes, sampled matches)."""
 
     results: list[Results]
-    told: list[dict[Hop, tuple[int, int, int]]]
+    counts: list[dict[Hop, tuple[int, int, int]]]
     sampled: list[dict[Hop, tuple[int, int]]]
 
     @property
@@ -104,7 +104,7 @@ def run(
         work = Work()
         built = build(program, decision, state, tables, number, work)
         ran.results.append(bag(list(probe(program, decision, built.state, number, work))))
-        ran.told.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
+        ran.counts.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
         ran.sampled.append({h: (s.sampled, s.sampled_matches) for h, s in work.per_hop().items()})
         state = commit(program, built.state)
     return ran
@@ -120,25 +120,25 @@ def allowances(draw: st.DrawFn, plan: Join) -> Allowance:
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.data())
-def test_some_of_the_exact_results_and_the_same_ones_again(data: st.DataObject) -> None:
+def test_results_are_a_subset_and_a_repeat_gives_the_same(data: st.DataObject) -> None:
     plan = PLANS[data.draw(st.sampled_from(sorted(PLANS)))]
     fed = batches(data.draw(st.integers(0, 99)), data.draw(st.integers(1, 3)), per_batch=7)
     order = tuple(data.draw(st.permutations(NAMES)))
     within = data.draw(st.sampled_from((TimeWindow(12), RowWindow(7))))
     allowance = data.draw(allowances(plan))
     exact = run(plan, fed, None, within, order)
-    found = run(plan, fed, allowance, within, order)
-    assert run(plan, fed, replace(allowance, sample=0.0), within, order).whole <= found.whole <= exact.whole
+    shed = run(plan, fed, allowance, within, order)
+    assert run(plan, fed, replace(allowance, sample=0.0), within, order).whole <= shed.whole <= exact.whole
     assert run(plan, fed, replace(allowance, sample=1.0), within, order).whole == exact.whole
     turned = [{name: table[::-1] for name, table in reversed(tables.items())} for tables in fed]
-    assert run(plan, turned, allowance, within, order, candidates=40) == found
-    open_gates = replace(allowance, probes=dict.fromkeys(hops(plan), 1.0), sample=0.0)
-    assert run(plan, fed, open_gates, within, order) == exact
+    assert run(plan, turned, allowance, within, order, candidates=40) == shed
+    no_shedding = replace(allowance, probes=dict.fromkeys(hops(plan), 1.0), sample=0.0)
+    assert run(plan, fed, no_shedding, within, order) == exact
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.data())
-def test_composed_windows(data: st.DataObject) -> None:
+def test_shedding_with_composed_windows(data: st.DataObject) -> None:
     window = data.draw(st.sampled_from((TimeWindow(9), RowWindow(9))))
     inner = replace(join("a", "b"), window=window)
     plan = data.draw(
@@ -146,42 +146,42 @@ def test_composed_windows(data: st.DataObject) -> None:
     )
     fed = batches(data.draw(st.integers(0, 99)), 3, per_batch=6)
     allowance = data.draw(allowances(plan))
-    found = run(plan, fed, allowance)
-    assert run(plan, [{n: t[::-1] for n, t in tables.items()} for tables in fed], allowance) == found
+    shed = run(plan, fed, allowance)
+    assert run(plan, [{n: t[::-1] for n, t in tables.items()} for tables in fed], allowance) == shed
     # Fewer rows stay longer in a window that counts them, so only time windows give a part of the exact join.
     exact = (
         run(plan, fed) if isinstance(window, TimeWindow) else run(join(*NAMES), fed, within=TimeWindow(99))
     )
-    assert found.whole <= exact.whole
+    assert shed.whole <= exact.whole
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_without_a_driver_what_others_complete_is_left(plan: Join) -> None:
+def test_results_of_other_drivers_remain_when_one_is_shed(plan: Join) -> None:
     driver = str(plan.inputs[0])
     at_root = [hop for hop in hops(plan) if hop.node == str(plan)]
     closed = {hop: 0.0 for hop in at_root if hop.driver == driver}
     others = {hop: 0.0 for hop in at_root if hop.driver != driver}
     fed = batches(5)
-    exact, found, alone = (run(plan, fed, Allowance(probes)) for probes in ({}, closed, others))
-    assert found.whole and alone.whole
-    assert [f + a for f, a in zip(found.results, alone.results, strict=True)] == exact.results
+    exact, shed, alone = (run(plan, fed, Allowance(probes)) for probes in ({}, closed, others))
+    assert shed.whole and alone.whole
+    assert [f + a for f, a in zip(shed.results, alone.results, strict=True)] == exact.results
     entrance, *beyond = closed
-    for told in found.told[1:]:
-        probes, skipped, matches = told[entrance]
+    for counts in shed.counts[1:]:
+        probes, skipped, matches = counts[entrance]
         assert (probes, matches) == (0, 0) and skipped > 0
-        assert all(told[hop] == (0, 0, 0) for hop in beyond)
+        assert all(counts[hop] == (0, 0, 0) for hop in beyond)
 
 
-def test_the_newest_rows_probe_whatever_slices_they_lie_in() -> None:
+def test_the_newest_rows_probe_whichever_slices_hold_them() -> None:
     plan = join("a", "b")
     hop = Hop("b", "(a b)", "a")
     fed = [{"a": rows([0], [1]), "b": rows(range(100), [1] * 100)}]
-    found = run(plan, fed, Allowance({hop: 0.25}), within=TimeWindow(1000))
-    assert found.whole == Results((0, b) for b in range(75, 100))
-    assert found.told == [{hop: (25, 75, 25)}]
+    shed = run(plan, fed, Allowance({hop: 0.25}), within=TimeWindow(1000))
+    assert shed.whole == Results((0, b) for b in range(75, 100))
+    assert shed.counts == [{hop: (25, 75, 25)}]
 
 
-def test_the_newest_outputs_of_a_join_probe_whoever_completed_them() -> None:
+def test_the_newest_outputs_of_a_join_probe_whichever_stream_completed_them() -> None:
     plan = join(join("a", "b"), "c")
     hop = Hop("(a b)", str(plan), "c")
     before = {"c": rows([0], [1])}
@@ -203,100 +203,100 @@ def test_the_newest_outputs_of_a_join_probe_whoever_completed_them() -> None:
 
 
 @pytest.mark.parametrize("choose", ["newest", "hash"])
-def test_at_a_later_hop_each_partial_is_judged_by_itself(choose: Any) -> None:
-    """In flight is one run of candidates; how long the runs are does not change who goes on."""
+def test_at_a_later_hop_each_partial_is_judged_alone(choose: Any) -> None:
+    """The size of a run of candidates does not change which partials probe."""
     plan = join("a", "b", "c")
     hop = Hop("c", "(a b c)", "b")
     fed = [{"a": rows(range(40), [1] * 40), "b": rows([1], [1]), "c": rows(range(50), [1] * 50)}]
     how: dict[str, Any] = {"within": TimeWindow(1000), "order": ("a", "b", "c")}
     allowed = Allowance({hop: 0.3}, choose)
-    found = run(plan, fed, allowed, **how)
-    probes, skipped, _ = found.told[0][hop]
-    assert probes + skipped == 2000 and found.whole.total() == probes
+    shed = run(plan, fed, allowed, **how)
+    probes, skipped, _ = shed.counts[0][hop]
+    assert probes + skipped == 2000 and shed.whole.total() == probes
     assert abs(probes - 600) < 4 * np.sqrt(2000 * 0.3 * 0.7)
     for candidates in (1, 7, 130):
-        assert run(plan, fed, allowed, candidates=candidates, **how) == found
-    # Who is there beside them does not matter either.
+        assert run(plan, fed, allowed, candidates=candidates, **how) == shed
+    # Nor do the other partials.
     alone = [{**fed[0], "c": fed[0]["c"][:20]}]
     few = run(plan, alone, allowed, **how).whole
-    assert few == Results({ids: n for ids, n in found.whole.items() if ids[2] < 20})
+    assert few == Results({ids: n for ids, n in shed.whole.items() if ids[2] < 20})
 
 
 @pytest.mark.parametrize("choose", ["newest", "hash"])
 @pytest.mark.parametrize("per_batch", [1, 3, 500])
 def test_the_share_is_right_on_average(choose: Any, per_batch: int) -> None:
-    """Of n rows floor(share n + u) probe: one row at a time too, a share of them does."""
+    """Of n rows floor(share n + u) probe, so the share is right even with one row per batch."""
     plan, share, count = join("a", "b"), 0.3, 400 if per_batch < 10 else 12
     hop = Hop("b", "(a b)", "a")
     rng = np.random.default_rng(1)
     fed = [{"a": rows([0], [1])}]
     fed += [{"b": rows(rng.integers(0, 50, per_batch), [1] * per_batch, n)} for n in range(count)]
-    found = run(plan, fed, Allowance({hop: share}, choose), within=TimeWindow(1000))
-    probes = np.array([told[hop][0] for told in found.told[1:]])
-    assert all(told[hop][0] + told[hop][1] == per_batch for told in found.told[1:])
+    shed = run(plan, fed, Allowance({hop: share}, choose), within=TimeWindow(1000))
+    probes = np.array([counts[hop][0] for counts in shed.counts[1:]])
+    assert all(counts[hop][0] + counts[hop][1] == per_batch for counts in shed.counts[1:])
     assert set(probes) <= {int(share * per_batch), int(share * per_batch) + 1}
-    # u is even over [0, 1): four standard deviations of a mean of that many.
+    # u is uniform over [0, 1): four standard deviations of a mean of that many.
     assert abs(probes.mean() - share * per_batch) <= 4 * 0.5 / np.sqrt(count)
 
 
-def test_a_hash_chooses_among_all_rows_and_anew_at_each_batch_and_hop() -> None:
+def test_a_hash_chooses_among_all_rows_and_differs_by_batch_and_hop() -> None:
     plan = join("a", "b", "c")
     to_a, to_c = Hop("b", "(a b c)", "a"), Hop("b", "(a b c)", "c")
     start = {"a": rows([0], [1]), "c": rows([0], [1])}
-    one = {"b": rows(range(1, 1001), [1] * 1000)}
+    delta = {"b": rows(range(1, 1001), [1] * 1000)}
     how: dict[str, Any] = {"within": TimeWindow(9999)}
     ids = [
-        {b for _, b, _ in found}
-        for found in run(plan, [start, one, one], Allowance({to_a: 0.5}, "hash"), **how).results
+        {b for _, b, _ in results}
+        for results in run(plan, [start, delta, delta], Allowance({to_a: 0.5}, "hash"), **how).results
     ]
     assert len(ids[1] & set(range(500))) == pytest.approx(250, abs=60)
     assert len(ids[1] & ids[2]) == pytest.approx(250, abs=60)
-    both = run(plan, [start, one], Allowance({to_a: 0.5, to_c: 0.5}, "hash"), **how)
-    assert both.told[1][to_a][:2] == (500, 500)
-    assert sum(both.told[1][to_c][:2]) == 500
-    assert both.told[1][to_c][0] == pytest.approx(250, abs=60)
+    both = run(plan, [start, delta], Allowance({to_a: 0.5, to_c: 0.5}, "hash"), **how)
+    assert both.counts[1][to_a][:2] == (500, 500)
+    assert sum(both.counts[1][to_c][:2]) == 500
+    assert both.counts[1][to_c][0] == pytest.approx(250, abs=60)
     assert {b for _, b, _ in both.results[1]} < ids[1]
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_a_sampled_row_finds_all_that_its_states_hold(plan: Join) -> None:
-    """All other rows are kept out where the root begins, so each of its results is a sampled row's."""
+def test_a_sampled_row_finds_every_match_in_its_states(plan: Join) -> None:
+    """All other rows are shed at the root, so each result is that of a sampled row."""
     closed = {hop: 0.0 for hop in hops(plan) if hop.node == str(plan)}
     fed = batches(8, per_batch=40, keys=8)
     exact = run(plan, fed, Allowance(sample=0.3))
-    found = run(plan, fed, Allowance(closed, sample=0.3))
+    shed = run(plan, fed, Allowance(closed, sample=0.3))
     assert exact.whole == run(plan, fed).whole
-    # Whether its gates are open or not, the same rows are sampled, and find the same.
-    assert found.sampled == exact.sampled
-    for told, sampled in zip(found.told, found.sampled, strict=True):
-        for hop in closed.keys() & told.keys():
-            probes, _, matches = told[hop]
+    # With or without shedding, the same rows are sampled and find the same.
+    assert shed.sampled == exact.sampled
+    for counts, sampled in zip(shed.counts, shed.sampled, strict=True):
+        for hop in closed.keys() & counts.keys():
+            probes, _, matches = counts[hop]
             assert sampled[hop] == (probes, matches)
-    assert 0 < found.whole.total() < exact.whole.total()
+    assert 0 < shed.whole.total() < exact.whole.total()
 
 
-def test_the_sample_is_a_share_of_the_rows_that_enter() -> None:
+def test_the_sample_is_a_share_of_the_driver_rows() -> None:
     plan = join("a", "b", "c")
     to_a, to_c = Hop("b", "(a b c)", "a"), Hop("b", "(a b c)", "c")
     fed = [{"a": rows([0], [1]), "c": rows([0], [1])}, {"b": rows(range(1, 5001), [1] * 5000)}]
     how: dict[str, Any] = {"within": TimeWindow(9999)}
-    found = run(plan, fed, Allowance({to_a: 0.5, to_c: 0.0}, sample=0.04), **how)
-    sampled = found.sampled[1][to_a][0]
+    shed = run(plan, fed, Allowance({to_a: 0.5, to_c: 0.0}, sample=0.04), **how)
+    sampled = shed.sampled[1][to_a][0]
     assert abs(sampled - 200) < 4 * np.sqrt(200)
     # On top of the share: half of the sampled rows are among the newest anyway.
-    assert found.told[1][to_a][0] == pytest.approx(2600, abs=40)
-    assert found.told[1][to_c] == (sampled, found.told[1][to_a][0] - sampled, sampled)
-    assert found.sampled[1][to_c] == (sampled, sampled)
+    assert shed.counts[1][to_a][0] == pytest.approx(2600, abs=40)
+    assert shed.counts[1][to_c] == (sampled, shed.counts[1][to_a][0] - sampled, sampled)
+    assert shed.sampled[1][to_c] == (sampled, sampled)
     assert run(plan, fed, Allowance({to_a: 0.5}), **how).sampled[1][to_a] == (0, 0)
 
 
 @pytest.mark.parametrize("sample", [-0.1, 1.5, float("nan")])
-def test_a_sample_is_a_share(sample: float) -> None:
+def test_a_sample_is_a_share_from_0_to_1(sample: float) -> None:
     with pytest.raises(weir.QueryError, match="the sample of an allowance must be a share from 0 to 1; got"):
         Allowance(sample=sample)
 
 
-def test_what_is_skipped_is_told() -> None:
+def test_skipped_rows_are_counted() -> None:
     plan = join(join("a", "b"), "c", "d")
     hop = hops(plan)[1]
     query = asked(plan, allowance=Allowance({hop: 0.25}), driver_order=plan.streams).start()
@@ -312,19 +312,19 @@ def test_what_is_skipped_is_told() -> None:
 
 
 def test_results_are_never_stale() -> None:
-    """An inner join that makes nothing new keeps its last rows; what breaks the bound is held back."""
+    """An inner join without new outputs keeps its last rows; results beyond the bound are held back."""
     plan = join(replace(join("a", "b"), window=RowWindow(5)), "c")
     query = asked(plan, weir.rows(5), fresh={"a": "8 rows"}).start()
     query.process(a=rows([1], [1]), b=rows([1], [1]))
     query.allow(Allowance({hop: 0.0 for hop in hops(plan) if hop.node == "(a b)"}))
     fed = [{"a": rows([n], [1], n), "b": rows([n], [1], n), "c": rows([n], [1], n)} for n in range(2, 13)]
-    found = [query.process(tables).num_rows for tables in fed]
-    stale = [one["weir"]["numRowsStale"] for one in query.recentProgress[1:]]
-    assert [f + s for f, s in zip(found, stale, strict=True)] == [1] * len(fed)
+    shed = [query.process(tables).num_rows for tables in fed]
+    stale = [progress["weir"]["numRowsStale"] for progress in query.recentProgress[1:]]
+    assert [f + s for f, s in zip(shed, stale, strict=True)] == [1] * len(fed)
     assert stale == [0] * 7 + [1] * 4
 
 
-def test_a_hop_that_the_plan_does_not_have_is_refused() -> None:
+def test_an_allowance_for_an_unknown_hop_is_rejected() -> None:
     plan = join("a", "b")
     wrong = Allowance({Hop("a", "(a b)", "c"): 0.5})
     says = r"hop a ⋉ c in \(a b\), which the plan \(a b\) does not have; it has 'a ⋉ b in \(a b\)', 'b ⋉ a"

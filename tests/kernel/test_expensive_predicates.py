@@ -1,4 +1,4 @@
-"""A costly predicate is asked once for each combination of rows it reads, and the join stays the same."""
+"""An expensive predicate is evaluated once per combination of rows it reads; results stay the same."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ import weir
 Rows = list[tuple[int, int]]
 
 rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=10)
-# So wide that few pairs are asked at a time.
+# So wide that few pairs are evaluated at a time.
 _PADDING = "." * 300_000
 
 
-def table(found: Rows) -> pa.Table:
+def table(values: Rows) -> pa.Table:
     return pa.table(
         {
-            "ts": pa.array([1_000_000 * t for t, _ in found], pa.timestamp("us")),
-            "v": pa.array([v for _, v in found], pa.int64()),
-            "wide": pa.array([_PADDING] * len(found), pa.string()),
+            "ts": pa.array([1_000_000 * t for t, _ in values], pa.timestamp("us")),
+            "v": pa.array([v for _, v in values], pa.int64()),
+            "wide": pa.array([_PADDING] * len(values), pa.string()),
         }
     )
 
@@ -43,17 +43,17 @@ def chain(streams: dict[str, Any], similar: Any) -> Any:
 
 @settings(max_examples=20, deadline=None)
 @given(a=rows, b=rows, c=rows, d=rows, batches=st.integers(1, 3))
-def test_the_join_is_the_one_by_brute_force(a: Rows, b: Rows, c: Rows, d: Rows, batches: int) -> None:
+def test_results_equal_a_nested_loop(a: Rows, b: Rows, c: Rows, d: Rows, batches: int) -> None:
     def similar(x: pa.Array, y: pa.Array, *_: pa.Array) -> Any:
         return np.abs(x.to_numpy() - y.to_numpy()) <= 1
 
     streams = {"a": a, "b": b, "c": c, "d": d}
     query = chain({name: table([]).schema for name in streams}, similar).start()
-    found: Counter[tuple[int, ...]] = Counter()
+    results: Counter[tuple[int, ...]] = Counter()
     for batch in range(batches):
         out = query.process({name: table(given[batch::batches]) for name, given in streams.items()})
-        found.update(zip(*(out[name].to_pylist() for name in streams), strict=True))
-    wanted = Counter(
+        results.update(zip(*(out[name].to_pylist() for name in streams), strict=True))
+    expected = Counter(
         (p[1], q[1], r[1], s[1])
         for p in a
         for q in b
@@ -62,17 +62,17 @@ def test_the_join_is_the_one_by_brute_force(a: Rows, b: Rows, c: Rows, d: Rows, 
         if max(abs(p[1] - q[1]), abs(q[1] - r[1]), abs(r[1] - s[1])) <= 1
         and max(p[0], q[0], r[0], s[0]) - min(p[0], q[0], r[0], s[0]) < 5
     )
-    assert found == wanted
+    assert results == expected
 
 
-def test_partials_that_repeat_a_row_do_not_ask_again() -> None:
-    asked = 0
+def test_partials_that_repeat_a_row_are_not_evaluated_again() -> None:
+    evaluated = 0
 
     def similar(x: pa.Array, *_: pa.Array) -> Any:
-        nonlocal asked
-        asked += len(x)
+        nonlocal evaluated
+        evaluated += len(x)
         return np.ones(len(x), np.bool_)
 
     join = chain({name: table([(1, 0)] * 20) for name in "abc"}, similar)
     assert join.to_arrow().num_rows == 20**3
-    assert asked == 2 * 20**2
+    assert evaluated == 2 * 20**2

@@ -1,8 +1,8 @@
-"""The watermark: who moves it, who holds it, and what falls behind it."""
+"""The watermark: which rows advance it, which streams hold it back, and which rows are late."""
 
 from __future__ import annotations
 
-from .story import Batch, Row, late, play, rows_kept, started
+from .timeline import Batch, Row, late, play, rows_kept, started
 
 
 def test_a_row_behind_the_watermark_is_dropped_and_counted() -> None:
@@ -16,7 +16,7 @@ def test_a_row_behind_the_watermark_is_dropped_and_counted() -> None:
     assert late(query) == {}
 
 
-def test_a_batch_is_judged_by_the_watermark_before_it() -> None:
+def test_lateness_is_judged_by_the_watermark_before_the_batch() -> None:
     query = started("ab", within=100)
     play(query, Batch([Row("a", t=50), Row("b", t=50), Row("a", t=1)], expect=["a1 b50", "a50 b50"]))
     assert late(query) == {}
@@ -31,7 +31,7 @@ def test_each_stream_has_its_own_lateness() -> None:
     assert late(query) == {"a": 1}
 
 
-def test_a_silent_stream_holds_the_watermark() -> None:
+def test_a_stream_without_rows_holds_the_watermark_back() -> None:
     query = started("ab", within=10)
     play(query, Row("a", t=1000), Row("a", t=0), Row("a", t=2000))
     assert query.state.watermark is None
@@ -58,7 +58,7 @@ def test_a_row_without_a_time_is_dropped_and_counted() -> None:
     assert query.lastProgress["weir"]["streams"]["a"]["numRowsNullTime"] == 1
 
 
-def test_a_row_that_fails_a_filter_still_moves_the_watermark() -> None:
+def test_a_row_that_fails_a_filter_still_advances_the_watermark() -> None:
     query = started("ab", on="a.k = b.k AND a.k < 5", within=10)
     play(query, Row("b", t=100), Row("a", t=90, k=7))
     assert query.state.watermark == 90

@@ -1,4 +1,4 @@
-"""How rows are cut into batches makes no difference, and what a batch did is told."""
+"""Results do not depend on how rows are cut into batches; every hop is counted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import weir
 from weir.plan.tree import join
 from weir.stats.batch import Hop
 
-from .story import SCHEMA, Batch, Row, play, process, started, table
+from .timeline import SCHEMA, Batch, Row, play, process, started, table
 
 ABC = join("a", "b", "c")
 
@@ -27,7 +27,7 @@ def test_duplicates_are_kept() -> None:
 
 @pytest.mark.parametrize("order", list(permutations("abc")), ids="".join)
 @pytest.mark.parametrize("plan", ["mjoin", join(join("c", "a"), "b")], ids=str)
-def test_each_result_once_whoever_goes_first(order: tuple[str, ...], plan: object) -> None:
+def test_each_result_once_for_every_driver_order(order: tuple[str, ...], plan: object) -> None:
     play(
         started("abc", within=10, late=10, driver_order=order, plan=plan),
         Batch([Row("a", t=1), Row("b", t=2), Row("c", t=3)], expect=["a1 b2 c3"]),
@@ -37,12 +37,12 @@ def test_each_result_once_whoever_goes_first(order: tuple[str, ...], plan: objec
 
 
 def test_a_stream_joined_with_itself() -> None:
-    """Every row meets itself, and each pair is found in both directions."""
+    """Every row joins itself, and each pair is pairs in both directions."""
     rows = table([Row("x", t=1), Row("x", t=4), Row("x", t=20)])
-    found = weir.join(
+    pairs = weir.join(
         a=rows, b=rows, on="a.k = b.k", within="10 us", select="a.name || b.name AS result"
     ).to_arrow()
-    assert sorted(found.column("result").to_pylist()) == ["x1x1", "x1x4", "x20x20", "x4x1", "x4x4"]
+    assert sorted(pairs.column("result").to_pylist()) == ["x1x1", "x1x4", "x20x20", "x4x1", "x4x4"]
 
 
 def test_an_empty_batch_changes_nothing() -> None:
@@ -55,16 +55,16 @@ def test_an_empty_batch_changes_nothing() -> None:
     play(query, Row("b", t=2, expect=["a1 b2"]))
 
 
-def test_a_stream_that_never_has_a_row_gives_no_result() -> None:
+def test_no_result_while_a_stream_has_no_rows() -> None:
     play(started("abc", within=10), Batch([Row("a", t=1), Row("b", t=2)]), Row("a", t=3), Row("b", t=4))
 
 
-def test_the_result_has_its_columns_even_if_it_is_empty() -> None:
+def test_an_empty_result_has_its_columns() -> None:
     query = started("ab", within=10, select="a.k AS k, b.ts - a.ts AS gap")
     assert query.process().schema == pa.schema({"k": pa.int64(), "gap": pa.duration("us")})
 
 
-def test_null_keys_never_meet_unless_asked() -> None:
+def test_null_keys_join_only_null_safe() -> None:
     rows = [Row("a", t=1, k=None), Row("b", t=2, k=None)]
     play(started("ab", within=10), Batch(rows))
     play(started("ab", within=10, on="a.k <=> b.k"), Batch(rows, expect=["a1 b2"]))

@@ -1,4 +1,4 @@
-"""Small tables of rows: each row with the results that it completes written beside it."""
+"""Test tables: rows in the order of arrival, each with the results that it completes."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Batch:
-    """Several rows at once, and the results they complete."""
+    """Several rows at once, and the results that they complete."""
 
     rows: Sequence[Row]
     expect: Sequence[str] = ()
 
 
 def started(streams: str, **asked: Any) -> LocalQuery:
-    """A join of the streams named, letter by letter, on equal keys unless said otherwise.
+    """Start a join of the streams named by the letters, on equal keys by default.
 
-    Here a bare number is a length in microseconds.
+    A bare number is a length in microseconds.
     """
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(streams))
     names = " || ' ' || ".join(f"{name}.name" for name in streams)
@@ -55,7 +55,7 @@ def started(streams: str, **asked: Any) -> LocalQuery:
 
 
 def microseconds(given: Any) -> Any:
-    """A number, or a mapping of numbers, as lengths of time; what is a length already stays one."""
+    """Convert a number, or a mapping of numbers, to lengths of time; leave other values as they are."""
     if isinstance(given, dict):
         return {name: microseconds(length) for name, length in given.items()}
     return timedelta(microseconds=given) if isinstance(given, int) else given
@@ -66,24 +66,24 @@ def table(rows: Sequence[Row]) -> pa.Table:
 
 
 def process(query: LocalQuery, step: Row | Batch) -> list[str]:
-    """The results of one step, sorted."""
+    """Process one step and return its results, sorted."""
     streams = {row.stream for row in step.rows}
     tables = {name: table([row for row in step.rows if row.stream == name]) for name in streams}
     return sorted(query.process(tables).column("result").to_pylist())
 
 
 def play(query: LocalQuery, *steps: Row | Batch) -> None:
-    """Every step completes exactly the results that stand beside it."""
+    """Process steps; each must complete exactly its expected results."""
     for step in steps:
         assert process(query, step) == sorted(step.expect), step
 
 
 def late(query: LocalQuery) -> dict[str, int]:
-    """The rows that the last batch dropped as late, by stream, where there were any."""
+    """Return the rows that the last batch dropped as late, for streams with any."""
     assert query.stats is not None
     return {name: count for name, count in query.stats.counts.late.items() if count}
 
 
 def rows_kept(query: LocalQuery) -> dict[str, int]:
-    """The rows in each state."""
+    """Return the number of rows in each state."""
     return {name: size.rows for name, size in query.state.sizes().items()}

@@ -1,4 +1,4 @@
-"""A probe looks at the ages it may, whatever the slices; what is learned comes from rows that look at all."""
+"""A hop probes the allowed ages only, however slices are cut; lags are learned from the sample."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def started(on: str, allowance: Allowance | None) -> LocalQuery:
 
 
 def drawn(seed: int, count: int = 60) -> list[Row]:
-    """Rows in the order of time, no two at the same."""
+    """Rows in time order, no two at the same time."""
     rng = np.random.default_rng(seed)
     streams, times, values = (
         rng.integers(0, 3, count),
@@ -60,37 +60,37 @@ def batches(rows: list[Row], size: int) -> Iterator[dict[str, pa.Table]]:
     for start in range(0, len(rows), size):
         named = {name: [row[1:] for row in rows[start : start + size] if row[0] == name] for name in NAMES}
         yield {
-            name: pa.table([list(column) for column in zip(*found, strict=True)], schema=SCHEMA)
-            for name, found in named.items()
-            if found
+            name: pa.table([list(column) for column in zip(*values, strict=True)], schema=SCHEMA)
+            for name, values in named.items()
+            if values
         }
 
 
 def run(query: LocalQuery, rows: list[Row], size: int) -> Results:
-    found = Results()
+    results = Results()
     for batch in batches(rows, size):
-        found.update(zip(*(column.to_pylist() for column in query.process(batch).columns), strict=True))
-    return found
+        results.update(zip(*(column.to_pylist() for column in query.process(batch).columns), strict=True))
+    return results
 
 
 def expected(
     rows: list[Row], holds: Callable[[int, int, int], bool], allowance: Allowance, plan: Join
 ) -> Results:
-    """All triples within the window whose last row may look at the ages of the other two."""
-    found = Results()
+    """All triples within the window whose last row may probe the ages of the other two."""
+    results = Results()
     of = {name: [row for row in rows if row[0] == name] for name in NAMES}
     for triple in ((a, b, c) for a in of["a"] for b in of["b"] for c in of["c"]):
         last = max(triple, key=lambda row: row[1])
         ages = {row[0]: last[1] - row[1] for row in triple if row is not last}
-        looked = all(
+        allowed = all(
             hop.driver != last[0]
             or (kept := allowance.ages.get(hop)) is None
             or ages[hop.partner] // kept.every in kept.kept
             for hop in hops(plan)
         )
-        if max(ages.values()) < WINDOW and looked and holds(*(row[2] for row in triple)):
-            found[tuple(row[3] for row in triple)] += 1
-    return found
+        if max(ages.values()) < WINDOW and allowed and holds(*(row[2] for row in triple)):
+            results[tuple(row[3] for row in triple)] += 1
+    return results
 
 
 @st.composite
@@ -104,7 +104,9 @@ def allowances(draw: st.DrawFn) -> Allowance:
 @pytest.mark.parametrize("kind", sorted(CONDITIONS))
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(allowance=allowances(), seed=st.integers(0, 99))
-def test_row_by_row_exactly_the_ages_kept(kind: str, allowance: Allowance, seed: int) -> None:
+def test_row_by_row_results_are_exactly_those_of_the_allowed_ages(
+    kind: str, allowance: Allowance, seed: int
+) -> None:
     on, holds = CONDITIONS[kind]
     rows = drawn(seed)
     assert run(started(on, allowance), rows, 1) == expected(rows, holds, allowance, join(*NAMES))
@@ -117,32 +119,31 @@ def test_row_by_row_exactly_the_ages_kept(kind: str, allowance: Allowance, seed:
     sample=st.floats(0, 1),
     kind=st.sampled_from(sorted(CONDITIONS)),
 )
-def test_in_batches_a_part_of_all_each_once(
+def test_results_of_batches_are_a_subset_without_duplicates(
     allowance: Allowance, size: int, sample: float, kind: str
 ) -> None:
     on, holds = CONDITIONS[kind]
     rows = drawn(size)
     exact = expected(rows, holds, Allowance(), join(*NAMES))
     for more in (0.0, sample):
-        found = run(started(on, Allowance(ages=allowance.ages, sample=more)), rows, size)
-        assert found <= exact
+        assert run(started(on, Allowance(ages=allowance.ages, sample=more)), rows, size) <= exact
     assert run(started(on, Allowance(ages=allowance.ages, sample=1.0)), rows, size) == exact
 
 
-def test_ages_that_nobody_looks_at_cost_nothing_and_may_be_forgotten() -> None:
+def test_ages_that_no_hop_probes_cost_nothing_and_may_be_forgotten() -> None:
     on, _ = CONDITIONS["nested loop"]
     rows = drawn(5, 600)
     young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
     whole, part = started(on, None), started(on, Allowance(ages=young))
     forgetful = started(on, Allowance(ages=young, forget=True))
-    all_found, found = run(whole, rows, 10), run(part, rows, 10)
-    assert run(forgetful, rows, 10) == found < all_found
+    exact, subset = run(whole, rows, 10), run(part, rows, 10)
+    assert run(forgetful, rows, 10) == subset < exact
     assert compared(part) < 0.4 * compared(whole)
     assert kept(forgetful) < 0.5 * kept(part) == 0.5 * kept(whole)
 
 
-def test_what_the_sample_looks_at_is_looked_at_once_not_by_every_slice() -> None:
-    """With a sample in it or not, no slice of a batch visits any where its rows look at nothing."""
+def test_sampled_rows_visit_slices_together() -> None:
+    """Rows that may probe no age visit no slice, with sampled rows among them or not."""
     on, _ = CONDITIONS["equality"]
     idle = {hop: Ages(10, frozenset()) for hop in hops(join(*NAMES))}
     rows: list[Row] = [(NAMES[i % 3], i // 12, i % 50, i) for i in range(3000)]
@@ -185,7 +186,7 @@ def alive(query: LocalQuery) -> set[str]:
 
 
 def test_lags_are_learned_from_the_sample() -> None:
-    """Rows of b follow those of a by 20, those of c by 35: ages that only the sample looks at."""
+    """Rows of b follow those of a by 20, those of c by 35: ages that only the sample probes."""
     rng = np.random.default_rng(1)
     keys = np.arange(300)
     rows = sorted(
@@ -196,17 +197,17 @@ def test_lags_are_learned_from_the_sample() -> None:
     rows.sort(key=lambda row: row[1])
     young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
     query = started(CONDITIONS["equality"][0], Allowance(ages=young, sample=0.3))
-    found = run(query, rows, 900)
+    results = run(query, rows, 900)
     assert query.stats is not None and query.stats.lags is not None
     lags = query.stats.lags
-    assert sum(lags.lags["b"].counts) == sum(found.values()) > 20
+    assert sum(lags.lags["b"].counts) == sum(results.values()) > 20
     for name, lag in (("b", 20e-6), ("c", 35e-6)):
         assert float(lags.lags[name].share(lag - 5e-6, lag + 6e-6)) > 0.99
     scores = lags.ages("c", "a", np.arange(0.0, 61e-6, 10e-6))
     assert int(scores.argmax()) == 3
 
 
-def test_without_a_sample_nothing_is_learned() -> None:
+def test_without_a_sample_no_lags_are_learned() -> None:
     query = started(CONDITIONS["equality"][0], Allowance({Hop("a", str(join(*NAMES)), "b"): 0.5}))
     run(query, drawn(1), 20)
     assert query.stats is not None and query.stats.lags is None

@@ -1,4 +1,4 @@
-"""Work and memory are bounded by what a window holds, not by what a batch brings."""
+"""Work and memory are bounded by the rows of a window, not by the rows of a batch."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ PER_WINDOW, WINDOW = 50, 1_000_000  # rows per stream and window; microseconds
 
 
 def test_ten_million_candidates_take_little_memory() -> None:
-    """All 3 200 x 3 200 pairs are looked at, few match; what is in flight is a small part of them."""
+    """All 3 200 x 3 200 pairs are compared and few match; memory holds a small part of them at a time."""
     count = 3_200
     rng = np.random.default_rng(1)
     times = pa.array(np.sort(rng.integers(0, 1000, count)), pa.timestamp("us"))
     rows = [pa.table({"ts": times, "x": rng.permutation(count)}) for _ in "ab"]
     asked = weir.join(a=rows[0], b=rows[1], on="a.x + b.x = 5", within="1001 us", select="a.x AS x").start()
     with measured() as peak:
-        seconds, found = cpu_seconds(
+        seconds, results = cpu_seconds(
             lambda: sum(chunk.num_rows for chunk in asked.chunks({"a": rows[0], "b": rows[1]}))
         )
-    assert found == 6
+    assert results == 6
     assert asked.stats is not None
     assert sum(hop.comparisons for hop in asked.stats.per_hop.values()) == count * count
     assert peak.bytes < 64 * 2**20
@@ -43,9 +43,9 @@ def test_a_batch_of_many_windows_costs_at_most_twice_what_as_many_batches_do(
     streams: int, windows: int
 ) -> None:
     rows = {name: stream(seed, windows) for seed, name in enumerate("abc"[:streams])}
-    whole, found = cpu_seconds(lambda: one_batch(rows))
-    cut, wanted = cpu_seconds(lambda: many_batches(rows, windows))
-    assert found == wanted > windows
+    whole, results = cpu_seconds(lambda: one_batch(rows))
+    cut, expected = cpu_seconds(lambda: many_batches(rows, windows))
+    assert results == expected > windows
     assert whole <= 2 * cut
 
 
@@ -73,24 +73,26 @@ def one_batch(rows: dict[str, pa.Table]) -> int:
 
 
 def many_batches(rows: dict[str, pa.Table], windows: int) -> int:
-    query, found = start(rows), 0
+    query, results = start(rows), 0
     edges = np.arange(windows + 1) * WINDOW
     ends = {name: np.searchsorted(table["ts"].cast(pa.int64()), edges) for name, table in rows.items()}
     for i in range(windows):
         parts = {name: (ends[name][i], ends[name][i + 1]) for name in rows}
-        found += query.process({name: rows[name].slice(a, b - a) for name, (a, b) in parts.items()}).num_rows
-    return found
+        results += query.process(
+            {name: rows[name].slice(a, b - a) for name, (a, b) in parts.items()}
+        ).num_rows
+    return results
 
 
 def cpu_seconds(work: Callable[[], int]) -> tuple[float, int]:
-    """Of this process alone, so that whoever else is running does not matter."""
+    """CPU seconds of this process alone, so that other processes do not matter."""
     started = process_time()
-    found = work()
-    return process_time() - started, found
+    results = work()
+    return process_time() - started, results
 
 
 def peak_bytes(rows: dict[str, pa.Table]) -> int:
-    """The most bytes that one batch holds at a time; results are given away as they come."""
+    """The peak memory of one batch; results are dropped as they come."""
     with measured() as peak:
         one_batch(rows)
     return peak.bytes
@@ -98,14 +100,14 @@ def peak_bytes(rows: dict[str, pa.Table]) -> int:
 
 @dataclass
 class Peak:
-    """The most bytes in use at a time, of NumPy, Python and Arrow."""
+    """The peak memory of NumPy, Python and Arrow."""
 
     bytes: int = 0
 
 
 @contextmanager
 def measured() -> Iterator[Peak]:
-    """Arrow allocates in a pool of its own here, whose peak starts at zero."""
+    """Measure the peak; Arrow gets a pool of its own, whose peak starts at zero."""
     usual, peak = pa.default_memory_pool(), Peak()
     own = pa.proxy_memory_pool(usual)
     pa.set_memory_pool(own)

@@ -1,0 +1,84 @@
+"""Intermediate states: store the outputs of a join below the root as slices of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from weir.kernel.ingest import encode_keys
+from weir.kernel.keys import content_hash
+from weir.kernel.partial import Partial
+from weir.kernel.physical_plan import NodePlan, PhysicalPlan
+from weir.kernel.row_window import sequence_columns
+from weir.kernel.slice import cut
+from weir.kernel.state import State
+from weir.kernel.state_schema import StateSchema
+
+Columns = dict[str, pa.Array]
+
+
+def store(
+    program: PhysicalPlan, node: NodePlan, partials: Iterable[tuple[int, Partial]], state: State, batch: int
+) -> State:
+    """Store the outputs of a join, each with its rank."""
+    assert node.output is not None
+    chunks: dict[int, list[Columns]] = defaultdict(list)
+    for rank, partial in partials:
+        chunks[rank].append(_stored_columns(node.output, partial))
+    outputs = {rank: _concat(columns) for rank, columns in sorted(chunks.items())}
+    state = _number_rows(node.output, outputs, state)
+    slices = []
+    for rank, columns in outputs.items():
+        rows = node.output.record_batch(columns)
+        slices += cut(node.output, program.sorts[node.node], batch, rank, rows)
+    return state.add({node.node: slices})
+
+
+def _concat(chunks: list[Columns]) -> Columns:
+    return {name: pa.concat_arrays([chunk[name] for chunk in chunks]) for name in chunks[0]}
+
+
+def _stored_columns(layout: StateSchema, partial: Partial) -> Columns:
+    """Gather or compute the columns of a partial that its node stores."""
+    columns = {}
+    for name in layout.times:
+        is_stored = partial.stores(name)
+        columns[name] = partial.numbers(name) if is_stored else partial.latest(lambda part: (part.lead,))
+    for name, c in layout.keys.items():
+        columns[name] = (
+            partial.numbers(name)
+            if partial.stores(name)
+            else encode_keys(c, layout.streams, partial.fetch, partial.rows)
+        )
+    for name in (*layout.arrivals, *(window.row_number for window in layout.row_windows)):
+        if partial.stores(name):
+            columns[name] = partial.numbers(name)
+    if layout.sequence is not None:
+        columns[layout.sequence] = partial.latest(sequence_columns)
+    payload = {str(column): partial.fetch(column) for column in layout.payload}
+    return {**{name: pa.array(numbers) for name, numbers in columns.items()}, **payload}
+
+
+def _number_rows(layout: StateSchema, outputs: dict[int, Columns], state: State) -> State:
+    """Number the rows of a join's own row window by (sequence number, content), over all ranks."""
+    own = [window for window in layout.row_windows if window.name == layout.node]
+    if not own or not outputs or layout.sequence is None:
+        return state
+    (window,) = own
+    first = state.next_numbers.get(window.name, 0)
+    sequences = [columns[layout.sequence].to_numpy() for columns in outputs.values()]
+    hashes = [
+        content_hash(list(columns.values()), len(sequence))
+        for columns, sequence in zip(outputs.values(), sequences, strict=True)
+    ]
+    order = np.lexsort((np.concatenate(hashes), np.concatenate(sequences)))
+    row_numbers = np.empty(len(order), np.int64)
+    row_numbers[order] = first + np.arange(len(order))
+    ends = np.cumsum([len(sequence) for sequence in sequences])[:-1]
+    for columns, numbers in zip(outputs.values(), np.split(row_numbers, ends), strict=True):
+        columns[window.row_number] = pa.array(numbers)
+    return replace(state, next_numbers={**state.next_numbers, window.name: first + len(order)})

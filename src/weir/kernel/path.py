@@ -1,0 +1,192 @@
+"""Paths: run the rows of a batch along the hops of one join.
+
+Each hop sheds probes as the allowance says, then probes one partner. Paths are followed depth first, so
+that at most one run of candidates per hop is in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from weir.kernel.age_filter import AgeFilter
+from weir.kernel.decision import Decision
+from weir.kernel.half_join import HalfJoin, HopWork
+from weir.kernel.partial import Partial
+from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
+from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.row_ids import together
+from weir.kernel.row_window import RowWindowOrder, order_row_window
+from weir.kernel.slice_index import SliceIndex
+from weir.kernel.state import State
+from weir.kernel.state_schema import LINE
+from weir.stats.batch import Hop
+
+Path = tuple[HalfJoinPlan, ...]
+
+
+class PathRun:
+    """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
+
+    def __init__(self, path: Path, program: PhysicalPlan, decision: Decision, batch: int) -> None:
+        self.path, self._program, self._decision, self._batch = path, program, decision, batch
+        self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
+
+    def shedding(self, number: int) -> ProbeShedding:
+        """Return the shedding at a hop, by its number on the path."""
+        return ProbeShedding.of(self._decision.allowance, self.path[number].hop, self._batch, self.sample)
+
+    def half_join(
+        self, number: int, rank: int, index: SliceIndex, row_windows: Mapping[str, RowWindowOrder]
+    ) -> HalfJoin:
+        """Return the probe of a hop for driver rows of a rank, in the slices of an index."""
+        hop = self.path[number]
+        return HalfJoin(
+            hop,
+            AgeFilter.of(self._program, self._decision.allowance, hop, self.sample),
+            index,
+            row_windows,
+            self._batch,
+            rank,
+            self._decision.candidates,
+            self.sample,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One hop of a path: which partials may probe, the probe, and its counts."""
+
+    shedding: ProbeShedding
+    half_join: HalfJoin
+    work: HopWork
+
+    @property
+    def sheds(self) -> bool:
+        """True if sampled rows do more here than others."""
+        return self.shedding.share < 1 or self.half_join.age_filter.is_active
+
+
+def run_join(
+    node: NodePlan,
+    program: PhysicalPlan,
+    decision: Decision,
+    state: State,
+    batch: int,
+    hops: MutableMapping[Hop, HopWork],
+    drivers: Collection[int] | None = None,
+) -> Iterator[tuple[int, Partial]]:
+    """Yield every new output of a join with its rank, lowest rank first."""
+    indexes = {name: SliceIndex(state.of(name)) for name in node.inputs}
+    row_windows = _order_row_windows(program, state, batch)
+    starts: list[tuple[int, Partial, PathRun]] = []
+    for name, path in zip(node.inputs, node.paths, strict=True):
+        slices = [
+            s
+            for s in state.of(name)
+            if s.batch == batch
+            and (drivers is None or id(s) in drivers)
+            # A path with an empty partner cannot complete a result.
+            and all(indexes[hop.partner.node].has_visible(batch, s.rank) for hop in path)
+        ]
+        if slices:
+            run = PathRun(path, program, decision, batch)
+            admitted = run.shedding(0).admit_rows([Partial.of(s) for s in slices], hops[path[0].hop])
+            starts += [(s.rank, partial, run) for s, partial in zip(slices, admitted, strict=True)]
+    by_rank = itemgetter(0)
+    for rank, group in groupby(sorted(starts, key=by_rank), key=by_rank):
+        _, partials, (run, *_) = zip(*group, strict=True)  # slices of one rank belong to one path
+        steps = [
+            _Step(
+                run.shedding(number),
+                run.half_join(number, rank, indexes[hop.partner.node], row_windows),
+                hops[hop.hop],
+            )
+            for number, hop in enumerate(run.path)
+        ]
+        rows = [partial for partial in partials if partial.rows]
+        if run.sample is not None and any(step.sheds for step in steps):
+            rows = _put_sampled_first(rows, run.sample)
+        for output in _follow_admitted(rows, run.path, steps):
+            yield rank, output
+
+
+def probe_earlier_batches(
+    path: Path,
+    starts: Sequence[Partial],
+    decision: Decision,
+    state: State,
+    since: int,
+    hops: MutableMapping[Hop, HopWork],
+) -> Iterator[Partial]:
+    """Yield all that rows find on a path in slices of batches before `since`, without shedding."""
+    steps = [
+        _Step(
+            ProbeShedding(hop.hop, since),
+            HalfJoin(
+                hop,
+                AgeFilter(hop),
+                SliceIndex(state.of(hop.partner.node)),
+                row_windows={},
+                batch=since,
+                rank=0,
+                max_candidates=decision.candidates,
+            ),
+            hops[hop.hop],
+        )
+        for hop in path
+    ]
+    return _follow_admitted(list(starts), path, steps)
+
+
+def _put_sampled_first(rows: list[Partial], sample: ProbeSample) -> list[Partial]:
+    """Concatenate the few sampled rows, which visit every slice, and put them before the others."""
+    marks = [sample.mark(partial) for partial in rows]
+    sampled = [partial.pick(np.flatnonzero(mark)) for partial, mark in zip(rows, marks, strict=True)]
+    sampled = [partial for partial in sampled if partial.rows]
+    if len(sampled) < 2:
+        return rows
+    others = [
+        partial.pick(np.flatnonzero(~mark)) if mark.any() else partial
+        for partial, mark in zip(rows, marks, strict=True)
+    ]
+    return [together(sampled), *(partial for partial in others if partial.rows)]
+
+
+def _follow_admitted(rows: list[Partial], path: Path, steps: list[_Step]) -> Iterator[Partial]:
+    """Follow a path with rows that its first hop has admitted."""
+    # Expensive predicates are evaluated once for all rows of a rank, not again for each slice.
+    if len(rows) > 1 and any(hop.expensive for hop in path):
+        rows = [together(rows)]
+    first, *later = steps
+    for partial in rows:
+        yield from _follow(first.half_join.run(partial, first.work), later)
+
+
+def _follow(partials: Iterable[Partial], steps: list[_Step]) -> Iterator[Partial]:
+    if not steps:
+        yield from partials
+        return
+    first, *later = steps
+    for partial in partials:
+        admitted = first.shedding.admit_partial(partial, first.work)
+        yield from _follow(first.half_join.run(admitted, first.work), later)
+
+
+def _order_row_windows(program: PhysicalPlan, state: State, batch: int) -> Mapping[str, RowWindowOrder]:
+    """Order the rows that this batch brings into each row window."""
+    orders = {}
+    for layout in program.layouts.values():
+        for window in layout.row_windows:
+            if layout.node == window.name and layout.sequence is not None:
+                next_row_number = state.next_numbers.get(window.name, 0)
+                slices = state.of(window.name + LINE) or state.of(window.name)
+                orders[window.name] = order_row_window(
+                    window, layout.sequence, next_row_number, slices, batch
+                )
+    return orders
