@@ -12,8 +12,8 @@ import pyarrow as pa
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.observed import Observed
-from weir.adapt.shedding import Pace, Weighing
-from weir.adapt.statistics import steps
+from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
+from weir.adapt.statistics import iterate_steps
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join
 from weir.query.build import query
@@ -60,15 +60,15 @@ class Machine:
         return estimate_join_graph(self.query, self.rates, pairs, TYPICAL)
 
     def work(self, plan: Join, allowance: Allowance | None) -> float:
-        on_it = Weighing(self.query, self.graph, self.lags).at(Pace(self.scale))
-        return on_it.taken(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
+        on_it = PlanEstimator(self.query, self.graph, self.lags).correct(CostCorrection(self.scale))
+        return on_it.estimate(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
 
     def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> Observed:
         plan = mjoin(self.query) if plan is None else plan
         rows = {name: int(self.rng.poisson(rate)) for name, rate in self.rates.items()}
         held = {name: rate * WINDOW for name, rate in self.rates.items()}
         hops = {}
-        for hop, (bound, partner) in steps(plan):
+        for hop, (bound, partner) in iterate_steps(plan):
             share = self.graph.selectivity(bound, partner)
             probes = int(rows[bound[0]])
             reached = np.prod([held[name] for name in partner])

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
-from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
+from weir.adapt.analyse import analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
-from weir.adapt.settings import Adapt
+from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.settings import Adapt, Movable
 from weir.adapt.statistics import Statistics
 from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
@@ -51,9 +52,9 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert load is not None
     found = verdict(statistics, cpu=1.2 * load)
     assert (found.plan, found.allowance, found.recall) == (MJOIN, LEARNING, 1.0)
-    assert found.gain == pytest.approx(0, abs=1e-9) and not found.is_pressing
+    assert found.gain == pytest.approx(0, abs=1e-9) and not found.is_urgent
     assert found.cpu == pytest.approx(load, rel=0.01), "what was measured is what is expected"
-    assert found.reason.endswith("so nothing is skipped")
+    assert found.reason.endswith("so nothing is shed")
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 7.0])
@@ -63,12 +64,12 @@ def test_what_does_not_fit_is_skipped_on_any_machine(scale: float) -> None:
     load = statistics.load.value
     assert load is not None
     found = verdict(statistics, cpu=load / 2)
-    assert found.is_pressing and found.allowance is not None and found.allowance.sheds
+    assert found.is_urgent and found.allowance is not None and found.allowance.sheds
     assert found.allowance.sample > 0, "or nothing would be learned any more"
     # The faster the probes, the more of the work is storing rows, which is not skipped.
     assert 0.15 < found.recall < 1 and found.scale == pytest.approx(scale, rel=0.1)
     assert machine.work(MJOIN, found.allowance) == pytest.approx(0.9 * load / 2, rel=0.1), "a little below"
-    assert "so about" in found.reason and "% of the results are looked for" in found.reason
+    assert "so shedding by" in found.reason and "% of the results" in found.reason
 
 
 def test_costly_conditions_do_not_make_storing_rows_seem_costly() -> None:
@@ -106,14 +107,14 @@ def test_when_lags_move_what_is_looked_at_moves_too() -> None:
     assert before.load.value is not None
     first = verdict(before, before.load.value / 3)
     running = PlanInForce(MJOIN, first.allowance, before)
-    now = before.anew(first.scale)
+    now = before.restart_load(first.scale)
     assert verdict(now, before.load.value / 3, running=running).gain == pytest.approx(0, abs=0.02)
     machine.lags = lags_at(QUERY, 7.0)
     for _ in range(2):
         now = now.after(QUERY, machine.step(MJOIN, first.allowance))
     second = verdict(now, before.load.value / 3, running=running)
     assert second.gain > 5, "what was looked at holds nothing any more"
-    assert "lags between the streams" in second.reason
+    assert "lags between streams changed" in second.reason
 
 
 def test_nothing_is_skipped_any_more_with_room_to_spare_only() -> None:
@@ -123,10 +124,10 @@ def test_nothing_is_skipped_any_more_with_room_to_spare_only() -> None:
     full = exact.load.value
     shed = verdict(exact, cpu=full / 2)
     running = PlanInForce(MJOIN, shed.allowance, exact)
-    now = exact.anew(shed.scale).after(QUERY, machine.step(MJOIN, shed.allowance))
+    now = exact.restart_load(shed.scale).after(QUERY, machine.step(MJOIN, shed.allowance))
     tight, roomy = verdict(now, full * 1.1, running=running), verdict(now, full * 1.4, running=running)
     assert tight.allowance is not None and tight.allowance.sheds
-    assert roomy.allowance == LEARNING and roomy.is_pressing and roomy.recall == 1
+    assert roomy.allowance == LEARNING and roomy.is_urgent and roomy.recall == 1
 
 
 def test_another_plan_is_taken_if_it_takes_less() -> None:

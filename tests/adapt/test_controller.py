@@ -10,10 +10,10 @@ import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.analyse import PlanInForce, Recommendation
 from weir.adapt.average import Average
 from weir.adapt.controller import Controller, Scope
-from weir.adapt.cpu_limit import limits
+from weir.adapt.cpu_limit import derive_limits
+from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
@@ -117,7 +117,7 @@ def test_what_was_learned_is_not_learned_again() -> None:
     again.observe(first.machine.step(MJOIN, first.allowance))
     again.wait()
     assert again.decide() is None, "what was best is best"
-    assert again.running.basis is not None, "which was weighed at once, without calibrating"
+    assert again.running.reference is not None, "which was weighed at once, without calibrating"
     assert again.statistics.batches == 9
 
 
@@ -181,7 +181,7 @@ def test_a_query_that_cannot_be_weighed_says_so_once(
     with caplog.at_level(logging.INFO, "weir"):
         loop.run(8)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "cannot be weighed" in caplog.text
+    assert "cannot analyse" in caplog.text
 
 
 def test_an_analysis_that_fails_is_told_and_the_query_goes_on(
@@ -201,12 +201,12 @@ def test_fixed_costs_beyond_the_budget_are_told_once(caplog: pytest.LogCaptureFi
     loop = Loop(machine(), Budget(cpu=0.0005), scope=Scope(interval=1.0))
     with caplog.at_level(logging.WARNING, "weir"):
         loop.run(8)
-    assert sum("seconds beside its join" in record.message for record in caplog.records) == 1
+    assert sum("seconds besides its join" in record.message for record in caplog.records) == 1
 
 
 def test_with_an_interval_more_piles_up_while_a_batch_takes_too_long() -> None:
     budget = Budget(cpu=0.5)
     quick, slow = (Statistics(span=1.0, seconds=taken, pace=Average(1.0, 1.0)) for taken in (0.2, 4.0))
-    assert [limits(budget, known, 1.0).cpu for known in (quick, slow)] == [0.5, 0.125]
-    assert limits(budget, slow, None).cpu == 0.5, "without an interval, catching up is never shed"
-    assert limits(Budget(memory="1k"), slow, 1.0) == Limits(memory=1024)
+    assert [derive_limits(budget, known, 1.0).cpu for known in (quick, slow)] == [0.5, 0.125]
+    assert derive_limits(budget, slow, None).cpu == 0.5, "without an interval, catching up is never shed"
+    assert derive_limits(Budget(memory="1k"), slow, 1.0) == Limits(memory=1024)

@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.running import SECOND, WINDOW, Machine, asked, lags_at
 
-from weir.adapt.analyse import Movable, PlanInForce, analyse
+from weir.adapt.analyse import analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.fit_join_graph import fit_join_graph
+from weir.adapt.lag_drift import lags_differ
 from weir.adapt.observed import Observed
-from weir.adapt.settings import Adapt
-from weir.adapt.statistics import Statistics, differ, steps
+from weir.adapt.recommendation import PlanInForce
+from weir.adapt.settings import Adapt, Movable
+from weir.adapt.statistics import Statistics, iterate_steps
 from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, hops, join
@@ -221,7 +223,9 @@ def test_what_an_earlier_plan_told_gives_way_to_what_this_one_tells() -> None:
     graph = fit_join_graph(QUERY, known, TYPICAL)
     assert graph is not None
     assert graph.selectivity(["a"], ["b"]) == pytest.approx(0.02, rel=0.15)
-    untold = [one for step, one in known.matches.items() if step not in {step for _, step in steps(TREE)}]
+    untold = [
+        one for step, one in known.matches.items() if step not in {step for _, step in iterate_steps(TREE)}
+    ]
     assert untold and all(one.total <= 1.01 for one in untold)
 
 
@@ -230,7 +234,7 @@ def test_what_is_kept_is_read_again() -> None:
     known = Statistics()
     for _ in range(5):
         known = known.after(QUERY, machine.step(MJOIN))
-    known = known.anew(1.5).after(QUERY, machine.step(TREE))
+    known = known.restart_load(1.5).after(QUERY, machine.step(TREE))
     assert Statistics.from_json(json.loads(json.dumps(known.to_json()))) == known
 
 
@@ -258,10 +262,12 @@ def test_samples_of_the_same_lags_hardly_ever_differ_and_others_do() -> None:
             "a", {"b": LagHistogram(-WINDOW, WINDOW, tuple(np.bincount(found, minlength=40)))}
         )
 
-    same = [differ(drawn(20), drawn(20), 0.05, each=1.0) for _ in range(500)]
-    moved = [differ(drawn(20), drawn(26), 0.05, each=1.0) for _ in range(500)]
+    same = [lags_differ(drawn(20), drawn(20), 0.05, results_each=1.0) for _ in range(500)]
+    moved = [lags_differ(drawn(20), drawn(26), 0.05, results_each=1.0) for _ in range(500)]
     assert sum(same) <= 3 and all(moved)
-    assert not differ(drawn(20), drawn(26), 0.05, each=100.0), "a few results, however often each was counted"
+    assert not lags_differ(drawn(20), drawn(26), 0.05, results_each=100.0), (
+        "a few results, however often each was counted"
+    )
 
 
 counts = st.one_of(st.just(0), st.integers(0, 50), st.integers(0, 10**15))

@@ -1,4 +1,4 @@
-"""When a running query changes its mind."""
+"""`weir.Adapt`: when a running query changes its plan or what it sheds."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from weir.errors import QueryError, strict, unknown
 
+# What may change of a running plan: the tree with its probing orders, the probing orders alone, or nothing.
+Movable = Literal["tree", "orders", "nothing"]
+
 
 @strict
 @dataclass(frozen=True, slots=True)
 class Adapt:
-    """How far a statistic moves before all is weighed again, and the gain from which on something changes.
+    """How much a statistic must change to start an analysis, and the gain that justifies a change.
 
-    Both are shares: ε and p of Mukherji et al. 2011, section 5.4. The first `calibrate` batches decide
-    nothing.
+    Both are relative: ε and p of Mukherji et al. 2011, section 5.4. The first `calibrate` batches only
+    collect statistics.
 
     >>> Adapt(gain=0.1)
     Adapt(change=0.05, gain=0.1, calibrate=3)
@@ -34,18 +37,18 @@ class Adapt:
             raise QueryError(f"change= of weir.Adapt is a share above zero, like 0.05; got {self.change!r}")
         if not _is_number(self.gain) or self.gain < 0:
             raise QueryError(f"gain= of weir.Adapt is a share of zero or more, like 0.05; got {self.gain!r}")
-        whole = isinstance(self.calibrate, Integral) and not isinstance(self.calibrate, bool)
-        if not whole or self.calibrate < 1:
+        is_integer = isinstance(self.calibrate, Integral) and not isinstance(self.calibrate, bool)
+        if not is_integer or self.calibrate < 1:
             raise QueryError(
                 f"calibrate= of weir.Adapt is a whole number of batches, 1 or more; got {self.calibrate!r}"
             )
 
 
 def resolve_adapt(given: Any, is_wanted: bool) -> Adapt | None:
-    """The settings of what a user passed as `adapt=`; None leaves it to whether it is wanted."""
+    """Return the settings for a user's `adapt=`; None stands for True if adaptation `is_wanted`."""
     if given is None or isinstance(given, bool):
         return Adapt() if given or (given is None and is_wanted) else None
-    known = [one.name for one in fields(Adapt)]
+    known = [field.name for field in fields(Adapt)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in known:
             raise unknown("key", str(key), known, where=" in adapt=")
