@@ -89,7 +89,7 @@ def analyse(
     costs: UnitCosts,
     settings: Adapt,
     shed: ShedName = "auto",
-    movable: Movable = "nothing",
+    changeable: Movable = "nothing",
 ) -> Recommendation | None:
     """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 
@@ -107,7 +107,7 @@ def analyse(
         _Candidate(
             plan, corrected.estimate(plan)[1], modelled.estimate(plan)[1], modelled.estimate_memory(plan)
         )
-        for plan in _candidate_plans(graph, running.plan, model_limits, movable)
+        for plan in _candidate_plans(graph, running.plan, model_limits, changeable)
     ]
     exact_share = 1.0 if running.is_exact else _EXACT_AGAIN_SHARE
     best = _choose_best(corrected, candidates, limits, model_limits, shed, exact_share)
