@@ -180,10 +180,15 @@ def _choose_best(
     def rank(candidate: _Candidate) -> tuple[float, ...]:
         return candidate.rank(model_limits)
 
-    def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
-        return _add_shedding(estimator, candidate, limits, shed, exact_share, roughly)
-
     exact = Limits(exact_share * limits.cpu, limits.memory)
+
+    def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
+        shedding = None
+        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact.cpu else ():
+            target = Limits(share * limits.cpu)
+            shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
+        return replace(candidate, shedding=shedding)
+
     fitting = [c for c in candidates if exact.allow(c.exact_cpu, c.memory)]
     if fitting:
         return max(fitting, key=rank)
@@ -194,24 +199,6 @@ def _choose_best(
         poor = {candidate.plan for candidate in rough if candidate.recall < least_recall}
         candidates = [candidate for candidate in candidates if candidate.plan not in poor]
     return max(map(add_shedding, candidates), key=rank)
-
-
-def _add_shedding(
-    estimator: PlanEstimator,
-    candidate: _Candidate,
-    limits: Limits,
-    shed: ShedName,
-    exact_share: float,
-    roughly: bool,
-) -> _Candidate:
-    """Add what must be shed if the exact plan takes more than `exact_share` of the CPU limit."""
-    if candidate.exact_cpu <= exact_share * limits.cpu:
-        return candidate
-    shedding = None
-    for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE):
-        target = Limits(share * limits.cpu)
-        shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
-    return replace(candidate, shedding=shedding)
 
 
 def _choose_allowance(graph: JoinGraph, best: _Candidate, limits: Limits, shed: ShedName) -> Allowance | None:

@@ -1,11 +1,11 @@
 """Estimate how many stored rows a probe of a batch could reach: the denominator of a selectivity.
 
-    ├────── window W ──────┤
-                      ├─ batch, L ─┤        a row that comes u into the batch reaches back to u - W:
-    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│             │        it sees W - u seconds of old rows, and the rows of its own batch
-                                            that are ranked before it
+    stored rows  ───────────────────┤├── batch, L seconds ──┤
+                      ├──────── window W ───────┤
+                                     ├──── u ───┤ row
 
-Averaged over u, a row sees the share 1 - L/2W of the old rows if L <= W, and W/2L of them otherwise.
+A row u seconds into the batch reaches stored rows of the last W - u seconds, and those rows of its own batch
+that are ranked before it. Averaged over u, it reaches the share 1 - L/2W of stored rows if L <= W, else W/2L.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def count_reachable_rows(query: Query, batch: Observed, hop: Hop) -> float:
     return _count_reachable(query, batch, hop.partner, _visible_share(hop, batch.order))
 
 
-def window_fill(query: Query, batch: Observed, rates: Mapping[str, Average]) -> float:
+def measure_window_fill(query: Query, batch: Observed, rates: Mapping[str, Average]) -> float:
     """Return the reachable rows as a multiple of what the windows will hold at the current rates.
 
     It is above 1 after rates have fallen, as long as windows are full of earlier rows, and below 1 while

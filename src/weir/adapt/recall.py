@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from weir.plan.tree import Join, JTree
@@ -44,12 +44,8 @@ class PathSums:
 
     def add_batch(self, batch: PathSums) -> PathSums:
         """Add a batch, with less weight for those before it."""
-        return PathSums(
-            _DECAY * self.matches + batch.matches,
-            _DECAY * self.exact + batch.exact,
-            _DECAY * self.sampled + batch.sampled,
-            _DECAY * self.skipped + batch.skipped,
-        )
+        pairs = zip(astuple(self), astuple(batch), strict=True)
+        return PathSums(*(_DECAY * before + new for before, new in pairs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from weir.adapt.average import Average
 from weir.adapt.lag_drift import update_lags
 from weir.adapt.observed import Observed
-from weir.adapt.reachable_rows import count_reachable_rows, window_fill
+from weir.adapt.reachable_rows import count_reachable_rows, measure_window_fill
 from weir.plan.tree import Join, nodes
 from weir.query.model import Query
 from weir.shed.allowance import Allowance
@@ -86,7 +86,7 @@ class Statistics:
             name: known_rows[name].after(new_rows[name], span, is_confirmed=is_confirmed)
             for name in query.names
         }
-        fill = window_fill(query, seen, rows)
+        fill = measure_window_fill(query, seen, rows)
         # The rows of a batch have piled up since the batch before it began.
         period = 0.0 if seen.interval is None or is_irregular else max(seen.interval, self.seconds)
         return Statistics(
