@@ -42,9 +42,10 @@ class Statistics:
     `scale` is measured over modelled seconds of probing, as of the last analysis. `lags` are histograms.
 
     Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, `lag` of
-    the watermark (seconds), `oldest` age in a result (seconds), and `full`: the rows in the windows over
-    those expected at current rates. `silent` is the number of the last batch that was left out as a gap
-    or sliver.
+    the watermark (seconds), `oldest` age in a result (seconds), and `full`: the rows in the
+    windows over those expected at current rates.
+
+    `silent` is the number of the last batch that was left out as a gap or sliver.
     """
 
     batches: int = 0
