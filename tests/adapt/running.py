@@ -1,4 +1,4 @@
-"""A query on paper: what a controller would be shown, and what a machine would take."""
+"""A simulated machine: what a controller would observe of a query, and how long its batches would take."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from weir.adapt.observed import Observed
+from tests.adapt.reports import report
 
+from weir.adapt.batch_report import BatchReport
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
-from weir.adapt.shedding import Pace, Weighing
-from weir.adapt.statistics import steps
+from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
+from weir.adapt.statistics import Statistics, iterate_steps
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join
 from weir.query.build import build_query
@@ -30,12 +31,12 @@ WINDOW = 10.0
 
 
 def asked(names: str = "abc", on: str = "{0}.v * {1}.v > 0.9") -> Query:
-    chain = " AND ".join(on.format(one, other) for one, other in pairwise(names))
+    chain = " AND ".join(on.format(*pair) for pair in pairwise(names))
     return build_query(dict.fromkeys(names, SCHEMA), QueryOptions(on=chain, within=f"{WINDOW:g} seconds"))
 
 
 def lags_at(query: Query, middle: float, results: int = 400) -> LagHistograms:
-    """All results lie one typical time apart."""
+    """Return lags of results that all lie `middle` seconds apart."""
     counts = [0.0] * 40
     counts[int((middle + WINDOW) / (2 * WINDOW) * 40)] = float(results)
     first, *others = query.names
@@ -44,7 +45,7 @@ def lags_at(query: Query, middle: float, results: int = 400) -> LagHistograms:
 
 @dataclass
 class Machine:
-    """Batches of one second, as a graph says; probes take `scale` times what the model says of them."""
+    """Batches of one second, as a join graph predicts; probing takes `scale` times the modelled seconds."""
 
     query: Query
     rates: Mapping[str, float]
@@ -61,15 +62,15 @@ class Machine:
         return estimate_join_graph(self.query, self.rates, pairs, TYPICAL)
 
     def work(self, plan: Join, allowance: Allowance | None) -> float:
-        on_it = Weighing(self.query, self.graph, self.lags).at(Pace(self.scale))
-        return on_it.taken(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
+        estimator = PlanEstimator(self.query, self.graph, self.lags).correct(CostCorrection(self.scale))
+        return estimator.estimate(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
 
-    def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> Observed:
+    def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> BatchReport:
         plan = mjoin(self.query) if plan is None else plan
         rows = {name: int(self.rng.poisson(rate)) for name, rate in self.rates.items()}
         held = {name: rate * WINDOW for name, rate in self.rates.items()}
         hops = {}
-        for hop, (bound, partner) in steps(plan):
+        for hop, (bound, partner) in iterate_steps(plan):
             share = self.graph.selectivity(bound, partner)
             probes = int(rows[bound[0]])
             reached = np.prod([held[name] for name in partner])
@@ -77,24 +78,34 @@ class Machine:
             hops[hop] = HopStats(probes=probes, comparisons=10 * matches, matches=matches)
         work = self.work(plan, allowance)
         self.batch += 1
-        return Observed(
-            plan=plan,
-            allowance=allowance,
+        return report(
+            plan,
+            allowance,
+            hops,
+            results=50,
             rows=rows,
             newest=dict.fromkeys(self.query.names, (self.batch - 1) * SECOND) if self.batch > 1 else {},
             reached=dict.fromkeys(self.query.names, self.batch * SECOND),
-            per_hop=hops,
             held=held,
             seconds=work + 0.001,
             work=work,
             watermark=self.batch * SECOND,
             state={name: StateSize(int(rows), int(rows) * 40, 5) for name, rows in held.items()},
-            results=50,
-            lags=None if self.lags is None else _thinned(self.lags),
+            lags=None if self.lags is None else _sample_lags(self.lags),
         )
 
 
-def _thinned(lags: LagHistograms) -> LagHistograms:
-    """What a batch shows of them."""
-    seen = {name: replace(one, counts=tuple(c / 4 for c in one.counts)) for name, one in lags.lags.items()}
-    return replace(lags, lags=seen)
+def collect_statistics(
+    machine: Machine, plan: Join, allowance: Allowance | None = None, batches: int = 6
+) -> Statistics:
+    """Run some batches."""
+    statistics = Statistics()
+    for _ in range(batches):
+        statistics = statistics.after(machine.query, machine.step(plan, allowance))
+    return statistics
+
+
+def _sample_lags(lags: LagHistograms) -> LagHistograms:
+    """Return the lags that the sample of one batch would show."""
+    sampled = {n: replace(h, counts=tuple(c / 4 for c in h.counts)) for n, h in lags.lags.items()}
+    return replace(lags, lags=sampled)

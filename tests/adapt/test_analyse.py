@@ -4,13 +4,13 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.adapt.running import Machine, asked, lags_at
+from tests.adapt.running import Machine, asked, collect_statistics, lags_at
 
-from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
+from weir.adapt.analyse import analyse
 from weir.adapt.average import Average
 from weir.adapt.calibrate import TYPICAL
-from weir.adapt.change_detection import should_analyse
-from weir.adapt.settings import Adapt
+from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.settings import Adapt, Movable
 from weir.adapt.statistics import Statistics
 from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
@@ -23,138 +23,115 @@ RATES = {"a": 300.0, "b": 200.0, "c": 100.0}
 LEARNING = Allowance(sample=0.01)
 
 
-def known(
-    machine: Machine, plan: Join = MJOIN, allowance: Allowance | None = LEARNING, batches: int = 6
-) -> Statistics:
-    found = Statistics()
-    for _ in range(batches):
-        found = found.after(machine.query, machine.step(plan, allowance))
-    return found
+def known(machine: Machine, plan: Join = MJOIN, allowance: Allowance | None = LEARNING) -> Statistics:
+    return collect_statistics(machine, plan, allowance)
 
 
-def verdict(
+def recommend(
     statistics: Statistics,
     cpu: float = math.inf,
     memory: float = math.inf,
     running: PlanInForce | None = None,
-    movable: Movable = "nothing",
+    changeable: Movable = "nothing",
 ) -> Recommendation:
     running = running or PlanInForce(MJOIN, LEARNING, statistics)
-    found = analyse(QUERY, statistics, running, Limits(cpu, memory), TYPICAL, Adapt(), "auto", movable)
-    assert found is not None
-    return found
+    limits = Limits(cpu, memory)
+    recommendation = analyse(QUERY, statistics, running, limits, TYPICAL, Adapt(), "auto", changeable)
+    assert recommendation is not None
+    return recommendation
 
 
-def test_what_fits_is_left_as_it_is() -> None:
+def test_a_plan_that_fits_stays() -> None:
     statistics = known(Machine(QUERY, RATES))
     load = statistics.load.value
     assert load is not None
-    found = verdict(statistics, cpu=1.2 * load)
+    found = recommend(statistics, cpu=1.2 * load)
     assert (found.plan, found.allowance, found.recall) == (MJOIN, LEARNING, 1.0)
-    assert found.gain == pytest.approx(0, abs=1e-9) and not found.is_pressing
+    assert found.gain == pytest.approx(0, abs=1e-9) and not found.is_urgent
     assert found.cpu == pytest.approx(load, rel=0.01), "what was measured is what is expected"
-    assert found.reason.endswith("so nothing is skipped")
+    assert found.reason.endswith("so nothing is shed")
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 7.0])
-def test_what_does_not_fit_is_skipped_on_any_machine(scale: float) -> None:
+def test_shedding_meets_the_limit_on_any_machine(scale: float) -> None:
     machine = Machine(QUERY, RATES, scale=scale)
     statistics = known(machine)
     load = statistics.load.value
     assert load is not None
-    found = verdict(statistics, cpu=load / 2)
-    assert found.is_pressing and found.allowance is not None and found.allowance.sheds
+    found = recommend(statistics, cpu=load / 2)
+    assert found.is_urgent and found.allowance is not None and found.allowance.sheds
     assert found.allowance.sample > 0, "or nothing would be learned any more"
     # The faster the probes, the more of the work is storing rows, which is not skipped.
     assert 0.15 < found.recall < 1 and found.scale == pytest.approx(scale, rel=0.1)
     assert machine.work(MJOIN, found.allowance) == pytest.approx(0.9 * load / 2, rel=0.1), "a little below"
-    assert "so about" in found.reason and "% of the results are looked for" in found.reason
+    assert "so shedding by" in found.reason and "% of the results" in found.reason
 
 
-def test_costly_conditions_do_not_make_storing_rows_seem_costly() -> None:
+def test_expensive_predicates_do_not_make_storing_rows_seem_expensive() -> None:
     """Probes take 50 times what the model says, and a third of the CPU is allowed, and that is much."""
     machine = Machine(QUERY, RATES, scale=50.0, lags=lags_at(QUERY, 3.0))
     statistics = known(machine)
     assert statistics.load.value is not None
     allowed = statistics.load.value / 3
-    found = verdict(statistics, allowed)
+    found = recommend(statistics, allowed)
     assert found.recall > 0.95 and not found.warnings
     assert machine.work(MJOIN, found.allowance) < allowed
 
 
-def test_windows_that_fill_up_yet_do_not_make_the_work_seem_less() -> None:
+def test_windows_that_still_fill_up_do_not_make_work_seem_cheaper() -> None:
     statistics = known(Machine(QUERY, RATES, scale=5.0))
     assert statistics.load.value is not None
     filling = replace(statistics, load=Average(0.2 * statistics.load.value, 1.0), full=0.2, scale=5.0)
-    believed = verdict(filling, cpu=0.5 * statistics.load.value)
+    believed = recommend(filling, cpu=0.5 * statistics.load.value)
     assert believed.scale == 5.0 and believed.allowance is not None and believed.allowance.sheds
-    assert verdict(replace(filling, full=1.0), cpu=0.5 * statistics.load.value).scale < 2
+    assert recommend(replace(filling, full=1.0), cpu=0.5 * statistics.load.value).scale < 2
 
 
-def test_lags_tell_what_to_look_at() -> None:
+def test_known_lags_raise_the_recall() -> None:
     """Where all results lie three seconds apart, a tenth of the windows holds them."""
     blind, aware = (known(Machine(QUERY, RATES, lags=lags)) for lags in (None, lags_at(QUERY, 3.0)))
     assert blind.load.value is not None and aware.load.value is not None
-    without, by_lags = verdict(blind, blind.load.value / 3), verdict(aware, aware.load.value / 3)
+    without, by_lags = recommend(blind, blind.load.value / 3), recommend(aware, aware.load.value / 3)
     assert by_lags.allowance is not None and by_lags.allowance.ages
     assert by_lags.recall > 0.95 and without.recall < 0.7
 
 
-def test_when_lags_move_what_is_looked_at_moves_too() -> None:
+def test_shedding_follows_lags_that_change() -> None:
     machine = Machine(QUERY, RATES, lags=lags_at(QUERY, 3.0))
     before = known(machine)
     assert before.load.value is not None
-    first = verdict(before, before.load.value / 3)
+    first = recommend(before, before.load.value / 3)
     running = PlanInForce(MJOIN, first.allowance, before)
-    now = before.anew(first.scale)
-    assert verdict(now, before.load.value / 3, running=running).gain == pytest.approx(0, abs=0.02)
+    now = before.restart_load(first.scale)
+    assert recommend(now, before.load.value / 3, running=running).gain == pytest.approx(0, abs=0.02)
     machine.lags = lags_at(QUERY, 7.0)
     for _ in range(2):
         now = now.after(QUERY, machine.step(MJOIN, first.allowance))
-    second = verdict(now, before.load.value / 3, running=running)
+    second = recommend(now, before.load.value / 3, running=running)
     assert second.gain > 5, "what was looked at holds nothing any more"
-    assert "lags between the streams" in second.reason
+    assert "lags between streams changed" in second.reason
 
 
-def test_nothing_is_skipped_any_more_with_room_to_spare_only() -> None:
+def test_shedding_ends_only_with_room_to_spare() -> None:
     machine = Machine(QUERY, RATES)
     exact = known(machine)
     assert exact.load.value is not None
     full = exact.load.value
-    shed = verdict(exact, cpu=full / 2)
+    shed = recommend(exact, cpu=full / 2)
     running = PlanInForce(MJOIN, shed.allowance, exact)
-    now = exact.anew(shed.scale).after(QUERY, machine.step(MJOIN, shed.allowance))
-    tight, roomy = verdict(now, full * 1.1, running=running), verdict(now, full * 1.4, running=running)
+    now = exact.restart_load(shed.scale).after(QUERY, machine.step(MJOIN, shed.allowance))
+    tight, roomy = recommend(now, full * 1.1, running=running), recommend(now, full * 1.4, running=running)
     assert tight.allowance is not None and tight.allowance.sheds
-    assert roomy.allowance == LEARNING and roomy.is_pressing and roomy.recall == 1
+    assert roomy.allowance == LEARNING and roomy.is_urgent and roomy.recall == 1
 
 
-def test_another_plan_is_taken_if_it_takes_less() -> None:
+def test_a_cheaper_plan_is_recommended() -> None:
     """Almost nothing matches between b and c, so that keeping their matches spares almost all work."""
     machine = Machine(QUERY, {"a": 2000.0, "b": 20.0, "c": 20.0}, share=1e-4)
     linear = join(join("a", "b"), "c")
     statistics = known(machine, linear, None)
     running = PlanInForce(linear, None, statistics)
-    assert verdict(statistics, running=running).plan == linear, "which may not change"
-    free = verdict(statistics, running=running, movable="tree")
+    assert recommend(statistics, running=running).plan == linear, "which may not change"
+    free = recommend(statistics, running=running, changeable="tree")
     assert free.plan != linear and free.gain > 0.05 and "with the plan" in free.reason
-    assert verdict(statistics, memory=1.0, running=running, movable="tree").memory <= free.memory
-
-
-def test_steady_streams_are_not_due_and_changes_are() -> None:
-    machine = Machine(QUERY, RATES, noise=0.03)
-    basis = known(machine)
-    now, due = basis, 0
-    for _ in range(50):
-        now = now.after(QUERY, machine.step(MJOIN, LEARNING))
-        due += should_analyse(basis, now, Adapt(), Limits())
-    assert due <= 2
-    assert should_analyse(None, now, Adapt(), Limits()), "nothing was weighed yet"
-    assert should_analyse(now, now, Adapt(), Limits(cpu=0.5 * (now.load.value or 0)))
-    assert should_analyse(now, now, Adapt(), Limits(memory=now.bytes - 1))
-    for change in ({"rates": {**RATES, "b": 400.0}}, {"share": 0.004}, {"scale": 2.0}):
-        changed = replace(machine, **change)  # type: ignore[arg-type]
-        later = now
-        for _ in range(5):
-            later = later.after(QUERY, changed.step(MJOIN, LEARNING))
-        assert should_analyse(now, later, Adapt(), Limits()), change
+    assert recommend(statistics, memory=1.0, running=running, changeable="tree").memory <= free.memory

@@ -5,10 +5,10 @@ import pytest
 from weir.adapt.average import Average
 
 
-def fed(*batches: tuple[float, float], counted: bool = True) -> Average:
+def fed(*batches: tuple[float, float], is_count: bool = True) -> Average:
     found = Average()
-    for total, over in batches:
-        found = found.after(total, over, counted)
+    for total, exposure in batches:
+        found = found.after(total, exposure, is_count)
     return found
 
 
@@ -22,14 +22,14 @@ def test_a_jump_shows_within_two_batches() -> None:
     assert fed(*steady, (500, 1)).value == pytest.approx(180, rel=0.01), "one may be an accident"
     assert fed(*steady, (500, 1), (520, 1)).value == 520
     assert fed(*steady, (20, 1), (20, 1)).value == 20
-    assert fed(*steady).after(500, 1, sure=True).value == 500
+    assert fed(*steady).after(500, 1, is_confirmed=True).value == 500
     assert fed(*steady, (500, 1), (20, 1)).value != 20, "one up and one down are no new level"
 
 
 def test_few_counts_vary_by_chance_and_seconds_do_not() -> None:
     batches = [*[(2.0, 1.0)] * 9, (5.0, 1.0), (5.0, 1.0)]
     assert fed(*batches).value != 5
-    assert fed(*batches, counted=False).value == 5
+    assert fed(*batches, is_count=False).value == 5
 
 
 def test_nothing_to_divide_by() -> None:
@@ -42,6 +42,6 @@ def test_nothing_to_divide_by() -> None:
 def test_what_is_not_told_any_more_stays_but_weighs_less() -> None:
     found = fed((90, 10))
     for _ in range(100):
-        found = found.faded()
+        found = found.fade()
     assert found.value == pytest.approx(9) and found.total == pytest.approx(1)
-    assert fed((0, 10)).faded() == fed((0, 10)), "no match among so many pairs weighs next to nothing anyway"
+    assert fed((0, 10)).fade() == fed((0, 10)), "no match among so many pairs weighs next to nothing anyway"

@@ -10,15 +10,13 @@ import pytest
 from tests.adapt.running import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.analyse import PlanInForce, Recommendation
-from weir.adapt.average import Average
 from weir.adapt.controller import Controller, Scope
-from weir.adapt.cpu_limit import limits
+from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
+from weir.codec import from_json, to_json
 from weir.errors import QueryError
 from weir.plan.default_plan import mjoin
-from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
@@ -30,7 +28,7 @@ LEARNING = Allowance(sample=0.01)
 
 
 class Loop:
-    """A machine that goes by what a controller says; analyses are waited for, so that it can be repeated."""
+    """A machine that follows its controller; it waits for analyses, so that runs are repeatable."""
 
     def __init__(self, machine: Machine, budget: Budget, **more: Any) -> None:
         self.machine = machine
@@ -42,10 +40,10 @@ class Loop:
     def run(self, batches: int) -> list[Recommendation]:
         decisions = []
         for _ in range(batches):
-            verdict = self.controller.decide()
-            if verdict is not None:
-                decisions.append(verdict)
-                self.plan, self.allowance = verdict.plan, verdict.allowance
+            recommendation = self.controller.decide()
+            if recommendation is not None:
+                decisions.append(recommendation)
+                self.plan, self.allowance = recommendation.plan, recommendation.allowance
             seen = self.machine.step(self.plan, self.allowance)
             self.works.append(seen.work)
             self.controller.observe(seen)
@@ -54,7 +52,7 @@ class Loop:
 
 
 def full(machine: Machine) -> float:
-    """What all of it takes, in seconds a second."""
+    """Return the seconds per second of the exact join."""
     return replace(machine, noise=0.0).work(MJOIN, None)
 
 
@@ -62,7 +60,7 @@ def machine(**more: Any) -> Machine:
     return Machine(QUERY, RATES, noise=0.05, **more)
 
 
-def test_steady_streams_within_the_budget_are_left_alone() -> None:
+def test_steady_streams_within_the_budget_change_nothing() -> None:
     loop = Loop(machine(), Budget(cpu=3 * full(machine())))
     assert loop.run(200) == []
 
@@ -77,7 +75,7 @@ def test_steady_streams_beyond_the_budget_settle() -> None:
     assert sum(within) > 0.95 * len(within)
 
 
-def test_a_storm_is_over_within_five_batches_and_leaves_nothing_skipped() -> None:
+def test_shedding_starts_and_ends_with_a_burst() -> None:
     calm, storm = machine(), {name: 4 * rate for name, rate in RATES.items()}
     cpu = 4 * full(calm)
     loop = Loop(calm, Budget(cpu=cpu))
@@ -107,17 +105,17 @@ def test_a_larger_budget_is_used() -> None:
     assert loop.run(10)[-1].recall == 1
 
 
-def test_what_was_learned_is_not_learned_again() -> None:
+def test_stored_statistics_need_no_calibration() -> None:
     source = machine(lags=lags_at(QUERY, 3.0))
     budget = Budget(cpu=full(source) / 3)
     first = Loop(source, budget)
     assert first.run(8)
-    kept = Statistics.from_json(json.loads(json.dumps(first.controller.statistics.to_json())))
+    kept = from_json(Statistics, json.loads(json.dumps(to_json(first.controller.statistics))))
     again = Controller(QUERY, PlanInForce(MJOIN, first.allowance), budget, statistics=kept)
     again.observe(first.machine.step(MJOIN, first.allowance))
     again.wait()
     assert again.decide() is None, "what was best is best"
-    assert again.running.basis is not None, "which was weighed at once, without calibrating"
+    assert again.running.reference is not None, "which was analysed at once, without calibration"
     assert again.statistics.batches == 9
 
 
@@ -137,12 +135,12 @@ def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) ->
     assert slowed.statistics.batches == 10, "batches went on"
     go.set()
     slowed.wait()
-    verdict = slowed.decide()
-    assert verdict is not None and verdict.recall < 1
-    assert slowed.decide() is None, "a verdict is given once"
+    recommendation = slowed.decide()
+    assert recommendation is not None and recommendation.recall < 1
+    assert slowed.decide() is None, "a recommendation is returned once"
 
 
-def test_what_was_found_for_a_plan_that_is_gone_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recommendation_for_an_earlier_plan_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     go, analyse = Event(), module.analyse
 
     def slow(*given: Any) -> Recommendation | None:
@@ -158,10 +156,10 @@ def test_what_was_found_for_a_plan_that_is_gone_is_not_followed(monkeypatch: pyt
     go.set()
     slowed.wait()
     assert slowed.decide() is None
-    assert slowed.running == PlanInForce(other), "and it is weighed anew"
+    assert slowed.running == PlanInForce(other), "and it is analysed"
 
 
-def test_a_plan_that_cannot_be_had_is_not_waited_for() -> None:
+def test_a_refused_plan_is_not_waited_for() -> None:
     loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=Scope("tree"))
     loop.run(4)
     loop.controller.refuse(MJOIN, LEARNING)
@@ -170,7 +168,7 @@ def test_a_plan_that_cannot_be_had_is_not_waited_for() -> None:
     assert decisions and {set(one.plan.inputs) == set(MJOIN.inputs) for one in decisions} == {True}
 
 
-def test_a_query_that_cannot_be_weighed_says_so_once(
+def test_a_query_that_cannot_be_analysed_warns_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(*given: Any) -> Recommendation | None:
@@ -181,10 +179,10 @@ def test_a_query_that_cannot_be_weighed_says_so_once(
     with caplog.at_level(logging.INFO, "weir"):
         loop.run(8)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "cannot be weighed" in caplog.text
+    assert "cannot analyse" in caplog.text
 
 
-def test_an_analysis_that_fails_is_told_and_the_query_goes_on(
+def test_a_failed_analysis_is_logged_and_the_query_continues(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(*given: Any) -> Recommendation | None:
@@ -197,16 +195,8 @@ def test_an_analysis_that_fails_is_told_and_the_query_goes_on(
     assert "the analysis of the running query failed" in caplog.text
 
 
-def test_fixed_costs_beyond_the_budget_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_fixed_costs_beyond_the_budget_warn_once(caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop(machine(), Budget(cpu=0.0005), scope=Scope(interval=1.0))
     with caplog.at_level(logging.WARNING, "weir"):
         loop.run(8)
-    assert sum("seconds beside its join" in record.message for record in caplog.records) == 1
-
-
-def test_with_an_interval_more_piles_up_while_a_batch_takes_too_long() -> None:
-    budget = Budget(cpu=0.5)
-    quick, slow = (Statistics(span=1.0, seconds=taken, pace=Average(1.0, 1.0)) for taken in (0.2, 4.0))
-    assert [limits(budget, known, 1.0).cpu for known in (quick, slow)] == [0.5, 0.125]
-    assert limits(budget, slow, None).cpu == 0.5, "without an interval, catching up is never shed"
-    assert limits(Budget(memory="1k"), slow, 1.0) == Limits(memory=1024)
+    assert sum("seconds besides its join" in record.message for record in caplog.records) == 1

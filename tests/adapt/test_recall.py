@@ -13,6 +13,7 @@ import pytest
 
 import weir
 from weir.adapt.recall import Recall
+from weir.codec import from_json, to_json
 from weir.local.query import LocalQuery
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow, TimeWindow
@@ -181,7 +182,7 @@ def test_the_last_batches_count_most_and_the_sums_can_be_kept() -> None:
     assert one.estimate(plan) == 0.5
     both = one.after(plan, {hop: HopStats(matches=100)}, None)
     assert both.estimate(plan) == pytest.approx((0.9 * 50 + 100) / (0.9 * 100 + 100))
-    assert Recall.from_json(json.loads(json.dumps(both.to_json()))) == both
+    assert from_json(Recall, json.loads(json.dumps(to_json(both)))) == both
     # More found than the sample made expect is no more than all.
     assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, SAMPLED).estimate(plan) == 1.0
 

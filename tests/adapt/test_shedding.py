@@ -10,6 +10,7 @@ import pytest
 import weir
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
+from weir.adapt.plan_estimator import PlanEstimator
 from weir.adapt.shedding import choose_shedding
 from weir.local.join import LocalJoin
 from weir.plan.cost import cost
@@ -30,8 +31,10 @@ def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
     graph = estimate_join_graph(found, RATES, {frozenset("ab"): 0.01, frozenset("bc"): 0.01}, TYPICAL)
     plan = join("a", "b", "c")
     needed = cost(graph, plan).cpu
-    assert choose_shedding(found, graph, plan, Limits(cpu=needed * 1.01)) is None
-    half, tenth = (choose_shedding(found, graph, plan, Limits(cpu=needed * share)) for share in (0.5, 0.1))
+    assert choose_shedding(PlanEstimator(found, graph), plan, Limits(cpu=needed * 1.01)) is None
+    half, tenth = (
+        choose_shedding(PlanEstimator(found, graph), plan, Limits(cpu=needed * share)) for share in (0.5, 0.1)
+    )
     assert half is not None and tenth is not None
     assert 0 < tenth.recall < half.recall < 1
     assert half.recall > 0.4, "half of the time gives about half of the results, or more"
@@ -44,9 +47,9 @@ def test_probes_are_not_skipped_where_that_would_save_next_to_nothing() -> None:
     plan = join("a", "b", "c")
     selectivities = {frozenset("ab"): 0.01, frozenset("bc"): 0.01}
     few = estimate_join_graph(found, dict.fromkeys("abc", 2.0), selectivities, TYPICAL)
-    assert choose_shedding(found, few, plan, Limits(cpu=0.1 * cost(few, plan).cpu)) is None
+    assert choose_shedding(PlanEstimator(found, few), plan, Limits(cpu=0.1 * cost(few, plan).cpu)) is None
     many = estimate_join_graph(found, RATES, selectivities, TYPICAL)
-    some = choose_shedding(found, many, plan, Limits(cpu=0.1 * cost(few, plan).cpu))
+    some = choose_shedding(PlanEstimator(found, many), plan, Limits(cpu=0.1 * cost(few, plan).cpu))
     assert some is not None and some.recall < 0.2 and len(some.warnings) == 1
 
 
@@ -63,9 +66,9 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
         adapt=False,
     )
     assert found.planned.shedding is not None
-    assert "shed by jaqpot: about" in found.explanation()
+    assert "shedding by jaqpot keeps about" in found.explanation()
     # The least there is, as so little is allowed.
-    assert "\n     a sample of 0.2% passes every hop" in found.explanation()
+    assert "\n     sample: 0.2% of rows probe everything" in found.explanation()
     exact = weir.join(
         streams=dict.fromkeys("abc", SCHEMA),
         on=ON,
@@ -92,17 +95,17 @@ def test_a_budget_and_rates_shed_from_the_start_and_say_so() -> None:
     assert few.lastProgress["weir"]["numRowsShed"] > 0
     decision = few.lastProgress["weir"]["decision"]
     assert decision["allowance"]["sample"] == 0.002 and min(decision["allowance"]["probes"].values()) < 1
-    assert decision["reason"] == "the plan takes more CPU than allowed, so some probes are skipped"
+    assert decision["reason"] == "the plan exceeds the CPU limit, so some work is shed"
     assert all_of_them.lastProgress["weir"]["decision"]["allowance"] is None
 
 
 @pytest.mark.parametrize(
     ("shed", "told"),
     [
-        ("jaqpot", "% of the rows that reach it probe"),
+        ("jaqpot", "% of arriving rows probe"),
         ("harvest", "partners aged up to"),
-        ("random-drop", "% dropped"),
-        ("auto", "shed by"),
+        ("random-drop", "% of rows dropped"),
+        ("auto", "shedding by"),
     ],
 )
 def test_the_way_asked_for_is_taken(shed: Any, told: str) -> None:
@@ -199,10 +202,10 @@ def test_a_budget_reaches_plans_whose_joins_have_windows_of_their_own(
 
     roomy = asked("1 hour", 0.02)
     assert roomy.planned.shedding is not None and 0 < roomy.planned.shedding.recall < 1
-    assert "shed by jaqpot: about" in roomy.explanation()
-    assert "as fast as asked" not in caplog.text
+    assert "shedding by jaqpot keeps about" in roomy.explanation()
+    assert "as fresh as requested" not in caplog.text
     assert asked("10 seconds 1 millisecond", 0.01).planned.shedding is not None
-    assert "as fast as asked, so old results will be found and dropped; it could hold a 1" in caplog.text
+    assert "as fresh as requested, so stale results will be found and dropped; possible: a 1" in caplog.text
 
 
 def test_an_allowance_given_by_hand_is_explained() -> None:
@@ -216,9 +219,9 @@ def test_an_allowance_given_by_hand_is_explained() -> None:
         allowance=weir.Allowance({first: 0.25}, sample=0.005),
     )
     assert found.explanation().endswith(
-        "shed, as the allowance says:\n"
-        "     a ⋉ b in (a b c): 25% of the rows that reach it probe\n"
-        "     a sample of 0.5% passes every hop"
+        "shedding by the given allowance:\n"
+        "     a ⋉ b in (a b c): 25% of arriving rows probe\n"
+        "     sample: 0.5% of rows probe everything"
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weir.codec import from_json, to_json
 from weir.errors import QueryError
 from weir.partition.placement import ArrivalForecast, Load, Placement, by_time, cut_anew, laid_out, levelled
 
@@ -192,4 +193,4 @@ def test_placements_that_cannot_be(given: dict[str, object], message: str) -> No
 
 def test_a_placement_survives_json() -> None:
     placement = by_time(WINDOW, 3)
-    assert Placement.from_json(placement.to_json()) == placement
+    assert from_json(Placement, to_json(placement)) == placement

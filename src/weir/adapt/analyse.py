@@ -1,19 +1,26 @@
-"""What would be best now? A pure function of what is known, of what stands, and of what is allowed."""
+"""Analyse a running query: find the best plan and allowance for its statistics and limits (a pure function).
+
+statistics ─ fit ─> join graph ─ search ─> candidate plans ─ shed where over the limit ─> recommendation
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from weir.adapt.change_detection import describe_changes, is_over_limit, is_underused
+from weir.adapt.change_detection import describe_changes, is_over_limit
+from weir.adapt.cost_correction import measure_correction
+from weir.adapt.describe_usage import compare_usage
 from weir.adapt.fit_join_graph import fit_join_graph
+from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
+from weir.adapt.recommendation import PlanInForce as PlanInForce
+from weir.adapt.recommendation import Recommendation as Recommendation
 from weir.adapt.settings import Adapt
-from weir.adapt.shedding import SAMPLE, Pace, Shedding, Weighing
+from weir.adapt.settings import Movable as Movable
+from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
 from weir.plan.choose import choose
-from weir.plan.explain import show_bytes, show_share
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.probing_orders import probing_orders
 from weir.plan.space import Space, check_plannable
@@ -21,81 +28,37 @@ from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
+from weir.shed.directions import is_harvestable
 from weir.shed.strategies import ShedName
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
-# What of a plan may change while it runs: all of it, or the orders in which each driver probes, or nothing.
-Movable = Literal["tree", "orders", "nothing"]
-# What skips aims below the limit, so that a batch that takes a little longer than others is still within it.
-_AIM = 0.9
-# Nothing is skipped any more only where all fits into so much of the limit: at the limit itself that would
-# change with every breath.
-_BACK = 0.8
-# While work is skipped, the model is held to be so many times too pessimistic at most, from one decision to
-# the next (the boost factor of Gedik et al. 2007, section III).
-_BOOST = 1.2
-_SCALES = (1e-6, 1e6)
-# What cannot be skipped takes this share of the work at most.
-_MOST_BESIDE = 0.9
-# Windows are full from this share on of the rows that they will hold.
-_FULL = 0.9
-# What is expected to take more than this share of what runs would not help it.
-_LESS = 0.98
-# A reason names so many changes at most.
+# While nothing is shed, this share of the rows is sampled to learn lags, for about a hundredth of the work.
+_LEARNING_SAMPLE = 0.01
+# Shedding aims at this share of the CPU limit, so that a batch that takes a little longer still fits.
+_TARGET_SHARE = 0.9
+# Hysteresis: shedding ends only if the exact join fits into this share of the limit, so that decisions do not
+# flap at the limit.
+_EXACT_AGAIN_SHARE = 0.8
+# Over the limit, another allowance is urgent only if it takes less than this share of what runs now.
+_LESS_CPU_SHARE = 0.98
+# A reason names at most this many changes.
 _MOST_CHANGES = 3
-# With more streams, only probing orders that roughly give almost the most results are searched to the end.
-_FEW, _CLOSE = 6, 0.98
-# More than this are all results; and what differs by less is the same, but for rounding.
-_ALL = 1 - 1e-9
-_DIGITS = 9
+# With more streams than this, mjoins are first compared roughly, and the long search for ages is spent only
+# on those whose recall is within this share of the best one.
+_MOST_STREAMS_TO_SEARCH, _CLOSE_RECALL_SHARE = 6, 0.98
+# Recall above this is complete; the rest is rounding.
+_COMPLETE_RECALL = 1 - 1e-9
+_RECALL_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class PlanInForce:
-    """What runs now, a plan and what is skipped in it, and what was known when that was last weighed."""
+class _Candidate:
+    """A plan with its exact CPU, corrected and as modelled, its memory, and what must be shed."""
 
     plan: Join
-    allowance: Allowance | None = None
-    basis: Statistics | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        """True if nothing is skipped."""
-        return self.allowance is None or not self.allowance.sheds
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """What would be best, what it is expected to give and take, and why.
-
-    `cpu` is work per event second, in seconds of this machine; `scale` how many times those of the model it
-    takes to probe. The `gain` is over what stands; `moves` tells if the plan is another. If it `is_pressing`,
-    it is due whatever it gains: a budget is missed, or nothing need be skipped any more. Whoever asked says
-    how many CPU `seconds` it took to find.
-    """
-
-    plan: Join
-    allowance: Allowance | None
-    recall: float
-    cpu: float
-    memory: float
-    gain: float
-    reason: str
-    scale: float
-    moves: bool = False
-    is_pressing: bool = False
-    warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A plan, what it takes if nothing is skipped, here and by the model alone, and what must be skipped."""
-
-    plan: Join
-    cpu: float
-    modelled: float
+    exact_cpu: float
+    modelled_cpu: float
     memory: float
     shedding: Shedding | None = None
 
@@ -104,17 +67,18 @@ class _Option:
         return 1.0 if self.shedding is None else self.shedding.recall
 
     @property
-    def takes(self) -> float:
-        return self.cpu if self.shedding is None else self.shedding.cpu
+    def cpu(self) -> float:
+        return self.exact_cpu if self.shedding is None else self.shedding.cpu
 
     def rank(self, limits: Limits) -> tuple[float, float, float, float]:
-        """Better is more: within the memory, with more results, with more head-room, for less CPU.
+        """Rank by fit into memory, recall, head-room and CPU; more is better.
 
-        Plans are compared by the seconds of the model, and so are its limits: what one plan took tells that
-        the budget suffices, but little of how much faster another one is.
+        Plans and limits are compared in modelled seconds: the measurements of one plan say whether the budget
+        suffices, but not how much faster another plan is.
         """
-        over = max(1.0, limits.excess(0.0, self.memory))
-        return -over, round(self.recall, _DIGITS), -limits.excess(self.modelled, self.memory), -self.modelled
+        memory_excess = max(1.0, limits.excess(0.0, self.memory))
+        excess = limits.excess(self.modelled_cpu, self.memory)
+        return -memory_excess, round(self.recall, _RECALL_DIGITS), -excess, -self.modelled_cpu
 
 
 def analyse(
@@ -125,9 +89,9 @@ def analyse(
     costs: UnitCosts,
     settings: Adapt,
     shed: ShedName = "auto",
-    movable: Movable = "nothing",
+    changeable: Movable = "nothing",
 ) -> Recommendation | None:
-    """The best plan within the limits, or the best of what must be skipped; None while too little is known.
+    """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 
     Limits are seconds of work per event second, and bytes.
     """
@@ -135,175 +99,148 @@ def analyse(
     if graph is None:
         return None
     check_plannable(graph)
-    modelled = Weighing(query, graph, statistics.lags)
-    pace = _pace(statistics, running, modelled, limits)
-    weighing = modelled.at(pace)
-    recall, takes = weighing.taken(running.plan, running.allowance)
-    within = _in_model(limits, modelled.rest(running.plan), pace)
-    options = [
-        _Option(plan, weighing.taken(plan)[1], modelled.taken(plan)[1], modelled.memory(plan))
-        for plan in _plans(graph, running.plan, within, movable)
+    modelled = PlanEstimator(query, graph, statistics.lags)
+    correction = measure_correction(statistics, running, modelled, limits)
+    corrected = modelled.correct(correction)
+    model_limits = _limit_model(limits, modelled.estimate_unskippable(running.plan), correction)
+    candidates = [
+        _Candidate(
+            plan, corrected.estimate(plan)[1], modelled.estimate(plan)[1], modelled.estimate_memory(plan)
+        )
+        for plan in _candidate_plans(graph, running.plan, model_limits, changeable)
     ]
-    exact = 1.0 if running.is_exact else _BACK
-    best, now = _best(weighing, options, limits, within, shed, exact), options[0]
-    is_back = best.shedding is None and not running.is_exact
-    is_other = best.plan != running.plan or best.takes < _LESS * takes
+    exact_share = 1.0 if running.is_exact else _EXACT_AGAIN_SHARE
+    best = _choose_best(corrected, candidates, limits, model_limits, shed, exact_share)
+    recall, cpu = corrected.estimate(running.plan, running.allowance)
+    ends_shedding = best.shedding is None and not running.is_exact
+    saves_cpu = best.plan != running.plan or best.cpu < _LESS_CPU_SHARE * cpu
     return Recommendation(
         plan=best.plan,
-        allowance=_allowance(graph, best, limits, shed),
+        allowance=_choose_allowance(graph, best, limits, shed),
         recall=best.recall,
-        cpu=best.takes,
+        cpu=best.cpu,
         memory=best.memory,
-        gain=_gain(best, now, recall, within),
-        reason=_reason(statistics, running, settings, best, limits),
-        scale=pace.probing,
+        gain=_gain(best, candidates[0], recall, model_limits),
+        reason=_explain(statistics, running, settings, best, limits),
+        scale=correction.probing,
         moves=best.plan != running.plan,
-        is_pressing=is_back or (is_over_limit(statistics, limits) and is_other),
+        is_urgent=ends_shedding or (is_over_limit(statistics, limits) and saves_cpu),
         warnings=() if best.shedding is None else best.shedding.warnings,
     )
 
 
 def allowance_for_learning(windows: Mapping[str, object], plan: Join, shed: ShedName) -> Allowance | None:
-    """What is allowed while nothing is skipped: in an mjoin a sample, which tells the lags of its results.
+    """Return the allowance of a query that sheds nothing yet: in an mjoin, a sample to learn lags from.
 
-    These tell what to look at once something must be skipped.
+    The lags show which ages pay once the query has to shed.
     """
-    in_time = not any(isinstance(window, RowWindow) for window in windows.values())
-    is_flat = all(isinstance(child, Leaf) for child in plan.inputs)
-    return Allowance(sample=SAMPLE) if in_time and is_flat and shed in ("auto", "harvest") else None
+    has_row_window = any(isinstance(window, RowWindow) for window in windows.values())
+    is_mjoin = all(isinstance(child, Leaf) for child in plan.inputs)
+    if has_row_window or not is_mjoin or shed not in ("auto", "harvest"):
+        return None
+    return Allowance(sample=_LEARNING_SAMPLE)
 
 
-def _pace(statistics: Statistics, running: PlanInForce, modelled: Weighing, limits: Limits) -> Pace:
-    """How many times the model's seconds the work takes; of what cannot be skipped, the model's at most.
-
-    Conditions take what they take, while storing rows is the same for all queries: so what is too much is
-    held to be probing.
-    """
-    rest = modelled.rest(running.plan)
-    probing = modelled.taken(running.plan, running.allowance)[1] - rest
-    load, before = statistics.load.value or 0.0, statistics.scale
-    beside = min(1.0, _MOST_BESIDE * load / rest) if load and rest > 0 else 1.0
-    rest *= beside
-    found = (load - rest) / probing if load and probing > 0 else before or 1.0
-    if before and not running.is_exact:
-        # Seconds vary: what takes too long is believed at once, that it takes too little after some batches,
-        # and then a little only (the throttle of Gedik et al. 2007, section III).
-        if is_underused(statistics, limits):
-            found = before / _BOOST
-        elif load > limits.cpu:
-            found = before * max(1.0, load / (rest + before * probing))
-        else:
-            found = before
-    elif before and statistics.full < _FULL:
-        # Windows that fill up yet make the work seem less than it will be.
-        found = max(found, before)
-    return Pace(min(max(found, _SCALES[0]), _SCALES[1]), beside)
+def _limit_model(limits: Limits, unskippable: float, correction: CostCorrection) -> Limits:
+    """Convert limits to modelled seconds, as if every plan had the unskippable work of the running one."""
+    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
+    return Limits(unskippable + for_probing / correction.probing, limits.memory)
 
 
-def _in_model(limits: Limits, rest: float, pace: Pace) -> Limits:
-    """Limits for the seconds of the model, if a plan takes about as much beside its probes as the running."""
-    left = max(limits.cpu - pace.beside * rest, 0.0)
-    return Limits(rest + left / pace.probing, limits.memory)
-
-
-def _plans(graph: JoinGraph, running: Join, limits: Limits, movable: Movable) -> list[Join]:
-    """What may run: first what does."""
-    found = [running]
-    if movable == "tree":
+def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Movable) -> list[Join]:
+    """Return the plans that may run, the running one first."""
+    plans = [running]
+    if changeable == "tree":
         choice = choose(graph, limits, quick=True)
-        found += [choice.plan] if choice.qualified else [choice.plan, choice.mjoin.plan]
-    if movable != "nothing":
-        found.append(_reordered(Space(graph), running))
-    return list(dict.fromkeys(found))
+        plans += [choice.plan] if choice.qualified else [choice.plan, choice.mjoin.plan]
+    if changeable != "nothing":
+        plans.append(_optimise_orders(Space(graph), running))
+    return list(dict.fromkeys(plans))
 
 
-def _reordered(space: Space, plan: Join) -> Join:
-    """The same tree with the best probing orders."""
-    inputs = tuple(_reordered(space, child) if isinstance(child, Join) else child for child in plan.inputs)
+def _optimise_orders(space: Space, plan: Join) -> Join:
+    """Return the same tree with the best probing orders."""
+    inputs = tuple(
+        _optimise_orders(space, child) if isinstance(child, Join) else child for child in plan.inputs
+    )
     orders = probing_orders(space, [space.mask(child.streams) for child in inputs]).orders
     return Join(inputs, orders, plan.window)
 
 
-def _best(
-    weighing: Weighing,
-    options: Sequence[_Option],
+def _choose_best(
+    estimator: PlanEstimator,
+    candidates: Sequence[_Candidate],
     limits: Limits,
-    within: Limits,
+    model_limits: Limits,
     shed: ShedName,
-    exact: float,
-) -> _Option:
-    """The best of some plans; if one fits into the share `exact` of the CPU, none is shed."""
+    exact_share: float,
+) -> _Candidate:
+    """Return the best exact candidate within `exact_share` of the CPU limit, else the best with shedding."""
 
-    def rank(option: _Option) -> tuple[float, ...]:
-        return option.rank(within)
+    def rank(candidate: _Candidate) -> tuple[float, ...]:
+        return candidate.rank(model_limits)
 
-    fitting = [one for one in options if one.cpu <= exact * limits.cpu and one.memory <= limits.memory]
+    exact = Limits(exact_share * limits.cpu, limits.memory)
+
+    def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
+        shedding = None
+        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact.cpu else ():
+            target = Limits(share * limits.cpu)
+            shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
+        return replace(candidate, shedding=shedding)
+
+    fitting = [c for c in candidates if exact.allow(c.exact_cpu, c.memory)]
     if fitting:
         return max(fitting, key=rank)
-    mjoins = [one for one in options if weighing.is_harvestable(one.plan)]
-    if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _FEW:
-        # What is skipped in an mjoin is worth a long search, but not once for each of its probing orders.
-        rough = [_shed(weighing, one, limits, shed, exact, roughly=True) for one in mjoins]
-        least = _CLOSE * max(one.recall for one in rough)
-        poor = [one.plan for one in rough if one.recall < least]
-        options = [one for one in options if one.plan not in poor]
-    return max((_shed(weighing, one, limits, shed, exact) for one in options), key=rank)
+    mjoins = [c for c in candidates if is_harvestable(estimator.graph, c.plan)]
+    if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
+        rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
+        least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)
+        poor = {candidate.plan for candidate in rough if candidate.recall < least_recall}
+        candidates = [candidate for candidate in candidates if candidate.plan not in poor]
+    return max(map(add_shedding, candidates), key=rank)
 
 
-def _shed(
-    weighing: Weighing, option: _Option, limits: Limits, shed: ShedName, exact: float, roughly: bool = False
-) -> _Option:
-    """A plan with what must be skipped, if it takes more than the share `exact` of the limit."""
-    found = None
-    for share in (_AIM, _BACK) if option.cpu > exact * limits.cpu else ():
-        found = found or weighing.shedding(option.plan, Limits(share * limits.cpu), shed, roughly)
-    return replace(option, shedding=found)
-
-
-def _allowance(graph: JoinGraph, best: _Option, limits: Limits, shed: ShedName) -> Allowance | None:
-    """What is skipped; where nothing is, a sample learns the lags that harvesting would need."""
+def _choose_allowance(graph: JoinGraph, best: _Candidate, limits: Limits, shed: ShedName) -> Allowance | None:
     if best.shedding is not None:
         return best.shedding.allowance
     return None if math.isinf(limits.cpu) else allowance_for_learning(graph.windows, best.plan, shed)
 
 
-def _gain(best: _Option, now: _Option, recall: float, limits: Limits) -> float:
-    """By how much what is best is better than what stands: in results or, if all are found, in head-room."""
-    if best.shedding is not None or recall < _ALL:
+def _gain(best: _Candidate, running: _Candidate, recall: float, limits: Limits) -> float:
+    """Return the relative gain: in results or, if all are found, in head-room (without limits, in CPU)."""
+    if best.shedding is not None or recall < _COMPLETE_RECALL:
         return best.recall / recall - 1 if recall > 0 else math.inf
     after, before = (
-        limits.excess(one.modelled, one.memory) if limits != NO_LIMITS else one.modelled
-        for one in (best, now)
+        limits.excess(candidate.modelled_cpu, candidate.memory)
+        if limits != NO_LIMITS
+        else candidate.modelled_cpu
+        for candidate in (best, running)
     )
     return 1 - after / before if before > 0 else 0.0
 
 
-def _reason(
-    statistics: Statistics,
-    running: PlanInForce,
-    settings: Adapt,
-    best: _Option,
-    limits: Limits,
+def _explain(
+    statistics: Statistics, running: PlanInForce, settings: Adapt, best: _Candidate, limits: Limits
 ) -> str:
-    """What has changed, and what follows, with numbers."""
-    changes = [] if running.basis is None else describe_changes(running.basis, statistics, settings)
+    """Say what changed and what follows.
+
+    For example "rates of a, b rose 3.9 times: the exact join takes CPU 71% (limit 40%), so shedding by
+    harvest keeps about 97% of the results".
+    """
+    changes = [] if running.reference is None else describe_changes(running.reference, statistics, settings)
     if is_over_limit(statistics, limits):
-        changes.insert(0, f"the join takes {_usage(statistics.load.value, statistics.bytes, limits)}")
-    takes = f"all of it takes {_usage(best.cpu, best.memory, limits)}"
+        usage = compare_usage(statistics.load.value or 0.0, statistics.bytes, limits)
+        changes.insert(0, f"the join takes {usage}")
+    conclusion = f"the exact join takes {compare_usage(best.exact_cpu, best.memory, limits)}"
     if best.plan != running.plan:
-        other = f"the plan {best.plan}" if str(best.plan) != str(running.plan) else "other probing orders"
-        takes = f"with {other} {takes}"
+        is_other_tree = str(best.plan) != str(running.plan)
+        other = f"the plan {best.plan}" if is_other_tree else "other probing orders"
+        conclusion = f"with {other} {conclusion}"
     if best.shedding is None:
-        follows = f"{takes}, so nothing is skipped"
+        conclusion += ", so nothing is shed"
     else:
-        follows = f"{takes}, so about {best.recall:.0%} of the results are looked for, by {best.shedding.way}"
-    return f"{'; '.join(changes[:_MOST_CHANGES])}: {follows}" if changes else follows
-
-
-def _usage(cpu: float | None, memory: float, limits: Limits) -> str:
-    used = []
-    if not math.isinf(limits.cpu):
-        used.append(f"CPU {show_share(cpu or 0.0)} of {show_share(limits.cpu)} allowed")
-    if not math.isinf(limits.memory):
-        used.append(f"state {show_bytes(memory)} of {show_bytes(limits.memory)} allowed")
-    return " and ".join(used) or f"CPU {show_share(cpu or 0.0)}"
+        conclusion += (
+            f", so shedding by {best.shedding.strategy} keeps about {best.recall:.0%} of the results"
+        )
+    return f"{'; '.join(changes[:_MOST_CHANGES])}: {conclusion}" if changes else conclusion

@@ -1,21 +1,27 @@
-"""A windowed average: old batches fade, and a jump shows within two."""
+"""Windowed averages: earlier batches fade out, and a jump to another level shows within two batches.
+
+batches    100  100  100  500  520
+average    100  100  100  236  520      the second batch that far above confirms the jump
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# How a batch weighs beside the next one.
-KEPT = 0.8
-# A batch that is so many times off, and the next one too, makes what was before worthless.
-_JUMP = 1.5
-# What is counted is off for certain only if it is by so many times what chance brings.
-_SURE = 4.0
+# Weight of a batch relative to the next one; an average covers about 1 / (1 - 0.8) = 5 batches.
+DECAY = 0.8
+# A batch counts as a jump if it is this many times above or below the average ...
+_JUMP_FACTOR = 1.5
+# ... and, for counts, off by this many standard deviations of a Poisson count, so that chance is ruled out.
+_JUMP_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """A sum, and what it was counted over; `off` tells if the last batch lay far above or below.
+    """A faded sum and the exposure it was counted over, such as rows and event seconds.
+
+    `off` is the direction in which the last batch jumped: 1 up, -1 down, 0 not at all.
 
     >>> Average().after(10, 2).after(10, 2).value
     5.0
@@ -27,33 +33,36 @@ class Average:
 
     @property
     def value(self) -> float | None:
-        """The average; None as long as there is nothing to divide by."""
+        """The average; None without any exposure."""
         return self.total / self.over if self.over > 0 else None
 
-    def after(self, total: float, over: float, counted: bool = True, sure: bool = False) -> Average:
-        """With one batch more; `counted` things vary by chance, seconds and bytes do not.
+    def after(
+        self, total: float, exposure: float, is_count: bool = True, is_confirmed: bool = False
+    ) -> Average:
+        """Add a batch.
 
-        A jump is believed with the second batch; at once, if other things make it `sure`.
+        Counts vary by chance, seconds and bytes (`is_count=False`) do not. A jump replaces the average once a
+        second batch jumps in the same direction, or at once if other evidence `is_confirmed`.
         """
-        if over <= 0:
+        if exposure <= 0:
             return self
-        off = self.jumps(total, over, counted)
-        if off and (sure or off == self.off):
-            return Average(total, over, off)
-        return Average(KEPT * self.total + total, KEPT * self.over + over, off)
+        jump = self.detect_jump(total, exposure, is_count)
+        if jump and (is_confirmed or jump == self.off):
+            return Average(total, exposure, jump)
+        return Average(DECAY * self.total + total, DECAY * self.over + exposure, jump)
 
-    def faded(self) -> Average:
-        """After a batch that tells nothing of it: the same, but less sure, down to a single count."""
-        kept = max(KEPT, 1 / self.total) if self.total > 1 else 1.0
+    def fade(self) -> Average:
+        """Reduce the weight, but to no less than a single count, after a batch without evidence."""
+        kept = max(DECAY, 1 / self.total) if self.total > 1 else 1.0
         return Average(kept * self.total, kept * self.over, self.off)
 
-    def jumps(self, total: float, over: float, counted: bool = True) -> int:
-        """1 if a batch lies far above the average, -1 if far below, else 0."""
-        if self.value is None or over <= 0:
+    def detect_jump(self, total: float, exposure: float, is_count: bool = True) -> int:
+        """Return 1 if a batch lies far above the average, -1 if far below, else 0."""
+        if self.value is None or exposure <= 0:
             return 0
-        expected = self.value * over
-        if expected / _JUMP <= total <= expected * _JUMP:
+        expected = self.value * exposure
+        if expected / _JUMP_FACTOR <= total <= expected * _JUMP_FACTOR:
             return 0
-        if counted and abs(total - expected) <= _SURE * math.sqrt(max(total, expected)):
+        if is_count and abs(total - expected) <= _JUMP_DEVIATIONS * math.sqrt(max(total, expected)):
             return 0
         return 1 if total > expected else -1

@@ -1,9 +1,9 @@
-"""The unit costs of the kernel on this machine, measured in a second or a few.
+"""Calibrate the unit costs of the kernel on this machine, in a few seconds.
 
-The model is linear in its constants: what it says of a plan with one constant at 1 and the others at 0 is how
-much of that constant the plan takes. A few small joins that differ in what they take most of are run with the
-real kernel, and the constants are those that explain their times best (least squares of relative errors,
-none below zero). Searching, putting out and keeping state are timed apart, as their constants would else mix.
+Run small joins that differ in what dominates their cost, and fit the unit costs to their times. The cost
+model is linear in the unit costs: a plan's cost with one of them at 1 and the others at 0 is the amount that
+the plan takes of it. So non-negative least squares of relative errors finds them. Probing, assembling results
+and storing rows are timed separately, which keeps their unit costs apart.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from weir.query.options import QueryOptions
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
-# Of a machine of 2026 that others used too, rounded; good enough to weigh plans against each other. Matches
-# come out at nothing: there are no more of them than comparisons, which explain their time.
+# Rounded seconds of a shared machine of 2026; good enough to compare plans. Matches cost nothing beyond the
+# comparisons that find them.
 TYPICAL = UnitCosts(
     fixed=8e-5, probe=6e-8, compare=2e-8, out=4e-9, insert=1e-7,
     visit=5e-5, gather=1.2e-5, seek=7.5e-8, cut=2.5e-4, merge=5e-8,
@@ -43,9 +43,10 @@ _SCHEMA = pa.schema(
     {"ts": pa.timestamp("us"), "k": pa.int64(), "l": pa.int64(), **dict.fromkeys(_NUMBERS, pa.float64())}
 )
 _SECOND = 1_000_000
-_STEADY = 4
-# What is paid while partners are searched, while columns are put together, and while rows are stored. Nothing
-# is left for `delete`: a slice that is dead is dropped as a whole, which takes no time per row.
+# A sample runs this many batches after the first two; more of them make the median steadier.
+_TIMED_BATCHES = 4
+# Unit costs by the phase that pays them: probing, assembling results, storing rows. `delete` is in none:
+# expiry drops whole slices, which takes no time per row.
 _PHASES = (
     ("visit", "probe", "seek", "compare", "match"),
     ("fixed", "gather", "out"),
@@ -56,11 +57,15 @@ _FITTED = tuple(name for phase in _PHASES for name in phase)
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A small join of equal streams: rows a second, seconds of window, partners that a row finds per hop."""
+    """A small join of equal streams: rows per second, window in seconds, matches per probe.
+
+    The results have `values` columns. Streams are joined by one key, by a `band`, or by `two_keys`; of the
+    matches of the first two streams, the share `passing` satisfies a further condition.
+    """
 
     rate: int
     window: float
-    partners: float
+    matches: float
     inputs: tuple[str | tuple[str, ...], ...] = ("a", "b", "c")
     values: int = 1
     band: bool = False
@@ -71,17 +76,17 @@ class _Sample:
     def plan(self) -> Join:
         if self.two_keys or (self.band and len(self.inputs) == 3):
             return join(*_CHAIN, orders=((1, 2), (0, 2), (1, 0)))
-        return join(*(one if isinstance(one, str) else join(*one) for one in self.inputs))
+        return join(*(child if isinstance(child, str) else join(*child) for child in self.inputs))
 
     @property
-    def keys(self) -> int:
-        return max(2, round(self.rate * self.window / self.partners))
+    def distinct_keys(self) -> int:
+        return max(2, round(self.rate * self.window / self.matches))
 
-    def query(self) -> Query:
+    def build_query(self) -> Query:
         names = self.plan.streams
-        width = 0.5 / self.keys
+        width = 0.5 / self.distinct_keys
         link = "abs({0}.x - {1}.x) <= " + f"{width:.9f}" if self.band else "{0}.k = {1}.k"
-        conditions = [link.format(one, other) for one, other in pairwise(names)]
+        conditions = [link.format(*pair) for pair in pairwise(names)]
         if self.two_keys:
             conditions = ["a.k = b.k", "b.l = c.l"]
         if self.passing < 1:
@@ -97,23 +102,23 @@ class _Sample:
             ),
         )
 
-    def graph(self, asked: Query, costs: UnitCosts) -> JoinGraph:
-        graph = estimate_join_graph(asked, dict.fromkeys(asked.names, float(self.rate)), costs=costs)
-        share, pair = 1 / self.keys, frozenset(_PAIR)
-        edges = {frozenset(edge): share for edge in pairwise(asked.names)}
+    def build_graph(self, joined: Query, costs: UnitCosts) -> JoinGraph:
+        graph = estimate_join_graph(joined, dict.fromkeys(joined.names, float(self.rate)), costs=costs)
+        share, pair = 1 / self.distinct_keys, frozenset(_PAIR)
+        edges = {frozenset(edge): share for edge in pairwise(joined.names)}
         if self.band:
             return replace(graph, selectivities=edges, narrowing=edges)
         if self.two_keys:
             return replace(graph, classes=edges)
         passing = {pair: self.passing} if self.passing < 1 else {}
-        return replace(graph, classes={frozenset(asked.names): share}, selectivities=passing)
+        return replace(graph, classes={frozenset(joined.names): share}, selectivities=passing)
 
-    def rows(self, stream: int, start: float, seconds: float) -> pa.Table:
-        """The rows of one stream from a moment on."""
+    def draw_rows(self, stream: int, start: float, seconds: float) -> pa.Table:
+        """Draw the rows of one stream from a time on."""
         count = round(self.rate * seconds)
         rng = np.random.default_rng((stream, round(start)))
         times = np.sort(rng.integers(round(start * _SECOND), round((start + seconds) * _SECOND), count))
-        keys = rng.integers(0, self.keys, (2, count))
+        keys = rng.integers(0, self.distinct_keys, (2, count))
         return pa.table(
             [pa.array(times).cast(pa.timestamp("us")), *keys, *rng.random((len(_NUMBERS), count))],
             schema=_SCHEMA,
@@ -122,23 +127,23 @@ class _Sample:
 
 _PAIR, _CHAIN = ("a", "b"), ("a", "b", "c")
 _SAMPLES = (
-    # Few rows: hops, slices visited and slices made; windows of which few slices come in a batch, and many.
+    # Few rows, so that hops, slices probed and slices made dominate; short windows and long ones.
     _Sample(60, 4.1, 1, _PAIR),
     _Sample(60, 4.1, 1, ("a", "b", "c", "d")),
     _Sample(60, 11.3, 1),
     _Sample(60, 4.1, 1, _PAIR, values=12),
     _Sample(100, 6.2, 1, (_PAIR, "c")),
-    # Many rows with few partners: probes, and rows stored. New rows are sorted by the key that they probe by
-    # first; by a second key or value they probe in no order, which takes several times as long.
+    # Many rows with few matches, so that probes and stored rows dominate. New rows are sorted by the key that
+    # they probe first; a second key or a value they probe in random order, which takes several times as long.
     _Sample(5000, 4.1, 0.3, _PAIR),
     _Sample(3000, 8.3, 1.5, two_keys=True),
     _Sample(1500, 6.2, 1.5, band=True),
-    # Many partners, that fail a condition, or pass it, and are put out with few columns or many.
+    # Many matches that fail a condition, or pass it and give results of few columns or many.
     _Sample(1000, 4.1, 200, _PAIR, passing=0.02),
     _Sample(1000, 4.1, 60, _PAIR),
     _Sample(1000, 4.1, 60, _PAIR, values=12),
     _Sample(1000, 6.2, 60, _PAIR, band=True),
-    # Joins below joins: rows rewritten.
+    # Joins below joins, whose states are rewritten in almost every batch.
     _Sample(300, 6.2, 1, ("a", ("b", "c"), "d")),
     _Sample(1500, 4.1, 8, (_PAIR, "c"), passing=0.1),
 )
@@ -146,66 +151,69 @@ _SAMPLES = (
 
 @cache
 def calibrate_costs() -> UnitCosts:
-    """The costs of this machine, measured once a process."""
-    # Not at the top: it takes longer to import than all the rest, and most queries need no calibration.
+    """Measure the unit costs of this machine, once per process."""
+    # Not at the top: scipy takes longer to import than all else, and most queries need no calibration.
     from scipy.optimize import nnls
 
-    rows = [row for sample in _SAMPLES for row in _rows(sample)]
-    found, _ = nnls(np.array(rows), np.ones(len(rows)))
-    return UnitCosts(**dict(zip(_FITTED, found.tolist(), strict=True)))
+    equations = np.array([equation for sample in _SAMPLES for equation in _measure_sample(sample)])
+    seconds, _ = nnls(equations, np.ones(len(equations)))
+    return UnitCosts(**dict(zip(_FITTED, seconds.tolist(), strict=True)))
 
 
-def _rows(sample: _Sample) -> list[list[float]]:
-    """How much of each constant a second of a sample's time takes: phase by phase, or all at once.
+def _measure_sample(sample: _Sample) -> list[list[float]]:
+    """Return an equation per phase: the amounts of each unit cost, divided by the phase's seconds.
 
-    Joins below others put columns together in order to store them, so that their phases are not apart; their
-    whole time counts as much as three phases do.
+    Lower joins assemble columns in order to store them, so that phases overlap. Plans with lower joins give
+    one equation for the whole time, repeated so that it weighs as much as three phases.
     """
-    asked, seconds = sample.query(), _seconds(sample)
-    amounts = {name: cost(sample.graph(asked, UnitCosts(**{name: 1.0})), sample.plan).cpu for name in _FITTED}
+    joined, seconds = sample.build_query(), _time_phases(sample)
+    graphs = {name: sample.build_graph(joined, UnitCosts(**{name: 1.0})) for name in _FITTED}
+    amounts = {name: cost(graph, sample.plan).cpu for name, graph in graphs.items()}
     if len(list(sample.plan.inner())) > 1:
         return [[amounts[name] / sum(seconds) for name in _FITTED]] * len(_PHASES)
     return [
-        [amounts[name] / taken if name in phase else 0.0 for name in _FITTED]
-        for phase, taken in zip(_PHASES, seconds, strict=True)
+        [amounts[name] / phase_seconds if name in phase else 0.0 for name in _FITTED]
+        for phase, phase_seconds in zip(_PHASES, seconds, strict=True)
     ]
 
 
-def _seconds(sample: _Sample) -> list[float]:
-    """CPU seconds of the phases of a batch of one second, after one that fills the windows and one to settle.
+def _time_phases(sample: _Sample) -> list[float]:
+    """Return the CPU seconds of each phase of a one-second batch, with full windows.
 
-    The median batch says how much; the shortest phases say how it divides, as only the wall's clock runs per
-    hop, and on a busy machine a phase is either left alone or far too long.
+    The first batch fills the windows, the second lets merges settle. The total is the CPU time of the median
+    batch, divided in proportion to the shortest wall time of each phase: hops measure wall time only, and on
+    a busy machine a phase takes either its proper time or far too long.
     """
-    asked = sample.query()
-    program = compile_plan(asked, sample.plan)
-    state, filled = State(), sample.window + 1
-    found, cpu = [], []
-    for number in range(_STEADY + 2):
-        start, length = (0.0, filled) if not number else (filled + number - 1, 1.0)
-        rows = {name: sample.rows(i, start, length) for i, name in enumerate(asked.names)}
+    joined = sample.build_query()
+    program = compile_plan(joined, sample.plan)
+    state, first_length = State(), sample.window + 1
+    phases, cpu = [], []
+    for number in range(_TIMED_BATCHES + 2):
+        start, length = (0.0, first_length) if not number else (first_length + number - 1, 1.0)
+        rows = {name: sample.draw_rows(i, start, length) for i, name in enumerate(joined.names)}
         started = process_time()
-        state, taken = _batch(program, state, rows, number)
+        state, seconds = _run_batch(program, state, rows, number)
         cpu.append(process_time() - started)
-        found.append(taken)
-    shortest = [min(phase) for phase in zip(*found[2:], strict=True)]
+        phases.append(seconds)
+    shortest = [min(phase) for phase in zip(*phases[2:], strict=True)]
     return [phase * median(cpu[2:]) / sum(shortest) for phase in shortest]
 
 
-def _batch(
+def _run_batch(
     program: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
 ) -> tuple[State, tuple[float, float, float]]:
-    """One batch, and the seconds of its three phases."""
+    """Run a batch; return the state after it and the wall seconds of its three phases."""
     decision, work = Decision(program.plan, program.query.names), Work()
-    clock = [perf_counter()]
+    started = perf_counter()
     built = build(program, decision, state, rows, number, work)
-    clock.append(perf_counter())
-    below = sum(hop.seconds for hop in work.per_hop().values())
+    built_at, lower_hops = perf_counter(), _hop_seconds(work)
     for _ in probe(program, decision, built.state, number, work):
         pass
-    clock.append(perf_counter())
+    probed_at, probing = perf_counter(), _hop_seconds(work)
     state = commit(program, built.state)
-    clock.append(perf_counter())
-    searched = sum(hop.seconds for hop in work.per_hop().values())
-    put_out = clock[2] - clock[1] - (searched - below)
-    return state, (searched, put_out, clock[3] - clock[0] - searched - put_out)
+    assembling = probed_at - built_at - (probing - lower_hops)
+    return state, (probing, assembling, perf_counter() - started - probing - assembling)
+
+
+def _hop_seconds(work: Work) -> float:
+    return sum(hop.seconds for hop in work.per_hop().values())

@@ -1,4 +1,8 @@
-"""Has anything changed by so much that all must be weighed again?"""
+"""Change detection: do the statistics differ enough from those of the last analysis to run another one?
+
+A relative change counts only beyond sampling noise, 3/√n for n counted rows, so that small streams do not
+trigger an analysis by chance.
+"""
 
 from __future__ import annotations
 
@@ -7,88 +11,102 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from weir.adapt.average import Average
+from weir.adapt.lag_drift import lags_differ
 from weir.adapt.settings import Adapt
-from weir.adapt.statistics import Statistics, differ
+from weir.adapt.statistics import Statistics
 from weir.plan.limits import Limits
 
 K = TypeVar("K")
-# A join that takes less than that share of its limit is skipping too much.
-_LOW = 0.7
-# The weight of three batches, when old ones fade.
-_SOME = 2.4
-# A difference is no chance beyond so many times the square root of what was counted.
-_CHANCE = 3.0
-# As long as not so many times more was counted since.
-_MORE = 10.0
-# Seconds on a machine that others use too vary by this share.
-_SECONDS = 0.15
+# Hysteresis: shed less again only if the join uses less than this share of its CPU limit ...
+_UNDERUSED_SHARE = 0.7
+# ... over at least three batches: their weight in an average that fades by 0.8, 1 + 0.8 + 0.64.
+_UNDERUSED_BATCHES = 2.4
+# A change is beyond chance at this many standard deviations of a Poisson count.
+_NOISE_DEVIATIONS = 3.0
+# If this many times more was counted now, the earlier value was hardly known and its noise is ignored.
+_HARDLY_KNOWN_FACTOR = 10.0
+# Seconds vary by this share on a machine that runs other things, too; smaller changes do not count.
+_SECONDS_NOISE = 0.15
 
 
 def should_analyse(
-    basis: Statistics | None, now: Statistics, settings: Adapt, limits: Limits, sheds: bool = False
+    reference: Statistics | None,
+    current: Statistics,
+    settings: Adapt,
+    limits: Limits,
+    is_shedding: bool = False,
 ) -> bool:
-    """True if a statistic has moved by more than ε since the last analysis, or a budget is missed.
+    """True if a statistic changed by more than ε since the last analysis, or a limit is exceeded.
 
-    It is, too, if what is skipped could be less. What is counted moves by chance, and that is not enough.
+    Also true without an earlier analysis, and if a query that sheds has CPU to spare.
     """
-    if basis is None or is_over_limit(now, limits) or (sheds and is_underused(now, limits)):
+    if reference is None or is_over_limit(current, limits):
         return True
-    return bool(describe_changes(basis, now, settings))
+    if is_shedding and is_underused(current, limits):
+        return True
+    return bool(describe_changes(reference, current, settings))
 
 
-def is_over_limit(now: Statistics, limits: Limits) -> bool:
-    """True if the last batches took more than the next one may, of CPU or memory."""
-    return now.bytes > limits.memory or (now.load.value or 0.0) > limits.cpu
+def is_over_limit(statistics: Statistics, limits: Limits) -> bool:
+    """True if the last batches used more CPU or memory than the next one may."""
+    return statistics.bytes > limits.memory or (statistics.load.value or 0.0) > limits.cpu
 
 
-def is_underused(now: Statistics, limits: Limits) -> bool:
-    """True if all batches since the last decision, and some, took far less CPU than they may."""
-    return (now.load.value or 0.0) < _LOW * limits.cpu and now.load.over > _SOME * now.span
+def is_underused(statistics: Statistics, limits: Limits) -> bool:
+    """True if the batches since the last decision, at least three, used far less CPU than they may."""
+    load = statistics.load
+    has_enough_batches = load.over > _UNDERUSED_BATCHES * statistics.span
+    return (load.value or 0.0) < _UNDERUSED_SHARE * limits.cpu and has_enough_batches
 
 
-def describe_changes(basis: Statistics, now: Statistics, settings: Adapt) -> list[str]:
-    """What has moved since, in words."""
-    found = _listed("rates of", _changes(basis.rows, now.rows, settings.change))
-    pairs = _changes(basis.matches, now.matches, settings.change)
-    found += _listed("matches of", {f"{'+'.join(b)} and {'+'.join(p)}": by for (b, p), by in pairs.items()})
-    old, new = basis.lags, now.lags
-    if new is not None and (old is None or differ(old, new, settings.change, now.results_each)):
-        found.append("lags between the streams are others")
-    for what, before, after in (
-        ("the join's work", basis.load.value, now.load.value),
-        ("event time per second", basis.pace.value, now.pace.value),
+def describe_changes(reference: Statistics, current: Statistics, settings: Adapt) -> list[str]:
+    """Return a phrase for each kind of significant change, e.g. "rates of orders, clicks rose 2.1 times"."""
+    rates = _significant_ratios(reference.rows, current.rows, settings.change)
+    selectivities = _significant_ratios(reference.matches, current.matches, settings.change)
+    steps = {f"{'+'.join(b)} and {'+'.join(p)}": ratio for (b, p), ratio in selectivities.items()}
+    changes = _describe_ratios("rates of", rates) + _describe_ratios("selectivities of", steps)
+    before, after = reference.lags, current.lags
+    if after is not None and (
+        before is None or lags_differ(before, after, settings.change, current.results_each)
     ):
-        if before and after and abs(after / before - 1) > max(settings.change, _SECONDS):
-            found.append(f"{what} {_by(after / before)}")
-    return found
+        changes.append("lags between streams changed")
+    for what, old, new in (
+        ("join work", reference.load.value, current.load.value),
+        ("event time per second", reference.pace.value, current.pace.value),
+    ):
+        if old and new and abs(new / old - 1) > max(settings.change, _SECONDS_NOISE):
+            changes.append(f"{what} {_describe_ratio(new / old)}")
+    return changes
 
 
-def _changes(basis: Mapping[K, Average], now: Mapping[K, Average], change: float) -> dict[K, float]:
-    """By how many times each has moved; infinitely if it was not known, or nothing."""
-    found = {}
-    for what, new in now.items():
-        old = basis.get(what, Average())
+def _significant_ratios(
+    reference: Mapping[K, Average], current: Mapping[K, Average], change: float
+) -> dict[K, float]:
+    """Return current over earlier value where that is beyond `change` and noise; infinite if it was zero."""
+    ratios = {}
+    for key, new in current.items():
+        old = reference.get(key, Average())
         before, after = old.value or 0.0, new.value or 0.0
         if not before and not after:
             continue
-        # What was next to nothing beside what is counted now was not known.
-        counted = new.total if new.total > _MORE * old.total else min(old.total, new.total)
-        chance = _CHANCE / math.sqrt(max(counted, 1.0))
-        by = after / before if before else math.inf
-        if abs(by - 1) > change + chance:
-            found[what] = by
-    return found
+        is_hardly_known = new.total > _HARDLY_KNOWN_FACTOR * old.total
+        counted = new.total if is_hardly_known else min(old.total, new.total)
+        noise = _NOISE_DEVIATIONS / math.sqrt(max(counted, 1.0))
+        ratio = after / before if before else math.inf
+        if abs(ratio - 1) > change + noise:
+            ratios[key] = ratio
+    return ratios
 
 
-def _listed(what: str, changes: Mapping[str, float]) -> list[str]:
-    """Those that rose and those that fell, each group with its largest change."""
-    rose = {name: by for name, by in changes.items() if by > 1}
-    fell = {name: by for name, by in changes.items() if by <= 1}
+def _describe_ratios(what: str, ratios: Mapping[str, float]) -> list[str]:
+    """Return a phrase for those that rose and one for those that fell, each with its largest change."""
+    rose = {name: ratio for name, ratio in ratios.items() if ratio > 1}
+    fell = {name: ratio for name, ratio in ratios.items() if ratio <= 1}
     groups = ((rose, max(rose.values(), default=1.0)), (fell, min(fell.values(), default=1.0)))
-    return [f"{what} {', '.join(group)} {_by(most)}" for group, most in groups if group]
+    return [f"{what} {', '.join(group)} {_describe_ratio(most)}" for group, most in groups if group]
 
 
-def _by(times: float) -> str:
-    if math.isinf(times):
-        return "are known"
-    return f"rose {times:.3g} times" if times > 1 else f"fell to {times:.2g} of before"
+def _describe_ratio(ratio: float) -> str:
+    if math.isinf(ratio):
+        return "became known"
+    return f"rose {ratio:.3g} times" if ratio > 1 else f"fell to {ratio:.2g} of the earlier value"

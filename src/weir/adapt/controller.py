@@ -1,6 +1,7 @@
-"""Monitor, analyse, actuate: what an engine asks before each batch and tells after it.
+"""Controller: the monitor–analyse–actuate loop that an engine calls before and after each batch.
 
-The analysis runs in a thread of its own, one at a time, and no batch waits for it.
+decide ─> batch ─> observe ─> decide ─> ...
+                      └ starts an analysis in a thread if the statistics changed; no batch waits for it
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from time import thread_time
 
-from weir.adapt.analyse import Movable, PlanInForce, Recommendation, analyse
+from weir.adapt.analyse import analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
-from weir.adapt.cpu_limit import is_stuck, limits
-from weir.adapt.settings import Adapt
+from weir.adapt.cpu_limit import derive_limits, exceeds_by_fixed_cost
+from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.settings import Adapt, Movable
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.plan.explain import show_bytes
@@ -31,7 +33,7 @@ _LOG = logging.getLogger("weir")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a controller may change, how it sheds, by which unit costs, and the seconds between triggers."""
+    """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
 
     movable: Movable = "nothing"
     shed: ShedName = "auto"
@@ -39,10 +41,20 @@ class Scope:
     interval: float | None = None
 
 
-class Controller:
-    """Learns from each batch and says when something should change.
+@dataclass(frozen=True, slots=True)
+class _Analysis:
+    """What an analysis started from, and what it recommends."""
 
-    `budget` may be set while the query runs. `statistics` are what it knows, to be kept between runs.
+    statistics: Statistics
+    running: PlanInForce
+    budget: Budget
+    recommendation: Recommendation | None = None
+
+
+class Controller:
+    """Collects statistics, starts analyses, and hands out recommendations.
+
+    `budget` may be set while the query runs; `statistics` may be stored and passed to the next run.
     """
 
     def __init__(
@@ -60,128 +72,142 @@ class Controller:
         self._settings, self._scope = settings or Adapt(), scope or Scope()
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._found: tuple[Statistics, PlanInForce, Budget, Recommendation | None] | None = None
-        self._weighed: Budget | None = None
-        self._going_to: Join | None = None
+        self._finished: _Analysis | None = None
+        self._analysed_budget: Budget | None = None
+        self._next_plan: Join | None = None  # recommended, while its intermediate states are being built
         self._warned: set[str] = set()
 
     @property
     def running(self) -> PlanInForce:
-        """What runs now."""
+        """The plan and allowance in force."""
         return self._running
 
     def observe(self, seen: BatchReport) -> None:
-        """Take in what a batch showed; if that calls for it, begin to analyse. Never waits."""
+        """Update the statistics with a batch, and start an analysis if they call for it. Never waits."""
         self.learn(seen)
         self.weigh()
 
     def learn(self, seen: BatchReport) -> None:
-        """Take in what a batch showed."""
+        """Update the statistics with a batch."""
         self.statistics = self.statistics.after(self._query, seen)
-        if seen.plan == self._going_to:
-            self._going_to = None
+        if seen.plan == self._next_plan:
+            self._next_plan = None
         if seen.plan != self._running.plan:
-            self._running = PlanInForce(seen.plan, seen.allowance, self._running.basis)
+            self._running = PlanInForce(seen.plan, seen.allowance, self._running.reference)
 
     def weigh(self) -> None:
-        """Begin to analyse, if what was learned calls for it. Never waits."""
-        if self._is_busy() or self._found is not None or self.statistics.batches < self._settings.calibrate:
+        """Start an analysis if the statistics call for it and none is running. Never waits."""
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if is_busy or self._finished is not None or self.statistics.batches < self._settings.calibrate:
             return
         self._check_budget()
-        now = limits(self.budget, self.statistics, self._scope.interval)
-        basis = self._running.basis if self.budget == self._weighed else None
-        if should_analyse(basis, self.statistics, self._settings, now, not self._running.is_exact):
-            # As long as the states of another plan are being made, there is no talk of a third.
-            movable = self._scope.movable if self._going_to is None else "nothing"
-            known = (self.statistics, self._running, self.budget, movable)
-            self._thread = Thread(target=self._analyse, args=known, daemon=True)
+        limits = derive_limits(self.budget, self.statistics, self._scope.interval)
+        reference = self._running.reference if self.budget == self._analysed_budget else None
+        is_shedding = not self._running.is_exact
+        if should_analyse(reference, self.statistics, self._settings, limits, is_shedding):
+            # While the states of the next plan are being built, do not look for another one.
+            changeable = self._scope.movable if self._next_plan is None else "nothing"
+            analysis = _Analysis(self.statistics, self._running, self.budget)
+            self._thread = Thread(target=self._analyse, args=(analysis, changeable), daemon=True)
             self._thread.start()
 
     def decide(self) -> Recommendation | None:
-        """What to do from the next batch on; None leaves all as it is. A verdict is given once."""
+        """Return what to change from the next batch on, or None. Each recommendation is returned once."""
         with self._lock:
-            found, self._found = self._found, None
-        if found is None:
+            analysis, self._finished = self._finished, None
+        if analysis is None:
             return None
-        basis, weighed, self._weighed, verdict = found
-        if weighed.plan != self._running.plan:
-            # Another plan has taken over meanwhile, to which what was found is no advice.
-            self._running = replace(self._running, basis=None)
+        self._analysed_budget = analysis.budget
+        if analysis.running.plan != self._running.plan:
+            # Another plan has taken over since the analysis started, so it does not apply.
+            self._running = replace(self._running, reference=None)
             return None
-        self._running = replace(self._running, basis=basis)
-        if verdict is not None and self._running.is_exact:
-            # When rates leap, that is what work has taken so far.
-            self.statistics = replace(self.statistics, scale=verdict.scale)
-        if verdict is None or not self._is_worth(verdict):
+        self._running = replace(self._running, reference=analysis.statistics)
+        recommendation = analysis.recommendation
+        if recommendation is None:
             return None
-        for warning in verdict.warnings:
-            self._warn(warning)
-        if verdict.plan != self._running.plan:
-            self._going_to = verdict.plan
-        self._running = PlanInForce(verdict.plan, verdict.allowance, basis)
-        # What is skipped changes what the work takes, so that is measured anew.
-        self.statistics = self.statistics.anew(verdict.scale)
-        _LOG.info("from the next batch on: %s", verdict.reason)
-        return verdict
+        if self._running.is_exact:
+            # Measured while exact, so it holds if rates jump.
+            self.statistics = replace(self.statistics, scale=recommendation.scale)
+        if not self._is_worthwhile(recommendation):
+            return None
+        self._adopt(recommendation)
+        return recommendation
 
     def refuse(self, plan: Join, allowance: Allowance | None) -> None:
-        """The plan decided last cannot be had: this one goes on, and only its probing orders may change."""
-        self._going_to, self._running = None, PlanInForce(plan, allowance)
+        """Take back the last recommendation because its plan cannot run; `plan` continues.
+
+        From now on only probing orders may change.
+        """
+        self._next_plan, self._running = None, PlanInForce(plan, allowance)
         self._scope = replace(self._scope, movable="orders")
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait for an analysis that runs."""
+        """Wait for a running analysis."""
         if self._thread is not None:
             self._thread.join(seconds)
 
     def close(self) -> None:
-        """Let an analysis that runs come to its end; what it finds is not used."""
+        """Wait for a running analysis and ignore its recommendation."""
         self.wait()
-        self._found = None
+        self._finished = None
 
-    def _is_busy(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _is_worth(self, verdict: Recommendation) -> bool:
-        stands = self._running
-        if (verdict.plan, verdict.allowance) == (stands.plan, stands.allowance):
+    def _is_worthwhile(self, recommendation: Recommendation) -> bool:
+        running = self._running
+        if (recommendation.plan, recommendation.allowance) == (running.plan, running.allowance):
             return False
-        return verdict.is_pressing or verdict.gain > self._settings.gain
+        return recommendation.is_urgent or recommendation.gain > self._settings.gain
 
-    def _analyse(
-        self, statistics: Statistics, running: PlanInForce, budget: Budget, movable: Movable
-    ) -> None:
-        scope, verdict, started = self._scope, None, thread_time()
+    def _adopt(self, recommendation: Recommendation) -> None:
+        for warning in recommendation.warnings:
+            self._warn(warning)
+        if recommendation.plan != self._running.plan:
+            self._next_plan = recommendation.plan
+        self._running = replace(self._running, plan=recommendation.plan, allowance=recommendation.allowance)
+        self.statistics = self.statistics.restart_load(recommendation.scale)
+        _LOG.info("from the next batch on: %s", recommendation.reason)
+
+    def _analyse(self, analysis: _Analysis, changeable: Movable) -> None:
+        """Run an analysis in its thread; if it fails, the query continues as it is."""
+        scope, started = self._scope, thread_time()
         try:
-            now = limits(budget, statistics, scope.interval)
-            verdict = analyse(
-                self._query, statistics, running, now, scope.costs, self._settings, scope.shed, movable
+            recommendation = analyse(
+                self._query,
+                analysis.statistics,
+                analysis.running,
+                derive_limits(analysis.budget, analysis.statistics, scope.interval),
+                scope.costs,
+                self._settings,
+                scope.shed,
+                changeable,
             )
-            verdict = verdict and replace(verdict, seconds=thread_time() - started)
+            if recommendation is not None:
+                recommendation = replace(recommendation, seconds=thread_time() - started)
+            analysis = replace(analysis, recommendation=recommendation)
         except QueryError as error:
-            self._warn(f"the running query cannot be weighed and goes on as it is: {error}")
+            self._warn(f"cannot analyse the running query, so it continues unchanged: {error}")
         except Exception:
-            # A query that cannot be weighed goes on as it is.
-            _LOG.exception("the analysis of the running query failed; it goes on as it is")
+            _LOG.exception("the analysis of the running query failed, so it continues unchanged")
         with self._lock:
-            self._found = statistics, running, budget, verdict
+            self._finished = analysis
 
     def _check_budget(self) -> None:
-        """Say so where a budget cannot be held, whatever is decided."""
-        most = self.budget.bytes
-        if most is not None and self.statistics.bytes > most:
+        """Warn if no decision can keep the query within its budget."""
+        most_bytes = self.budget.bytes
+        if most_bytes is not None and self.statistics.bytes > most_bytes:
             self._warn(
                 f"the state takes {show_bytes(self.statistics.bytes)}, more than its budget of "
-                f"{show_bytes(most)}, because windows of rows are kept whole; shorten them, or give it more"
+                f"{show_bytes(most_bytes)}, because row windows are never evicted; shorten them or raise the "
+                "memory budget"
             )
-        if is_stuck(self.budget, self.statistics, self._scope.interval):
+        if exceeds_by_fixed_cost(self.budget, self.statistics, self._scope.interval):
             self._warn(
-                f"a batch takes {self.statistics.fixed.value:.3g} seconds beside its join, more than its "
-                f"budget of {self.budget} allows for all of it; longer batches or a larger budget would help"
+                f"a batch takes {self.statistics.fixed.value:.3g} seconds besides its join, which alone "
+                f"exceeds its budget of {self.budget}; use longer batches or a larger budget"
             )
 
     def _warn(self, text: str) -> None:
-        """Once for each kind of caution, whatever its numbers."""
+        """Log a warning once, whatever its numbers."""
         kind = re.sub(r"[0-9.]+", "", text)
         if kind not in self._warned:
             self._warned.add(kind)

@@ -1,7 +1,7 @@
-"""How much CPU the next batch may take, from a budget and from what the last batches took.
+"""CPU limit: how much CPU the budget leaves for the join in the next batch.
 
 A batch should take `cpu` times the trigger interval or, without one, `cpu` times the event time it spans.
-Work outside the join cannot be skipped, so it is subtracted first.
+Work outside the join cannot be shed, so it is subtracted first.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from weir.adapt.statistics import Statistics
 from weir.plan.limits import Limits
 from weir.query.model import Budget
 
-# Where fixed costs take almost all, so much of the budget is left to the join all the same.
-_LEAST = 0.05
+# The join keeps this share of the budget even if the fixed cost of a batch takes more than the rest.
+_LEAST_JOIN_SHARE = 0.05
 
 
-def is_stuck(budget: Budget, statistics: Statistics, interval: float | None) -> bool:
-    """True if what is no work of the join takes the whole budget alone."""
+def exceeds_by_fixed_cost(budget: Budget, statistics: Statistics, interval: float | None) -> bool:
+    """True if the fixed cost of a batch alone takes the whole CPU budget."""
     if budget.cpu is None or not statistics.span:
         return False
     return (statistics.fixed.value or 0.0) >= budget.cpu * (interval or statistics.span)
 
 
-def limits(budget: Budget, statistics: Statistics, interval: float | None) -> Limits:
-    """What a plan may take: seconds of work per event second in the batch to come, and bytes.
+def derive_limits(budget: Budget, statistics: Statistics, interval: float | None) -> Limits:
+    """Derive what a plan may use in the next batch: seconds of work per event second, and bytes.
 
-    Where the last batch took longer than the interval, more than usual has piled up meanwhile.
+    If the last batch took longer than the interval, rows have piled up, and each may cost less.
     """
     span = statistics.span
     if interval is not None and statistics.pace.value:
@@ -34,5 +34,6 @@ def limits(budget: Budget, statistics: Statistics, interval: float | None) -> Li
     memory = math.inf if budget.bytes is None else float(budget.bytes)
     if budget.cpu is None or not span:
         return Limits(memory=memory)
-    whole = budget.cpu * (span if interval is None else interval)
-    return Limits(max(whole - (statistics.fixed.value or 0.0), _LEAST * whole) / span, memory)
+    allowed_seconds = budget.cpu * (span if interval is None else interval)
+    join_seconds = allowed_seconds - (statistics.fixed.value or 0.0)
+    return Limits(max(join_seconds, _LEAST_JOIN_SHARE * allowed_seconds) / span, memory)

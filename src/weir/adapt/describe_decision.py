@@ -1,4 +1,4 @@
-"""A decision as progress and `explain` show it."""
+"""Describe decisions and allowances for progress, history and `explain`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.units import show_interval
 
-# More than this is shown as all.
-_ALL = 0.9999
+# A hop with a larger share of probes counts as unrestricted, as does a stream with a smaller share of drops.
+_ALMOST_ALL = 0.9999
 
 
 def describe_decision(decision: Decision) -> dict[str, Any]:
-    """What was fixed for a batch, and why, in words and numbers."""
-    allowance = decision.allowance
+    """Return the decision of a batch as JSON values."""
+    allowance, order = decision.allowance, decision.driver_order
     return {
         "plan": str(decision.plan),
-        "orders": _orders(decision.plan),
-        "driverOrder": order if isinstance(order := decision.driver_order, str) else list(order),
+        "orders": _describe_orders(decision.plan),
+        "driverOrder": order if isinstance(order, str) else list(order),
         "allowance": None
         if allowance is None
         else {
@@ -38,32 +38,38 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _orders(plan: Join) -> dict[str, list[str]]:
-    """The partners that each driver probes, one after the other, join by join."""
-    found: dict[str, list[str]] = {}
+def _describe_orders(plan: Join) -> dict[str, list[str]]:
+    """Return the probing order of each driver, e.g. {"a in (a b c)": ["b", "c"]}."""
+    orders: dict[str, list[str]] = {}
     for hop in hops(plan):
-        found.setdefault(f"{hop.driver} in {hop.node}", []).append(hop.partner)
-    return found
+        orders.setdefault(f"{hop.driver} in {hop.node}", []).append(hop.partner)
+    return orders
 
 
-def share_lines(allowance: Allowance) -> list[str]:
-    """The hops where not all may probe or not all ages are looked at, a line each, streams and the sample."""
+def describe_allowance(allowance: Allowance) -> list[str]:
+    """Return a line for each restriction, e.g. "a ⋉ b in (a b): 25% of arriving rows probe"."""
     lines = [
-        f"{hop}: {100 * share:.3g}% of the rows that reach it probe"
+        f"{hop}: {100 * share:.3g}% of arriving rows probe"
         for hop, share in allowance.probes.items()
-        if share < _ALL
+        if share < _ALMOST_ALL
     ]
-    lines += [f"{hop}: looks at partners aged {_ranges(ages)}" for hop, ages in allowance.ages.items()]
-    lines += [f"{s}: {100 * share:.3g}% dropped" for s, share in allowance.drop.items() if share > 1 - _ALL]
-    return lines + [f"a sample of {100 * allowance.sample:.3g}% passes every hop"] * bool(allowance.sample)
+    lines += [f"{hop}: probes partners aged {_describe_ages(ages)}" for hop, ages in allowance.ages.items()]
+    lines += [
+        f"{stream}: {100 * share:.3g}% of rows dropped"
+        for stream, share in allowance.drop.items()
+        if share > 1 - _ALMOST_ALL
+    ]
+    if allowance.sample:
+        lines.append(f"sample: {100 * allowance.sample:.3g}% of rows probe everything")
+    return lines
 
 
-def _ranges(ages: Ages) -> str:
-    """As in "up to 2 seconds, 6 seconds to 8 seconds"."""
-    spans = [
+def _describe_ages(ages: Ages) -> str:
+    """Return the allowed ages, e.g. "up to 2 seconds, 6 seconds to 8 seconds"."""
+    ranges = [
         f"up to {show_interval(oldest + 1)}"
         if youngest is None
         else f"{show_interval(youngest)} to {show_interval(oldest + 1)}"
         for youngest, oldest in ages.runs()
     ]
-    return ", ".join(spans) or "none"
+    return ", ".join(ranges) or "none"

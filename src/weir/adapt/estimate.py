@@ -1,4 +1,4 @@
-"""From a query and what is known of its streams to the join graph that optimisers read."""
+"""Estimate the join graph of a query from rates, given or guessed selectivities, and its state schemas."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ from weir.query.windows import RowWindow
 from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
 
-# What a condition leaves of all pairs as long as nobody knows better.
-_GUESSES: Mapping[type, float] = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}
-_GUESS = 0.25
-_SHORTEST = 1e-3
-_LEAST_SHARE = 1e-9
-_NEAR_ONE = 1 - 1e-9
-# What a value of no fixed size is taken for.
-_LONG_VALUE = 16.0
+# Selectivities to assume for predicates of which none is given or measured.
+_ASSUMED_SELECTIVITIES: Mapping[type, float] = {
+    Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3
+}  # fmt: skip
+_ASSUMED_SELECTIVITY = 0.25
+# Seconds; shorter windows, which may even be negative, count as this long.
+_SHORTEST_WINDOW = 1e-3
+# The least share of pairs that a time bound may leave, so that no selectivity becomes zero.
+_LEAST_TIME_SHARE = 1e-9
+# A selectivity above this adds nothing; the rest is rounding.
+_ALMOST_ONE = 1 - 1e-9
+# Bytes to assume for values without a fixed size, such as text.
+_ASSUMED_VALUE_BYTES = 16.0
 
 
 def estimate_join_graph(
@@ -36,10 +41,9 @@ def estimate_join_graph(
     costs: UnitCosts | None = None,
     batch: float = 1.0,
 ) -> JoinGraph:
-    """The join graph of a query; conditions whose selectivity is not given are guessed by their kind."""
-    given = dict(selectivities or {})
-    classes = _classes(query, given)
-    edges = _edges(query, given, classes)
+    """Estimate the join graph of a query; selectivities not given are assumed by the kind of predicate."""
+    classes, given = _divide_by_class(query, selectivities or {})
+    edges = _edge_selectivities(query, given, classes)
     graph = JoinGraph(
         streams=query.names,
         rates=rates,
@@ -53,32 +57,45 @@ def estimate_join_graph(
             and len(c.streams) == 2
             and not any(c.streams <= members for members in classes)
         },
-        row_bytes=row_bytes(query),
+        row_bytes=_row_bytes(query),
         costs=costs or UnitCosts(),
         batch=batch,
         basic=_basic_windows(query, rates),
         lag=max(stream.late for stream in query.streams) / 1e6,
-        columns=_columns(query),
+        columns=_payload_columns(query),
     )
-    wide = {streams: share * graph.selectivity(streams) for streams, share in _wide(query).items()}
+    wide = {streams: share * graph.selectivity(streams) for streams, share in _wide_shares(query).items()}
     return replace(graph, selectivities={**edges, **wide})
 
 
-# What depends on the query alone, and is asked for many sets of streams, is found once for all graphs of it.
+def assume_selectivity(predicate: Conjunct) -> float:
+    """Return the selectivity to assume for a predicate by its kind."""
+    return _ASSUMED_SELECTIVITIES.get(type(predicate), _ASSUMED_SELECTIVITY)
+
+
+def is_key_equality(predicate: Conjunct, classes: tuple[AttributeClass, ...]) -> bool:
+    """True for an equality of two keys, each of one stream, which a key class represents."""
+    if not isinstance(predicate, Equality):
+        return False
+    sides = {predicate.left, predicate.right}
+    return all(len(streams_of(side)) == 1 for side in sides) and any(sides <= set(c.members) for c in classes)
+
+
+# The next two depend on the query alone and are asked for many sets of streams: all graphs share the cache.
 @lru_cache(maxsize=16)
-def row_bytes(query: Query) -> Callable[[Streams], float]:
-    """What a stored row takes, of one stream or of several joined: the columns still needed above it."""
+def _row_bytes(query: Query) -> Callable[[Streams], float]:
+    """Return a function for the bytes of a stored row or partial: of the columns that joins above it need."""
 
     @cache
-    def size(streams: Streams) -> float:
-        return sum(_width(field.type) for field in stored_schema(query, streams))
+    def row_bytes(streams: Streams) -> float:
+        return sum(_value_bytes(field.type) for field in stored_schema(query, streams))
 
-    return size
+    return row_bytes
 
 
 @lru_cache(maxsize=16)
-def _columns(query: Query) -> Callable[[Streams], float]:
-    """How many columns of a state are neither times nor keys: those that are carried on into results."""
+def _payload_columns(query: Query) -> Callable[[Streams], float]:
+    """Return a function for the number of columns of a state that are neither times nor keys."""
 
     @cache
     def count(streams: Streams) -> float:
@@ -89,135 +106,127 @@ def _columns(query: Query) -> Callable[[Streams], float]:
     return count
 
 
-def guess(conjunct: Conjunct) -> float:
-    """The share of pairs that a condition is taken to leave."""
-    return _GUESSES.get(type(conjunct), _GUESS)
+def _value_bytes(kind: pa.DataType) -> float:
+    if pa.types.is_fixed_size_list(kind):
+        return float(kind.list_size) * _value_bytes(kind.value_type)
+    if pa.types.is_struct(kind):
+        return sum(_value_bytes(kind.field(i).type) for i in range(kind.num_fields))
+    try:
+        return float(kind.bit_width) / 8
+    except ValueError:
+        return _ASSUMED_VALUE_BYTES
 
 
 def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by which the kernel cuts each stream's state, and joined states that the stream leads."""
-    held = layouts(query, join(*query.names))
-    found = {}
+    """Return the seconds that a slice of each stream covers, and of states that the stream leads."""
+    schemas = layouts(query, join(*query.names))
+    seconds = {}
     for name in query.names:
-        in_time = held[name].cut_by == held[name].lead
-        found[name] = held[name].cut_every / 1e6 if in_time else held[name].cut_every / rates[name]
-    return found
+        schema = schemas[name]
+        is_by_time = schema.cut_by == schema.lead
+        seconds[name] = schema.cut_every / 1e6 if is_by_time else schema.cut_every / rates[name]
+    return seconds
 
 
-def key_streams(attribute_class: AttributeClass) -> Streams:
-    """The streams with a key of their own in a class; a sum over two streams is a key of neither."""
-    single = [streams for m in attribute_class.members if len(streams := streams_of(m)) == 1]
+def _window(query: Query, i: int) -> float | RowWindow:
+    window, retention = query.windows[i], query.bounds.retention(i)
+    if isinstance(window, RowWindow):
+        return window
+    if retention is None:
+        raise QueryError(f"stream '{query.names[i]}' has no window")
+    return max(retention / 1e6, _SHORTEST_WINDOW)
+
+
+def _divide_by_class(
+    query: Query, selectivities: Mapping[Streams, float]
+) -> tuple[dict[Streams, float], dict[Streams, float]]:
+    """Divide given selectivities of pairs among key classes and what the classes do not explain.
+
+    A class is as selective as the least selective pair given for it. A pair that is more selective keeps the
+    quotient. If several classes or other predicates connect a pair, its selectivity is divided among them.
+    """
+    members = [streams for c in query.predicate.classes if len(streams := _key_streams(c)) > 1]
+    given = dict(selectivities)
+    classes: dict[Streams, float] = {}
+    for streams in members:
+        pairs = [pair for pair in given if pair <= streams]
+        pure = [pair for pair in pairs if not _other_predicates(query, pair)] or pairs
+        implied = [_share_of_class(query, members, pair, given[pair]) for pair in pure]
+        share = max(implied, default=_ASSUMED_SELECTIVITIES[Equality])
+        classes[streams] = classes.get(streams, 1.0) * share
+    for pair in [pair for pair in given if len(pair) == 2]:
+        explained = math.prod(share for streams, share in classes.items() if pair <= streams)
+        given[pair] = min(1.0, given[pair] / explained) if explained else 0.0
+        if given[pair] > _ALMOST_ONE and explained < 1 and not _other_predicates(query, pair):
+            del given[pair]
+    return classes, given
+
+
+def _key_streams(key_class: AttributeClass) -> Streams:
+    """Return the streams with a key of their own in a class; a sum over two streams is a key of neither."""
+    single = [streams for m in key_class.members if len(streams := streams_of(m)) == 1]
     return frozenset().union(*single)
 
 
-def is_key(conjunct: Conjunct, classes: tuple[AttributeClass, ...]) -> bool:
-    """True for an equality of two keys, which its class stands for."""
-    if not isinstance(conjunct, Equality):
-        return False
-    sides = {conjunct.left, conjunct.right}
-    return all(len(streams_of(side)) == 1 for side in sides) and any(sides <= set(c.members) for c in classes)
+def _share_of_class(query: Query, classes: Sequence[Streams], pair: Streams, selectivity: float) -> float:
+    """Return the part of a pair's selectivity that each of its classes explains."""
+    count = sum(pair <= streams for streams in classes)
+    of_classes = selectivity / math.prod(map(assume_selectivity, _other_predicates(query, pair)))
+    return math.pow(min(1.0, of_classes), 1 / count)
 
 
-def _classes(query: Query, given: dict[Streams, float]) -> dict[Streams, float]:
-    """Every shared attribute, as selective as the least selective pair given for it.
-
-    What pairs are more selective than that stays with the pair; where several classes or other conditions
-    connect a pair, what was given is divided among them.
-    """
-    members = [streams for c in query.predicate.classes if len(streams := key_streams(c)) > 1]
-    found: dict[Streams, float] = {}
-    for streams in members:
-        pairs = [pair for pair in given if pair <= streams]
-        alone = [pair for pair in pairs if not _others(query, pair)] or pairs
-        implied = [_implied(query, members, pair, given[pair]) for pair in alone]
-        found[streams] = found.get(streams, 1.0) * max(implied, default=_GUESSES[Equality])
-    for pair in [pair for pair in given if len(pair) == 2]:
-        taken = math.prod(share for streams, share in found.items() if pair <= streams)
-        given[pair] = min(1.0, given[pair] / taken) if taken else 0.0
-        if given[pair] > _NEAR_ONE and taken < 1 and not _others(query, pair):
-            del given[pair]
-    return found
+def _other_predicates(query: Query, pair: Streams) -> list[Conjunct]:
+    """Return the predicates between two streams that no key class represents."""
+    classes = query.predicate.classes
+    return [c for c in query.predicate.conjuncts if c.streams == pair and not is_key_equality(c, classes)]
 
 
-def _implied(query: Query, classes: Sequence[Streams], pair: Streams, given: float) -> float:
-    """The share that a pair's selectivity leaves for each of its classes."""
-    among = sum(pair <= streams for streams in classes)
-    own = given / math.prod(guess(c) for c in _others(query, pair))
-    return math.pow(min(1.0, own), 1 / among)
-
-
-def _others(query: Query, pair: Streams) -> list[Conjunct]:
-    """The conditions between two streams that no class stands for."""
-    return [
-        c for c in query.predicate.conjuncts if c.streams == pair and not is_key(c, query.predicate.classes)
-    ]
-
-
-def _edges(
-    query: Query, given: dict[Streams, float], classes: Mapping[Streams, float]
+def _edge_selectivities(
+    query: Query, given: Mapping[Streams, float], classes: Mapping[Streams, float]
 ) -> dict[Streams, float]:
-    """Every other condition between two streams."""
-    pairs = {c.streams for c in query.predicate.conjuncts if len(c.streams) == 2} - given.keys()
-    edges = {pair: math.prod(map(guess, found)) for pair in pairs if (found := _others(query, pair))}
+    """Return the selectivity of each pair of streams beyond its key classes."""
+    edges: dict[Streams, float] = {}
+    for pair in {c.streams for c in query.predicate.conjuncts if len(c.streams) == 2} - given.keys():
+        if predicates := _other_predicates(query, pair):
+            edges[pair] = math.prod(map(assume_selectivity, predicates))
     edges.update(given)
-    for pair, share in _timely(query).items():
+    for pair, share in _time_shares(query).items():
         edges[pair] = edges.get(pair, 1.0) * share
-    return edges | _bridges(query, [*edges, *classes])
+    return edges | _product_edges(query, [*edges, *classes])
 
 
-def _wide(query: Query) -> dict[Streams, float]:
-    """What conditions over three streams and more leave of what their edges and classes do."""
-    shares: dict[Streams, float] = {}
-    for conjunct in query.predicate.conjuncts:
-        if len(conjunct.streams) > 2:
-            shares[conjunct.streams] = shares.get(conjunct.streams, 1.0) * guess(conjunct)
-    return shares
-
-
-def _timely(query: Query) -> dict[Streams, float]:
-    """What bounds on two times leave of the pairs inside their windows; 1 where windows alone bound them."""
+def _time_shares(query: Query) -> dict[Streams, float]:
+    """Return the share of pairs inside their windows that satisfy each time bound; 1 if it is open-ended."""
     upper, names = query.bounds.upper, query.names
     shares = {}
     for bound in query.predicate.bounds:
         i, j = names.index(bound.earlier), names.index(bound.later)
-        forth, back = upper[i][j], upper[j][i]
+        forward, back = upper[i][j], upper[j][i]
         windows = [window for k in (i, j) if not isinstance(window := _window(query, k), RowWindow)]
         share = 1.0
-        if forth is not None and back is not None and len(windows) == 2:
-            share = min(1.0, max((forth + back) / 1e6 / sum(windows), _LEAST_SHARE))
+        if forward is not None and back is not None and len(windows) == 2:
+            share = min(1.0, max((forward + back) / 1e6 / sum(windows), _LEAST_TIME_SHARE))
         shares[frozenset({bound.earlier, bound.later})] = share
     return shares
 
 
-def _bridges(query: Query, connected: Sequence[Streams]) -> dict[Streams, float]:
-    """For a query that may be a product: edges that everything passes, between parts that none connects."""
-    bridges: dict[Streams, float] = {}
-    reached = {query.names[0]}
+def _product_edges(query: Query, connected: Sequence[Streams]) -> dict[Streams, float]:
+    """Return edges of selectivity 1 that connect the parts of a cross product."""
+    edges: dict[Streams, float] = {}
+    component = {query.names[0]}
     for name in query.names:
-        if name not in reached:
-            bridges[frozenset({query.names[0], name})] = 1.0
-            reached.add(name)
-        while grown := {s for near in connected if near & reached for s in near} - reached:
-            reached |= grown
-    return bridges
+        if name not in component:
+            edges[frozenset({query.names[0], name})] = 1.0
+            component.add(name)
+        while added := {s for streams in connected if streams & component for s in streams} - component:
+            component |= added
+    return edges
 
 
-def _window(query: Query, i: int) -> float | RowWindow:
-    window, kept = query.windows[i], query.bounds.retention(i)
-    if isinstance(window, RowWindow):
-        return window
-    if kept is None:
-        raise QueryError(f"stream '{query.names[i]}' has no window")
-    return max(kept / 1e6, _SHORTEST)
-
-
-def _width(kind: pa.DataType) -> float:
-    """Bytes of one value; what has no fixed size is taken for a short text."""
-    if pa.types.is_fixed_size_list(kind):
-        return float(kind.list_size) * _width(kind.value_type)
-    if pa.types.is_struct(kind):
-        return sum(_width(kind.field(i).type) for i in range(kind.num_fields))
-    try:
-        return float(kind.bit_width) / 8
-    except ValueError:
-        return _LONG_VALUE
+def _wide_shares(query: Query) -> dict[Streams, float]:
+    """Return what predicates over three and more streams leave of what edges and classes do."""
+    shares: dict[Streams, float] = {}
+    for predicate in query.predicate.conjuncts:
+        if len(predicate.streams) > 2:
+            shares[predicate.streams] = shares.get(predicate.streams, 1.0) * assume_selectivity(predicate)
+    return shares

@@ -1,4 +1,9 @@
-"""The join graph that the statistics of a running query speak for."""
+"""Fit the join graph of a running query to its statistics: measured rates, selectivities and row sizes.
+
+The selectivity of a step is the product of the selectivities of the conditions that it is the first to check:
+edges, key classes, and corrections for sets of three and more streams. So its logarithm is their sum, and a
+weighted least-squares fit of logarithms finds the selectivities that explain the counted matches best.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from statistics import median_high
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,105 +23,102 @@ from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
 
 Floats = NDArray[np.float64]
-# Bounds within which all that follows are numbers, whatever was measured.
-_RATES = (1e-6, 1e9)
-_SHARES = (1e-12, 1.0)
-_BATCHES = (1e-3, 1e6)
-_LEAST = 1e-290
-# What a guess weighs beside matches: next to nothing, but it decides where there are none.
-_GUESS = 0.05
-# More matches than that make a selectivity no surer beside the others: these then differ for other reasons.
-_SURE = 1000.0
-# The kinds of conditions: edges, classes, and what else sets of three streams and more leave.
+# Keep everything within these bounds, so that estimates are finite whatever was measured.
+_RATE_BOUNDS = (1e-6, 1e9)
+_SELECTIVITY_BOUNDS = (1e-12, 1.0)
+_BATCH_SECONDS_BOUNDS = (1e-3, 1e6)
+_LEAST_SELECTIVITY = 1e-290
+# Weight of the assumed selectivity, in matches: it decides only where nothing was counted.
+_PRIOR_WEIGHT = 0.05
+# Matches beyond this number add no weight, as steps then differ for other reasons than chance.
+_MOST_WEIGHT = 1000.0
+# Kinds of conditions are numbered 0 for edges, 1 for key classes, and
 _CORRECTION = 2
 
 
 def fit_join_graph(query: Query, statistics: Statistics, costs: UnitCosts) -> JoinGraph | None:
-    """The graph as measured; what cannot be measured is guessed. None while some stream's rate is unknown."""
+    """Return the join graph as measured, assumed where nothing is; None while some rate is unknown."""
     known = statistics.rates
     if any(name not in known for name in query.names):
         return None
-    rates = {name: _within(known[name], _RATES) for name in query.names}
-    guessed = estimate_join_graph(query, rates, costs=costs, batch=_within(statistics.span or 1.0, _BATCHES))
-    graph = _fitted(guessed, statistics)
-    lag = max(graph.lag, min(statistics.lag or 0.0, _BATCHES[1]))
-    return replace(graph, row_bytes=_sizes(guessed, statistics), lag=lag)
+    rates = {name: _clip(known[name], _RATE_BOUNDS) for name in query.names}
+    batch = _clip(statistics.span or 1.0, _BATCH_SECONDS_BOUNDS)
+    assumed = estimate_join_graph(query, rates, costs=costs, batch=batch)
+    lag = max(assumed.lag, min(statistics.lag or 0.0, _BATCH_SECONDS_BOUNDS[1]))
+    graph = _fit_selectivities(assumed, statistics)
+    return replace(graph, row_bytes=_fit_row_bytes(assumed, statistics), lag=lag)
 
 
-def _fitted(guessed: JoinGraph, statistics: Statistics) -> JoinGraph:
-    """The graph with the selectivities that explain the matches best, by least squares of logarithms.
-
-    The selectivity of a step is the product of those of the edges, classes and corrections that it is the
-    first to ask for, so that its logarithm is their sum. A step weighs as much as matches were counted.
-    """
-    edges = {edge: guessed.selectivities[edge] for edge in guessed.edges}
-    kinds = (edges, guessed.classes, guessed.corrections())
+def _fit_selectivities(assumed: JoinGraph, statistics: Statistics) -> JoinGraph:
+    edges = {edge: assumed.selectivities[edge] for edge in assumed.edges}
+    kinds = (edges, assumed.classes, assumed.corrections())
     conditions = [(streams, kind) for kind, shares in enumerate(kinds) for streams in shares]
-    guess = np.log([_within(kinds[kind][streams], _SHARES) for streams, kind in conditions])
-    asked, told, weights = _evidence(statistics, conditions, guess)
-    normal = asked.T @ (weights[:, None] * asked) + _GUESS * np.eye(len(conditions))
-    shift = np.linalg.solve(normal, asked.T @ (weights * (told - asked @ guess)))
-    least, most = np.log(_SHARES)
-    found: tuple[dict[Streams, float], ...] = ({}, {}, {})
-    for (streams, kind), log in zip(conditions, np.clip(guess + shift, least, most), strict=True):
-        found[kind][streams] = math.exp(log)
-    narrowing = {pair: found[0][pair] for pair in guessed.narrowing}
-    graph = replace(guessed, selectivities=found[0], classes=found[1], narrowing=narrowing)
-    return replace(graph, selectivities={**found[0], **_whole(graph, found[2])})
+    prior = np.log([_clip(kinds[kind][streams], _SELECTIVITY_BOUNDS) for streams, kind in conditions])
+    checks, measured, weights = _collect_evidence(statistics, conditions, prior)
+    normal = checks.T @ (weights[:, None] * checks) + _PRIOR_WEIGHT * np.eye(len(conditions))
+    shift = np.linalg.solve(normal, checks.T @ (weights * (measured - checks @ prior)))
+    logs = np.clip(prior + shift, *np.log(_SELECTIVITY_BOUNDS))
+    fitted: tuple[dict[Streams, float], ...] = ({}, {}, {})
+    for (streams, kind), log in zip(conditions, logs, strict=True):
+        fitted[kind][streams] = math.exp(log)
+    narrowing = {pair: fitted[0][pair] for pair in assumed.narrowing}
+    graph = replace(assumed, selectivities=fitted[0], classes=fitted[1], narrowing=narrowing)
+    return replace(graph, selectivities={**fitted[0], **_apply_corrections(graph, fitted[_CORRECTION])})
 
 
-def _evidence(
-    statistics: Statistics, conditions: list[tuple[Streams, int]], guess: Floats
+def _collect_evidence(
+    statistics: Statistics, conditions: list[tuple[Streams, int]], prior: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Per step: which conditions it asks for, the logarithm of its selectivity, and how sure that is."""
+    """Return a row per step: which conditions it checks, the logarithm of its selectivity, and its weight."""
+    # The graph's selectivities cover both directions of a step together.
     sums: dict[frozenset[Streams], tuple[float, float]] = {}
-    for (bound, partner), seen in statistics.matches.items():
-        # The graph's selectivities are those of both directions together.
-        between = frozenset({frozenset(bound), frozenset(partner)})
-        matches, pairs = sums.get(between, (0.0, 0.0))
-        sums[between] = matches + seen.total, pairs + seen.over
-    rows, told, weights = [], [], []
-    for (one, other), (matches, pairs) in ((tuple(sides), found) for sides, found in sums.items()):
-        row = np.array([_is_asked(*condition, one, other) for condition in conditions], np.float64)
-        # No match among so many pairs says that it takes more of them, if even that many were expected.
-        least = 1.0 if not matches and pairs * math.exp(row @ guess) > 1 else matches
-        if row.any() and least > 0 and pairs > 0:
-            rows.append(row)
-            told.append(math.log(_within(least / pairs, _SHARES)))
-            weights.append(min(least, _SURE))
-    return np.array(rows).reshape(-1, len(conditions)), np.array(told), np.array(weights)
+    for (bound, partner), average in statistics.matches.items():
+        sides = frozenset({frozenset(bound), frozenset(partner)})
+        matches, pairs = sums.get(sides, (0.0, 0.0))
+        sums[sides] = matches + average.total, pairs + average.over
+    checks, measured, weights = [], [], []
+    for sides, (matches, pairs) in sums.items():
+        left, right = sides
+        row = np.array([_is_checked(*condition, left, right) for condition in conditions], np.float64)
+        if not matches and pairs * math.exp(row @ prior) > 1:
+            # No match although one was expected: the selectivity is at most that of a single match.
+            matches = 1.0
+        if row.any() and matches > 0 and pairs > 0:
+            checks.append(row)
+            measured.append(math.log(_clip(matches / pairs, _SELECTIVITY_BOUNDS)))
+            weights.append(min(matches, _MOST_WEIGHT))
+    return np.array(checks).reshape(-1, len(conditions)), np.array(measured), np.array(weights)
 
 
-def _is_asked(streams: Streams, kind: int, one: Streams, other: Streams) -> bool:
-    """True if a condition counts when two sets of streams meet; a correction does when they hold it all."""
-    return bool(streams & one and streams & other) and (kind != _CORRECTION or streams <= one | other)
+def _is_checked(streams: Streams, kind: int, left: Streams, right: Streams) -> bool:
+    """True if joining two sets of streams checks a condition; for a correction, if they then cover it."""
+    is_covered = kind != _CORRECTION or streams <= left | right
+    return bool(streams & left and streams & right) and is_covered
 
 
-def _whole(graph: JoinGraph, corrections: Mapping[Streams, float]) -> dict[Streams, float]:
-    """The selectivities of sets of three and more streams, for what each leaves of what its parts do."""
-    return {
-        streams: max(
-            _LEAST,
-            graph.selectivity(streams) * math.prod(c for part, c in corrections.items() if part <= streams),
-        )
-        for streams in corrections
-    }
+def _apply_corrections(graph: JoinGraph, corrections: Mapping[Streams, float]) -> dict[Streams, float]:
+    """Return the selectivities of sets of three and more streams: those of their parts times corrections."""
+    selectivities = {}
+    for streams in corrections:
+        correction = math.prod(share for part, share in corrections.items() if part <= streams)
+        selectivities[streams] = max(_LEAST_SELECTIVITY, graph.selectivity(streams) * correction)
+    return selectivities
 
 
-def _sizes(guessed: JoinGraph, statistics: Statistics) -> Callable[[Streams], float]:
-    """Bytes of a stored row as measured; of a state that was not there yet, as far off as the others are."""
-    size = guessed.row_bytes
-    assert size is not None
-    known = {frozenset(s): found.value for s, found in statistics.row_bytes.items() if found.value}
-    off = [found / size(streams) for streams, found in known.items() if size(streams) > 0]
-    usual = sorted(off)[len(off) // 2] if off else 1.0
+def _fit_row_bytes(assumed: JoinGraph, statistics: Statistics) -> Callable[[Streams], float]:
+    """Return measured bytes per row; of states that do not exist yet, assumed bytes times a typical error."""
+    assumed_bytes = assumed.row_bytes
+    assert assumed_bytes is not None
+    known = {frozenset(s): average.value for s, average in statistics.row_bytes.items() if average.value}
+    errors = [size / assumed_bytes(s) for s, size in known.items() if assumed_bytes(s) > 0]
+    typical_error = median_high(errors) if errors else 1.0
 
     @cache
-    def measured(streams: Streams) -> float:
-        return known.get(streams) or usual * size(streams)
+    def row_bytes(streams: Streams) -> float:
+        return known.get(streams) or typical_error * assumed_bytes(streams)
 
-    return measured
+    return row_bytes
 
 
-def _within(value: float, bounds: tuple[float, float]) -> float:
+def _clip(value: float, bounds: tuple[float, float]) -> float:
     return min(max(value, bounds[0]), bounds[1])

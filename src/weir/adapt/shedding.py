@@ -1,192 +1,123 @@
-"""What is skipped when no plan fits the CPU: the allowance with the most results for the budget."""
+"""Choose what to shed when a plan exceeds the CPU limit: the allowance with the most results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 
-from weir.plan.cost import PlanCost, cost
+from weir.adapt.plan_estimator import PlanEstimator
 from weir.plan.explain import show_share
 from weir.plan.limits import Limits
-from weir.plan.tree import Join, is_composed
+from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
-from weir.shed.expected import ShedForecast
 from weir.shed.flow import allowance, flow
 from weir.shed.freshness import refresh_rates, tightest
 from weir.shed.grepp import FreshnessError
 from weir.shed.linear_program import settled
-from weir.shed.strategies import ShedName, best_within
+from weir.shed.strategies import ShedName, Strategy, best_within
 from weir.stats.join_graph import JoinGraph
-from weir.stats.lag_histogram import LagHistograms
 from weir.units import show_interval
 
-# The reasons of a decision that nobody weighed, and of one that skips.
+# Reasons of decisions that no analysis made: the user's own, and the first one of a query that must shed.
 AS_ASKED = "as asked"
-SHED = "the plan takes more CPU than allowed, so some probes are skipped"
-# Where what cannot be skipped takes the whole budget, a little is done all the same: so much of what can be,
-# and at least so much of what cannot, as skipping more than that would hardly save anything.
-_LEAST, _BESIDE = 0.01, 0.1
-# Enough to tell over some batches how many results are missed, for about a hundredth of the exact work.
-SAMPLE = 0.01
-# Where work is skipped, the sample alone tells when lags become others, so it takes this share of the budget;
-# but so many rows are sampled at least.
-_SAMPLE_WORK, _LEAST_SAMPLE = 0.05, 0.002
+SHED_FROM_START = "the plan exceeds the CPU limit, so some work is shed"
+# If other work takes the whole CPU limit, probing still gets this share of what it would take exactly ...
+_LEAST_PROBING_SHARE = 0.01
+# ... and this share of the other work: shedding more would hardly save anything.
+_LEAST_SHARE_OF_UNSKIPPABLE = 0.1
+# Sampling takes this share of the CPU for probing, as only sampled rows show when selectivities and lags
+# change ...
+_SAMPLE_CPU_SHARE = 0.05
+# ... but at least this share of the rows is sampled.
+_LEAST_SAMPLE = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class Shedding:
-    """An allowance, the share of all results that it is expected to give, the way it was found, and cautions.
-
-    `cpu` are the seconds a second that the plan takes with it.
-    """
+    """An allowance with its expected recall and CPU (seconds per second), and the strategy that found it."""
 
     allowance: Allowance
     recall: float
-    way: str
+    strategy: str
     cpu: float
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How many times the model's seconds it takes to probe, and what is beside it."""
-
-    probing: float = 1.0
-    beside: float = 1.0
-
-
 def choose_shedding(
-    query: Query, graph: JoinGraph, plan: Join, limits: Limits, shed: ShedName = "auto"
+    estimator: PlanEstimator, plan: Join, limits: Limits, shed: ShedName = "auto", roughly: bool = False
 ) -> Shedding | None:
-    """What to skip so that a plan takes no more CPU than allowed; None if it does not take more.
+    """Choose what to shed so that a plan stays within the CPU limit.
 
-    None, too, where what can be skipped is next to nothing beside what cannot.
+    None if the plan fits, or if shedding would hardly save anything. `roughly` leaves out the long searches:
+    good enough to compare plans of the same tree.
     """
-    return Weighing(query, graph).shedding(plan, limits, shed)
+    probing_scale = estimator.correction.probing
+    exact_results, probing = estimator.forecast.whole(plan)
+    probing *= probing_scale
+    unskippable = estimator.estimate_unskippable(plan)
+    least = max(_LEAST_PROBING_SHARE * probing, _LEAST_SHARE_OF_UNSKIPPABLE * unskippable)
+    budget = limits.cpu - unskippable
+    if probing <= max(budget, least):
+        return None
+    warnings = []
+    if budget < least:
+        warnings.append(
+            f"work that cannot be shed takes {show_share(unskippable)} of CPU and the limit is "
+            f"{show_share(limits.cpu)}, so almost every probe is skipped"
+        )
+        budget = least
+    # Sampled rows come on top of the allowance, which has to leave room for them.
+    sample = max(_SAMPLE_CPU_SHARE * budget / probing, _LEAST_SAMPLE)
+    budget = max(budget - sample * probing, _LEAST_PROBING_SHARE * probing)
+    if shed == "jaqpot" or (shed == "auto" and not is_harvestable(estimator.graph, plan)):
+        best = _shed_probes(estimator, plan, budget / probing_scale, warnings)
+    else:
+        best = best_within(estimator.forecast, plan, budget / probing_scale, shed, roughly)
+    recall = min(1.0, best.results / exact_results) if exact_results else 1.0
+    sampled = replace(best.allowance, sample=sample)
+    cpu = unskippable + probing_scale * estimator.forecast.expected(plan, sampled)[1]
+    return Shedding(sampled, recall, best.name, cpu, tuple(warnings))
 
 
-class Weighing:
-    """What plans of a query take, all of them or with something skipped, by one graph and lags.
-
-    What several questions about a plan hang on is found once.
-    """
-
-    def __init__(self, query: Query, graph: JoinGraph, lags: LagHistograms | None = None) -> None:
-        self._query, self._graph = query, graph
-        self._pace = Pace()
-        self._outlook = ShedForecast(graph, lags, None if query.basic is None else query.basic / 1e6)
-        self._costs: dict[Join, PlanCost] = {}
-
-    def at(self, pace: Pace) -> Weighing:
-        """The same on a machine that was measured."""
-        other = copy(self)
-        other._pace = pace
-        return other
-
-    def memory(self, plan: Join) -> float:
-        """What the states of a plan take; nothing is known of those with windows of their own."""
-        return 0.0 if is_composed(plan) else self._cost(plan).memory
-
-    def taken(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
-        """The recall that an allowance is expected to give, and the seconds a second that the plan takes."""
-        whole, _ = self._outlook.whole(plan)
-        results, spent = self._outlook.expected(plan, allowance)
-        recall = min(1.0, results / whole) if whole else 1.0
-        return recall, self.rest(plan) + self._pace.probing * spent
-
-    def is_harvestable(self, plan: Join) -> bool:
-        """True for a plan whose ages can be skipped, which takes long to weigh."""
-        return is_harvestable(self._graph, plan)
-
-    def shedding(
-        self, plan: Join, limits: Limits, shed: ShedName = "auto", roughly: bool = False
-    ) -> Shedding | None:
-        """What to skip so that a plan takes no more CPU than allowed, as the function `shedding` says.
-
-        `roughly` is enough to compare plans of the same tree.
-        """
-        results, skippable = self._outlook.whole(plan)
-        skippable *= self._pace.probing
-        rest = self.rest(plan)
-        least = max(_LEAST * skippable, _BESIDE * rest)
-        budget = limits.cpu - rest
-        if skippable <= max(budget, least):
-            return None
-        warnings = []
-        if budget < least:
-            warnings.append(
-                f"what cannot be skipped takes {show_share(rest)} of CPU, and {show_share(limits.cpu)} are "
-                "allowed, so almost every probe is skipped"
-            )
-            budget = least
-        # The sample comes on top of the shares, so these have to leave room for it.
-        sample = max(_SAMPLE_WORK * budget / skippable, _LEAST_SAMPLE)
-        budget = max(budget - sample * skippable, _LEAST * skippable)
-        if shed == "jaqpot" or (shed == "auto" and not is_harvestable(self._graph, plan)):
-            found, kept, way = *self._by_probes(plan, budget / self._pace.probing, warnings), "jaqpot"
-        else:
-            best = best_within(self._outlook, plan, budget / self._pace.probing, shed, roughly)
-            found, kept, way = best.allowance, best.results, best.name
-        recall = min(1.0, kept / results) if results else 1.0
-        found = replace(found, sample=sample)
-        cpu = rest + self._pace.probing * self._outlook.expected(plan, found)[1]
-        return Shedding(found, recall, way, cpu, tuple(warnings))
-
-    def _cost(self, plan: Join) -> PlanCost:
-        if plan not in self._costs:
-            self._costs[plan] = cost(self._graph, plan)
-        return self._costs[plan]
-
-    def rest(self, plan: Join) -> float:
-        """Seconds a second for what cannot be skipped.
-
-        That is inserting, expiring, and what a hop costs however few rows come.
-        """
-        if is_composed(plan):
-            # What a plan whose joins have windows of their own takes beside its probes is not known.
-            return 0.0
-        net = self._outlook.wiring(plan).network()
-        modelled = self._cost(plan).cpu - flow(net, [math.inf] * len(net.links)).spent
-        return self._pace.beside * max(0.0, modelled)
-
-    def _by_probes(self, plan: Join, budget: float, warnings: list[str]) -> tuple[Allowance, float]:
-        """The best division of probes that keeps the states as fresh as asked, and its results a second."""
-        graph, wiring = self._graph, self._outlook.wiring(plan)
-        net, fresh = wiring.network(), _fresh_seconds(self._query, graph)
-        try:
-            # Only a window that counts rows keeps old ones when it starves; others are small then, which the
-            # program knows.
-            refresh = {s: r for s, r in refresh_rates(graph, net, fresh).items() if s in net.counted}
-            after, grants = settled(wiring, budget, refresh)
-        except FreshnessError:
-            warnings.append(
-                f"the CPU allowed does not refresh the states of {plan} as fast as asked, so old results "
-                f"will be found and dropped; {_loosest(fresh, tightest(graph, net, fresh, budget))}"
-            )
-            after, grants = settled(wiring, budget)
-        return allowance(after, grants), flow(after, grants).results
+def _shed_probes(estimator: PlanEstimator, plan: Join, budget: float, warnings: list[str]) -> Strategy:
+    """Divide the budget among the hops, keeping states as fresh as requested if the budget suffices."""
+    graph, wiring = estimator.graph, estimator.forecast.wiring(plan)
+    net, freshness = wiring.network(), _freshness_seconds(estimator.query, graph)
+    try:
+        # Only row windows keep old rows when few arrive; other states become small, which the linear program
+        # takes into account.
+        rates = refresh_rates(graph, net, freshness)
+        after, grants = settled(wiring, budget, {s: rate for s, rate in rates.items() if s in net.counted})
+    except FreshnessError:
+        factor = tightest(graph, net, freshness, budget)
+        warnings.append(
+            f"the CPU limit is too low to keep the states of {plan} as fresh as requested, so stale results "
+            f"will be found and dropped; {_describe_freshness(freshness, factor)}"
+        )
+        after, grants = settled(wiring, budget)
+    return Strategy("jaqpot", allowance(after, grants), flow(after, grants).results)
 
 
-def _loosest(fresh: Mapping[str, float], factor: float) -> str:
-    """What freshness could be held, in words."""
+def _describe_freshness(freshness: Mapping[str, float], factor: float) -> str:
+    """Say what freshness is possible, e.g. "possible: a 90 seconds, b 3 minutes"."""
     if math.isinf(factor):
-        return "no freshness can be held by refreshing"
-    held = (f"{name} {show_interval(round(factor * seconds * 1e6))}" for name, seconds in fresh.items())
-    return f"it could hold {', '.join(held)}"
+        return "no freshness is possible"
+    return "possible: " + ", ".join(
+        f"{name} {show_interval(round(factor * seconds * 1e6))}" for name, seconds in freshness.items()
+    )
 
 
-def _fresh_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:
-    """The freshness of each stream that has one beyond its window; in rows, at the stream's rate."""
-    found = {}
+def _freshness_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:
+    """Return the freshness of each stream for which it is longer than the window; rows count at its rate."""
+    freshness = {}
     for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True):
         if fresh is None:
             continue
         seconds = fresh / graph.rates[name] if isinstance(window, RowWindow) else fresh / 1e6
         if seconds > graph.window_seconds(name):
-            found[name] = seconds
-    return found
+            freshness[name] = seconds
+    return freshness

@@ -1,4 +1,4 @@
-"""What is known of slices, of whichever engine: how many of their rows can still join."""
+"""Slice summaries: size and times of a slice, and how many of its rows or results are still to come."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from weir.kernel.slice import Slice
 from weir.stats.lag_histogram import LagHistograms
 
-# What a row is worth of its life where no result of such a lag was seen yet.
-_UNSEEN = 0.01
+# The lags may know no result at the ages that a slice has left. It then keeps this part of the worth that its
+# remaining lifetime gives it, so that the longest-lived of such slices is evicted last.
+_UNSEEN_LAG_WEIGHT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class SliceSummary:
-    """One slice: its state, its size, and its times (µs).
+    """State, size and event times (µs) of a slice.
 
-    `first` and `last` are the times of its rows; from `deadline` on none of them can join, None if they can
-    for ever.
+    Its rows lie between `first` and `last`. From `deadline` on none of them can join; None: no such time.
     """
 
     node: str
@@ -31,45 +31,48 @@ class SliceSummary:
     deadline: int | None
 
     @staticmethod
-    def of(one: Slice) -> SliceSummary:
-        """What a slice tells."""
-        first, last = one.spans[one.layout.lead]
-        return SliceSummary(one.layout.node, one.rows, one.bytes, first, last, one.deadline)
+    def of(source: Slice) -> SliceSummary:
+        """Summarise a slice."""
+        first, last = source.spans[source.layout.lead]
+        return SliceSummary(source.layout.node, source.rows, source.bytes, first, last, source.deadline)
 
-    def alive(self, now: int | None) -> float:
-        """How many of its rows can still join with one of the time `now`, if they are spread evenly."""
+    def count_live_rows(self, now: int | None) -> float:
+        """Estimate how many rows can still join at the time `now`, as if rows were spread evenly."""
         if now is None or self.deadline is None:
             return float(self.rows)
-        left = (self.deadline - now) / max(self.last - self.first, 1)
-        return self.rows * min(1.0, max(0.0, left))
+        live_share = (self.deadline - now) / max(self.last - self.first, 1)
+        return self.rows * min(1.0, max(0.0, live_share))
+
+    def estimate_remaining_share(self, now: int | None, lags: LagHistograms | None) -> float:
+        """Estimate the share of a row's results that are still to come.
+
+        By the lags of earlier results or, where they say nothing, by the remaining share of its lifetime.
+        """
+        if now is None or self.deadline is None:
+            return 1.0
+        middle = (self.first + self.last) / 2
+        lifetime = self.deadline - middle
+        remaining = min(1.0, max(0.0, (self.deadline - now) / lifetime)) if lifetime > 0 else 0.0
+        if lags is None or not any(any(histogram.counts) for histogram in lags.lags.values()):
+            return remaining
+        drivers = [name for name in (lags.first, *lags.lags) if name != self.node]
+        is_intermediate = len(drivers) > len(lags.lags)
+        if is_intermediate:  # lags are known of streams only
+            return remaining
+        age = min(max(now - middle, -lifetime), lifetime)
+        ages = np.array([-lifetime, age, lifetime]) / 1e6
+        shares = [lags.ages(driver, self.node, ages) for driver in drivers]  # results before and after `age`
+        total = sum(float(share.sum()) for share in shares)
+        to_come = sum(float(share[1]) for share in shares)
+        return max(to_come / total, _UNSEEN_LAG_WEIGHT * remaining) if total > 0 else remaining
 
 
 def live_summaries(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
-    """The rows of each state that can still join with one of the time `now`."""
-    found: dict[str, float] = defaultdict(float)
-    for one in slices:
-        found[one.node] += one.alive(now)
-    return dict(found)
-
-
-def to_come(one: SliceSummary, now: int | None, lags: LagHistograms | None) -> float:
-    """The share of the results of a row of the slice that are still to come, or the share of its life."""
-    if now is None or one.deadline is None:
-        return 1.0
-    middle = (one.first + one.last) / 2
-    life = one.deadline - middle
-    share = min(1.0, max(0.0, (one.deadline - now) / life)) if life > 0 else 0.0
-    if lags is None or not any(any(found.counts) for found in lags.lags.values()):
-        return share
-    drivers = [name for name in (lags.first, *lags.lags) if name != one.node]
-    if len(drivers) > len(lags.lags):
-        # A joined state has no lag of its own.
-        return share
-    ages = np.array([-life, (now - middle), life]) / 1e6
-    ages[1] = min(max(ages[1], ages[0]), ages[2])
-    found = [lags.ages(driver, one.node, ages) for driver in drivers]
-    later, whole = sum(float(part[1]) for part in found), sum(float(part.sum()) for part in found)
-    return max(later / whole, _UNSEEN * share) if whole > 0 else share
+    """Count the rows of each state that can still join at the time `now`."""
+    rows: dict[str, float] = defaultdict(float)
+    for summary in slices:
+        rows[summary.node] += summary.count_live_rows(now)
+    return dict(rows)
 
 
 def lost_results(
@@ -78,13 +81,18 @@ def lost_results(
     now: int | None,
     lags: LagHistograms | None = None,
 ) -> dict[str, float]:
-    """The share of what each state's rows could still give that was let go, by the lags as far as known."""
-    lost, there = (_worth(some, now, lags) for some in (gone, slices))
-    return {node: worth / (worth + there.get(node, 0.0)) for node, worth in lost.items() if worth > 0}
+    """Estimate the share of each state's remaining results that is lost with its evicted slices, `gone`."""
+    evicted, stored = _sum_remaining(gone, now, lags), _sum_remaining(slices, now, lags)
+    return {node: lost / (lost + stored.get(node, 0.0)) for node, lost in evicted.items() if lost > 0}
 
 
-def _worth(slices: Iterable[SliceSummary], now: int | None, lags: LagHistograms | None) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
-    for one in slices:
-        found[one.node] += one.alive(now) if lags is None else one.rows * to_come(one, now, lags)
-    return dict(found)
+def _sum_remaining(
+    slices: Iterable[SliceSummary], now: int | None, lags: LagHistograms | None
+) -> dict[str, float]:
+    """Sum up, for each state, live rows or, with lags, rows times the share of results to come."""
+    if lags is None:
+        return live_summaries(slices, now)
+    weights: dict[str, float] = defaultdict(float)
+    for summary in slices:
+        weights[summary.node] += summary.rows * summary.estimate_remaining_share(now, lags)
+    return dict(weights)

@@ -1,4 +1,4 @@
-"""What a user says about the streams: how many rows a second come, and how selective conditions are."""
+"""Check the rates and selectivities that a user passes (`rates=`, `selectivities=`)."""
 
 from __future__ import annotations
 
@@ -11,59 +11,58 @@ from weir.errors import QueryError
 from weir.query.model import Query
 from weir.stats.join_graph import Streams
 
-# Beyond these, products of twenty windows would not be numbers any more.
+# Rows per second; outside of these, products over twenty windows would overflow or become zero.
 _LEAST_RATE, _MOST_RATE = 1e-9, 1e12
+_PAIRS = "selectivities= maps pairs of streams to shares, like {('orders', 'payments'): 0.001}"
 
 
 def parse_user_statistics(query: Query, rates: Any, selectivities: Any) -> TableStatistics | None:
-    """The statistics given by hand, checked; None if no rates are given."""
+    """Return the user's statistics; None if no rates are given."""
     if rates is None:
         if selectivities is not None:
-            raise QueryError("selectivities= alone say nothing about load; give rates= too")
+            raise QueryError("selectivities= without rates= cannot be used; give rates= too")
         return None
     given = rates if isinstance(rates, Mapping) else dict.fromkeys(query.names, rates)
-    named = {query.stream(name).name: _rate(name, rate) for name, rate in given.items()}
-    missing = next((name for name in query.names if name not in named), None)
-    if missing is not None:
-        raise QueryError(f"no rate is given for stream '{missing}'; add it to rates=")
-    return TableStatistics(named, _shares(query, selectivities))
+    parsed = {query.stream(name).name: _parse_rate(name, rate) for name, rate in given.items()}
+    for name in query.names:
+        if name not in parsed:
+            raise QueryError(f"no rate is given for stream '{name}'; add it to rates=")
+    if selectivities is not None and not isinstance(selectivities, Mapping):
+        raise QueryError(f"{_PAIRS}; got {selectivities!r}")
+    shares = (selectivities or {}).items()
+    return TableStatistics(
+        parsed, {_parse_pair(query, pair): _parse_selectivity(pair, share) for pair, share in shares}
+    )
 
 
-def _rate(name: str, rate: Any) -> float:
-    number = _number(rate)
+def _parse_rate(name: str, rate: Any) -> float:
+    number = _parse_number(rate)
     if number is None or not _LEAST_RATE <= number <= _MOST_RATE:
         raise QueryError(f"the rate of stream '{name}' must be above zero rows a second; got {rate!r}")
     return number
 
 
-def _number(given: Any) -> float | None:
+def _parse_pair(query: Query, pair: Any) -> Streams:
+    is_pair = isinstance(pair, tuple | list | frozenset) and len(pair) == 2
+    if not is_pair or not all(isinstance(name, str) for name in pair):
+        raise QueryError(f"{_PAIRS}; got {pair!r}")
+    streams = frozenset(query.stream(name).name for name in pair)
+    if len(streams) != 2:
+        raise QueryError(f"a selectivity is between two different streams; got {pair!r}")
+    return streams
+
+
+def _parse_selectivity(pair: Any, selectivity: Any) -> float:
+    number = _parse_number(selectivity)
+    if number is None or not 0 < number <= 1:
+        raise QueryError(f"the selectivity of {pair!r} must be above 0 and at most 1; got {selectivity!r}")
+    return number
+
+
+def _parse_number(given: Any) -> float | None:
     if isinstance(given, bool) or not isinstance(given, Real):
         return None
     try:
         return float(given)
     except OverflowError:
         return None
-
-
-def _shares(query: Query, selectivities: Any) -> dict[Streams, float]:
-    if selectivities is not None and not isinstance(selectivities, Mapping):
-        raise QueryError(f"selectivities= maps pairs of streams to shares, like {_EXAMPLE}")
-    shares: dict[Streams, float] = {}
-    for pair, share in (selectivities or {}).items():
-        if not isinstance(pair, tuple | list | frozenset) or len(pair) != 2 or not all(map(_is_text, pair)):
-            raise QueryError(f"selectivities= maps pairs of streams to shares, like {_EXAMPLE}; got {pair!r}")
-        streams = frozenset(query.stream(name).name for name in pair)
-        if len(streams) != 2:
-            raise QueryError(f"a selectivity is between two different streams; got {pair!r}")
-        number = _number(share)
-        if number is None or not 0 < number <= 1:
-            raise QueryError(f"the selectivity of {pair!r} must be above 0 and at most 1; got {share!r}")
-        shares[streams] = number
-    return shares
-
-
-def _is_text(given: Any) -> bool:
-    return isinstance(given, str)
-
-
-_EXAMPLE = "{('orders', 'payments'): 0.001}"

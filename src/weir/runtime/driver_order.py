@@ -1,4 +1,8 @@
-"""Whose rows find the results of a batch, where not everything is looked at."""
+"""Choose the driver order of a batch that sheds: streams that probe least go first.
+
+Of rows that arrive in one batch, the row processed last finds the others. So a stream whose probes are
+skipped must go first, where others find its rows, or results between rows of one batch would be lost.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +17,34 @@ from weir.stats.lag_histogram import LagHistograms
 def driver_order(
     wanted: DriverOrder, plan: Join, allowance: Allowance | None, lags: LagHistograms | None
 ) -> DriverOrder:
-    """The order asked for or, if that is left to us, one in which those come last who look for partners.
+    """Return the requested order or, for "auto" with probes or ages skipped, the best order for that.
 
-    Of rows that came in one batch the one that is processed last finds the others, so inputs go first of
-    which more probes are skipped. Where ages are skipped, only those do that have none left, and the others
-    go by their lags: harvesting expects the latest row of a result to find it (Gedik et al. 2007, section
-    IV-B).
+    With probes skipped, inputs go in the order of the share that still probes. With ages skipped, inputs that
+    do not probe at all go first and the others by their mean lag, because harvesting expects the latest row
+    of a result to find it (Gedik et al. 2007, section IV-B).
     """
     if wanted != "auto" or allowance is None:
         return wanted
-    looks: dict[str, float] = {}
+    probing: dict[str, float] = {}
     for hop, share in allowance.probes.items():
-        looks[hop.driver] = looks.get(hop.driver, 1.0) * (float(share > 0) if allowance.ages else share)
-    if min(looks.values(), default=1.0) >= 1 and (lags is None or not allowance.ages):
+        probing[hop.driver] = probing.get(hop.driver, 1.0) * (float(share > 0) if allowance.ages else share)
+    if min(probing.values(), default=1.0) >= 1 and (lags is None or not allowance.ages):
         return wanted
-    late = {name: 0.0 if lags is None else lags.mean(name) for name in plan.streams}
-    return tuple(_ordered(plan, looks, late))
+    mean_lags = {name: 0.0 if lags is None else lags.mean(name) for name in plan.streams}
+    return tuple(_order_streams(plan, probing, mean_lags))
 
 
-def _ordered(node: JTree, looks: Mapping[str, float], late: Mapping[str, float]) -> Iterator[str]:
-    """The streams below a node: of every join first those of the inputs that look least."""
+def _order_streams(
+    node: JTree, probing: Mapping[str, float], mean_lags: Mapping[str, float]
+) -> Iterator[str]:
+    """Yield the streams below a node, input by input, those that probe least first."""
     if isinstance(node, Leaf):
         yield node.stream
         return
-    # Ages are skipped in an mjoin only, so of other inputs than streams no lag is asked for.
-    for child in sorted(node.inputs, key=lambda one: (looks.get(str(one), 1.0), late.get(str(one), 0.0))):
-        yield from _ordered(child, looks, late)
+
+    def rank(child: JTree) -> tuple[float, float]:
+        # Inputs that are joins have no lag; they need none, since ages are skipped in mjoins only.
+        return probing.get(str(child), 1.0), mean_lags.get(str(child), 0.0)
+
+    for child in sorted(node.inputs, key=rank):
+        yield from _order_streams(child, probing, mean_lags)

@@ -1,33 +1,32 @@
-"""When are keys too uneven to go by?"""
-
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.adapt.skew import SkewMonitor, is_uneven, work
+from weir.codec import from_json, to_json
 from weir.stats.batch import Hop, HopStats
 
 
-def test_it_takes_several_uneven_batches_in_a_row() -> None:
-    balance = SkewMonitor()
+def test_skew_takes_several_uneven_batches_in_a_row() -> None:
+    monitor = SkewMonitor()
     for uneven in (True, True, False, True, True):
-        balance = balance.after(100, 1000, uneven)
-        assert not balance.is_dominated
-    assert balance.after(100, 1000, True).is_dominated
-    assert SkewMonitor.from_json(balance.to_json()) == balance
+        monitor = monitor.after(100, 1000, uneven)
+        assert not monitor.is_dominated
+    assert monitor.after(100, 1000, True).is_dominated
+    assert from_json(SkewMonitor, to_json(monitor)) == monitor
 
 
-def test_the_rate_follows_what_came_lately() -> None:
+def test_the_rate_follows_the_last_batches() -> None:
     assert SkewMonitor().rate == 0
-    balance = SkewMonitor()
+    monitor = SkewMonitor()
     for rows in [100] * 20 + [900] * 6:
-        balance = balance.after(rows, 1000, False)
-    assert 0.85 < balance.rate < 0.9
+        monitor = monitor.after(rows, 1000, False)
+    assert 0.85 < monitor.rate < 0.9
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8), st.integers(1, 8), st.floats(0, 1))
-def test_work_that_is_even_stays(seconds: list[float], cores: int, extra: float) -> None:
+def test_even_work_is_never_shared(seconds: list[float], cores: int, extra: float) -> None:
     count = len(seconds)
     assert not is_uneven([1.0] * count, count, cores, extra)
     if is_uneven(seconds, count, cores, extra):

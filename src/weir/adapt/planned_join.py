@@ -1,0 +1,84 @@
+"""A planned join: the plan that a query starts with, how it was chosen, and what it sheds from the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weir.adapt.analyse import allowance_for_learning
+from weir.adapt.calibrate import TYPICAL
+from weir.adapt.controller import Scope
+from weir.adapt.describe_usage import describe_usage
+from weir.adapt.plan_estimator import PlanEstimator
+from weir.adapt.settings import Adapt, Movable
+from weir.adapt.shedding import AS_ASKED, SHED_FROM_START, Shedding, choose_shedding
+from weir.plan.choose import Choice
+from weir.plan.cost import PlanCost
+from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.tree import Join
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.shed.allowance import Allowance
+from weir.shed.strategies import ShedName
+from weir.stats.join_graph import JoinGraph
+
+
+@dataclass(frozen=True)
+class PlannedJoin:
+    """The plan to start with.
+
+    `automatic` if weir chose it, `by_hand` if the user built the tree. With known rates it has a join graph
+    and a cost, and if weir searched for it, the `choice`.
+    """
+
+    plan: Join
+    automatic: bool = False
+    by_hand: bool = False
+    graph: JoinGraph | None = None
+    cost: PlanCost | None = None
+    choice: Choice | None = None
+    limits: Limits = NO_LIMITS
+    shedding: Shedding | None = None
+    shed: ShedName = "auto"
+
+    def allowance(self, query: Query, plan: Join) -> Allowance | None:
+        """Return what to shed on a plan, which after a restart may differ from the one chosen now."""
+        if self.shedding is None or self.graph is None:
+            return None
+        if plan == self.plan:
+            return self.shedding.allowance
+        shedding = choose_shedding(PlanEstimator(query, self.graph), plan, self.limits, self.shed)
+        return None if shedding is None else shedding.allowance
+
+    def start(self, query: Query, adapt: Adapt | None, plan: Join) -> tuple[Allowance | None, str]:
+        """Return the first allowance and its reason; a query that may have to shed later starts to learn."""
+        allowance = self.allowance(query, plan)
+        if allowance is not None:
+            return allowance, SHED_FROM_START
+        if adapt is None or query.budget is None or query.budget.cpu is None:
+            return None, AS_ASKED
+        windows = dict(zip(query.names, query.windows, strict=True))
+        return allowance_for_learning(windows, plan, self.shed), AS_ASKED
+
+    def movable(self, query: Query) -> Movable:
+        """Return what may change of the plan while it runs: nothing of one made by hand."""
+        if self.by_hand:
+            return "nothing"
+        has_row_window = any(isinstance(window, RowWindow) for window in query.windows)
+        return "tree" if self.automatic and not has_row_window else "orders"
+
+    def scope(self, query: Query) -> Scope:
+        """Return what a controller may decide while this query runs, and by which unit costs."""
+        costs = TYPICAL if self.graph is None else self.graph.costs
+        return Scope(self.movable(query), self.shed, costs)
+
+    @property
+    def warning(self) -> str | None:
+        """Say that the plan exceeds the budget; None if it fits or is not known to exceed it."""
+        if self.cost is None or self.limits.allow(self.cost.cpu, self.cost.memory):
+            return None
+        excess = self.limits.excess(self.cost.cpu, self.cost.memory)
+        usage, limits = (describe_usage(both.cpu, both.memory) for both in (self.cost, self.limits))
+        which = f"the requested plan {self.plan}"
+        if self.choice:
+            which = f"no plan fits the budget; the plan that exceeds it least, {self.plan},"
+        return f"{which} takes {excess:.3g} times the limit ({usage}; limits: {limits})"
