@@ -75,8 +75,8 @@ def test_every_policy_gives_the_same_results(
     plan, fed = PLANS[shape], batches(seed, 4, sizes)
     by_hand, by_policy = started(plan, NAMES), started(plan, policy)
     for tables in fed:
-        wanted, found = (bag(query.process(tables)) for query in (by_hand, by_policy))
-        assert found == wanted
+        expected, results = (bag(query.process(tables)) for query in (by_hand, by_policy))
+        assert results == expected
 
 
 def bag(table: pa.Table) -> Counter[tuple[Any, ...]]:
@@ -90,9 +90,9 @@ def test_timestamp_goes_row_by_row_like_an_mjoin_without_batches() -> None:
     times = {
         name: dict(zip(t["id"].to_pylist(), t["ts"].to_pylist(), strict=True)) for name, t in tables.items()
     }
-    found = started(join(*names), "timestamp", names).process(tables).to_pylist()
-    assert len(found) > 20
-    lasts = [max(times[name][row[name]] for name in names) for row in found]
+    results = started(join(*names), "timestamp", names).process(tables).to_pylist()
+    assert len(results) > 20
+    lasts = [max(times[name][row[name]] for name in names) for row in results]
     assert lasts == sorted(lasts)
 
 
@@ -101,45 +101,45 @@ def test_timestamp_goes_row_by_row_like_an_mjoin_without_batches() -> None:
     st.sampled_from(get_args(DriverPolicy)),
 )
 def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: DriverPolicy) -> None:
-    times = {name: np.array(found, np.int64) for name, found in zip(NAMES, listed, strict=False)}
+    times = {name: np.array(rows, np.int64) for name, rows in zip(NAMES, listed, strict=False)}
     names = tuple(times)
-    waiting = PendingRows(join(*names), {name: len(found) for name, found in times.items()}, {})
-    found = ranks(policy, waiting, times)
+    pending = PendingRows(join(*names), {name: len(rows) for name, rows in times.items()}, {})
+    by_stream = ranks(policy, pending, times)
     owners: dict[int, set[str]] = {}
     for name in names:
-        assert len(found[name]) == len(times[name])
-        for rank in found[name].tolist():
+        assert len(by_stream[name]) == len(times[name])
+        for rank in by_stream[name].tolist():
             owners.setdefault(rank, set()).add(name)
     assert all(len(owner) == 1 for owner in owners.values())
     if policy == "timestamp":
         rows = [
             (rank, time)
             for name in names
-            for rank, time in zip(found[name].tolist(), times[name].tolist(), strict=True)
+            for rank, time in zip(by_stream[name].tolist(), times[name].tolist(), strict=True)
         ]
         assert [time for _, time in sorted(rows)] == sorted(time for _, time in rows)
 
 
 def test_round_robin_takes_the_oldest_of_each_in_turn() -> None:
     times = {"a": np.array([7, 3, 5]), "b": np.array([9])}
-    found = ranks("round-robin", PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}), times)
+    by_stream = ranks("round-robin", PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}), times)
     # a's 3, b's 9, then the rest of a in one run.
-    assert found["a"].tolist() == [2, 0, 2] and found["b"].tolist() == [1]
+    assert by_stream["a"].tolist() == [2, 0, 2] and by_stream["b"].tolist() == [1]
 
 
 def test_equation_1_step_by_step() -> None:
     """|buffer| Π |ht| of the others: a 10·20·30, b 40·10·30, c 5·10·20, and b's rows count from then on."""
     plan = join("a", "b", "c")
-    waiting = PendingRows(plan, {"a": 10, "b": 40, "c": 5}, {"a": 10, "b": 20, "c": 30})
-    assert order("initial-output", waiting) == ("b", "a", "c")
+    pending = PendingRows(plan, {"a": 10, "b": 40, "c": 5}, {"a": 10, "b": 20, "c": 30})
+    assert order("initial-output", pending) == ("b", "a", "c")
     # By results for each row: c would have 10·20, b 10·30, a 20·30.
-    assert order("output-rate", waiting) == ("a", "b", "c")
-    assert order("auto", waiting) == order("initial-output", waiting)
+    assert order("output-rate", pending) == ("a", "b", "c")
+    assert order("auto", pending) == order("initial-output", pending)
 
 
 def test_consumption_rate_takes_those_first_that_give_least() -> None:
-    waiting = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
-    assert order("consumption-rate", waiting) == ("c", "b", "a")
+    pending = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
+    assert order("consumption-rate", pending) == ("c", "b", "a")
     unknown = PendingRows(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
     assert order("consumption-rate", unknown) == ("b", "a")
 
@@ -147,15 +147,15 @@ def test_consumption_rate_takes_those_first_that_give_least() -> None:
 def test_streams_without_rows_or_states_do_no_harm() -> None:
     for policy in POLICIES:
         assert sorted(order(policy, PendingRows(join(*NAMES), {}, {}))) == list(NAMES)  # type: ignore[arg-type]
-        waiting = PendingRows(join(*NAMES), {"a": 5}, {"b": 7})
-        assert sorted(order(policy, waiting)) == list(NAMES)  # type: ignore[arg-type]
+        pending = PendingRows(join(*NAMES), {"a": 5}, {"b": 7})
+        assert sorted(order(policy, pending)) == list(NAMES)  # type: ignore[arg-type]
 
 
 def test_least_work_is_learned_and_does_the_least() -> None:
     """After some batches, no order would have made fewer partials than the one chosen, by one in twenty."""
     sizes = (30, 3, 12, 25)
     fed = batches(5, 6, sizes, keys=6)
-    made = {found: partials(started(PLANS["mjoin"], found), fed) for found in permutations(NAMES)}
+    made = {tried: partials(started(PLANS["mjoin"], tried), fed) for tried in permutations(NAMES)}
     chosen = partials(started(PLANS["mjoin"], "least-work"), fed)
     assert chosen <= 1.05 * min(made.values()) < max(made.values())
 
@@ -183,7 +183,7 @@ def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
 def test_choosing_is_quick() -> None:
     names = tuple(f"s{i}" for i in range(20))
     plan = join(*names)
-    waiting = PendingRows(
+    pending = PendingRows(
         plan,
         {n: 10 + i for i, n in enumerate(names)},
         dict.fromkeys(names, 500),
@@ -193,10 +193,14 @@ def test_choosing_is_quick() -> None:
         taken = []
         for _ in range(10):
             started_at = process_time()
-            order(policy, waiting)  # type: ignore[arg-type]
+            order(policy, pending)  # type: ignore[arg-type]
             taken.append(process_time() - started_at)
         # The aim is a millisecond; tests share the machine.
         assert min(taken) < 0.002, policy
+
+
+def test_the_type_names_the_policies_of_the_table() -> None:
+    assert get_args(DriverPolicy) == tuple(POLICIES)
 
 
 @pytest.mark.parametrize("wrong", ["fastest", "ab", ("a", "b"), 3, ("a", "b", "c", "c")])

@@ -1,4 +1,4 @@
-"""Where rows go: every time has one home, loads are level, and a change of partitions settles."""
+"""Placement: every time has one partition, loads are level, and a change of partitions settles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], ArrivalForecast]
     partitions = draw(st.integers(1, 7))
     placement = by_time(draw(st.integers(1, 10**8)), partitions)
     newest = NOW + draw(st.integers(-(10**9), 10**9))
-    outlook = ArrivalForecast(
+    forecast = ArrivalForecast(
         newest,
         newest - draw(st.integers(0, 10**8)),
         draw(st.floats(0, 1, allow_subnormal=False)),
@@ -34,53 +34,53 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], ArrivalForecast]
     )
     ends = st.none() | st.integers(newest - 10**7, newest + 10**8)
     held = draw(st.lists(st.builds(Load, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
-    return placement, held, outlook
+    return placement, held, forecast
 
 
 @given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
 def test_every_time_has_one_home_and_known_times_keep_theirs(
     case: tuple[Placement, list[Load], ArrivalForecast], times: list[int]
 ) -> None:
-    before, held, outlook = case
-    after = laid_out(before, held, outlook)
+    before, held, forecast = case
+    after = laid_out(before, held, forecast)
     assert len(after.homes) == len(before.homes) and after.cell == before.cell
-    assert all(0 <= after.home(time) < after.partitions for time in times)
-    back = min(outlook.newest - outlook.oldest, (len(after.homes) // 2 - 1) * after.cell)
-    for time in (outlook.newest, outlook.newest - back // 2, outlook.newest - back):
-        assert after.home(time) == before.home(time), "rows of one slice stay together"
+    assert all(0 <= after.partition_at(time) < after.partitions for time in times)
+    back = min(forecast.newest - forecast.oldest, (len(after.homes) // 2 - 1) * after.cell)
+    for time in (forecast.newest, forecast.newest - back // 2, forecast.newest - back):
+        assert after.partition_at(time) == before.partition_at(time), "rows of one slice stay together"
 
 
 @given(placements(), st.integers(1, 9), st.integers(0, 10**7))
 def test_another_number_of_partitions_keeps_the_homes_that_remain(
     case: tuple[Placement, list[Load], ArrivalForecast], partitions: int, back: int
 ) -> None:
-    before, _, outlook = case
+    before, _, forecast = case
     shortest = before.cell * len(before.homes) // 2
-    after = cut_anew(before, shortest, partitions, outlook.newest)
-    start = (outlook.newest - min(back, shortest)) // after.cell * after.cell
-    assert after.home(start) == before.home(start) % partitions
+    after = cut_anew(before, shortest, partitions, forecast.newest)
+    start = (forecast.newest - min(back, shortest)) // after.cell * after.cell
+    assert after.partition_at(start) == before.partition_at(start) % partitions
 
 
 @given(placements())
 def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], ArrivalForecast]) -> None:
     """While nothing dies, the rows to come make loads as equal as slices can, or go to the least loaded."""
-    before, held, outlook = case
-    held = [Load(one.home % before.partitions, one.rows, None) for one in held]
-    outlook = ArrivalForecast(outlook.newest, outlook.newest, max(outlook.rate, 1e-3), 2**60)
-    after = laid_out(before, held, outlook)
-    first, ring = outlook.newest // after.cell + 1, len(after.homes)
+    before, held, forecast = case
+    held = [Load(stored.partition % before.partitions, stored.rows, None) for stored in held]
+    forecast = ArrivalForecast(forecast.newest, forecast.newest, max(forecast.rate, 1e-3), 2**60)
+    after = laid_out(before, held, forecast)
+    first, ring = forecast.newest // after.cell + 1, len(after.homes)
     loads = dict.fromkeys(range(after.partitions), 0.0)
-    for one in held:
-        loads[one.home] += one.rows
+    for stored in held:
+        loads[stored.partition] += stored.rows
     runs = [
         (home, len(list(run)))
         for home, run in groupby(after.homes[n % ring] for n in range(first, first + ring - 1))
     ]
     assert loads[runs[0][0]] == min(loads.values())
     for home, cells in runs:
-        loads[home] += outlook.rate * after.cell * cells
+        loads[home] += forecast.rate * after.cell * cells
     if after.partitions > 1:
-        longest = outlook.rate * after.cell * max(cells for _, cells in runs)
+        longest = forecast.rate * after.cell * max(cells for _, cells in runs)
         taken = [loads[home] for home, _ in runs]
         assert max(taken) - min(loads.values()) <= longest * 1.01 + 1
 
@@ -108,11 +108,11 @@ def test_slices_are_shorter_while_more_rows_come() -> None:
 )
 def test_what_is_levelled_stays_level_while_rows_die(held: list[Load], partitions: int) -> None:
     homes = levelled(held, partitions)
-    most = max((one.rows for one in held), default=0)
+    most = max((stored.rows for stored in held), default=0)
     for now in range(21):
         loads = dict.fromkeys(range(partitions), 0)
-        for home, one in zip(homes, held, strict=True):
-            loads[home] += one.rows if one.until is not None and one.until > now else 0
+        for home, stored in zip(homes, held, strict=True):
+            loads[home] += stored.rows if stored.until is not None and stored.until > now else 0
         assert max(loads.values()) - min(loads.values()) <= most
 
 
@@ -125,30 +125,32 @@ class Play:
         self.now, self._batch, self._rate = NOW, int(batch * SECOND), 0.0
 
     def run(self, rows: int) -> None:
-        outlook = ArrivalForecast(self.now, self.now, self._rate, WINDOW)
-        self.placement = laid_out(self.placement, self.held, outlook)
+        forecast = ArrivalForecast(self.now, self.now, self._rate, WINDOW)
+        self.placement = laid_out(self.placement, self.held, forecast)
         chunk = WINDOW // 8
         came: Counter[tuple[int, int]] = Counter()
         for i in range(rows):
             time = self.now + 1 + i * self._batch // rows
-            came[self.placement.home(time), time // chunk] += 1
+            came[self.placement.partition_at(time), time // chunk] += 1
         self.now += self._batch
         self._rate = rows / self._batch
         self.held += [Load(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
-        self.held = [one for one in self.held if (one.until or 0) > self.now]
+        self.held = [stored for stored in self.held if (stored.until or 0) > self.now]
 
     def resize(self, partitions: int, aggressive: bool) -> None:
         self.placement = cut_anew(self.placement, WINDOW, partitions, self.now)
         if aggressive:
             homes = levelled(self.held, partitions)
-            self.held = [replace(one, home=home) for home, one in zip(homes, self.held, strict=True)]
+            self.held = [
+                replace(stored, partition=home) for home, stored in zip(homes, self.held, strict=True)
+            ]
 
     @property
     def ratio(self) -> float:
         """The most rows of a partition over the fewest of those that there shall be."""
         loads = Counter(dict.fromkeys(range(self.placement.partitions), 0))
-        for one in self.held:
-            loads[one.home] += one.rows
+        for stored in self.held:
+            loads[stored.partition] += stored.rows
         least = min(loads[n] for n in range(self.placement.partitions))
         return max(loads.values()) / least if least else inf
 

@@ -7,7 +7,9 @@ from itertools import permutations, product
 
 from hypothesis import strategies as st
 
-from weir.plan.cost import cost
+from weir.plan.probing_orders import path_seconds
+from weir.plan.space import Space
+from weir.plan.stream_sets import StreamSets
 from weir.plan.tree import Join, JTree, Leaf
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
@@ -24,19 +26,19 @@ unit_costs = st.one_of(
 
 
 @st.composite
-def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, cut: bool = True) -> JoinGraph:
+def graphs(draw: st.DrawFn, least: int = 3, most: int = 5) -> JoinGraph:
     """A connected graph: a random tree and some more edges, which sometimes are not independent.
 
-    With `cut`, states are sometimes cut into basic windows, by the time of their first stream.
+    States are sometimes cut into basic windows, by the time of their first stream.
     """
     names = tuple("abcdefghij"[: draw(st.integers(least, most))])
     edges = {
         frozenset({names[draw(st.integers(0, i - 1))], names[i]}): draw(shares) for i in range(1, len(names))
     }
-    for i, one in enumerate(names):
+    for i, name in enumerate(names):
         for other in names[:i]:
             if draw(st.booleans()):
-                edges.setdefault(frozenset({one, other}), draw(shares))
+                edges.setdefault(frozenset({name, other}), draw(shares))
     if draw(st.booleans()):
         edges[frozenset(names[:3])] = draw(shares)
     classes = {frozenset(names[-3:]): draw(shares)} if draw(st.booleans()) else {}
@@ -48,19 +50,30 @@ def graphs(draw: st.DrawFn, least: int = 3, most: int = 5, cut: bool = True) -> 
         classes=classes,
         narrowing={edge: share for edge, share in edges.items() if len(edge) == 2 and draw(st.booleans())},
         costs=draw(unit_costs),
-        basic={name: draw(st.floats(0.1, 1)) for name in names} if cut and draw(st.booleans()) else {},
+        basic={name: draw(st.floats(0.1, 1)) for name in names} if draw(st.booleans()) else {},
     )
 
 
 def trees(names: tuple[str, ...]) -> Iterator[JTree]:
-    """Every join tree of some streams, probing left to right."""
+    """Every join tree of some streams, probing left to right; of each join the lowest stream leads."""
     if len(names) == 1:
         yield Leaf(names[0])
         return
     for parts in partitions(names):
-        for inputs in product(*map(list, map(trees, parts))):
+        for inputs in product(*map(list, map(trees, sorted(parts)))):
             everyone = range(len(inputs))
             yield Join(inputs, tuple(tuple(i for i in everyone if i != driver) for driver in everyone))
+
+
+def plans_of(graph: JoinGraph, cross: bool = False) -> list[Join]:
+    """Every plan of a graph with its best probing orders; only `cross` ones join streams without an edge."""
+    sets = StreamSets(graph)
+    return [
+        with_best_orders(graph, tree)
+        for tree in trees(graph.streams)
+        if isinstance(tree, Join)
+        and (cross or all(sets.is_connected(sets.mask(node.streams)) for node in tree.inner()))
+    ]
 
 
 def partitions(names: tuple[str, ...]) -> Iterator[list[tuple[str, ...]]]:
@@ -81,18 +94,21 @@ def _groups(names: tuple[str, ...]) -> Iterator[list[tuple[str, ...]]]:
             yield [*groups[:i], (first, *group), *groups[i + 1 :]]
 
 
-def with_best_orders(graph: JoinGraph, tree: JTree) -> JTree:
+def with_best_orders(graph: JoinGraph, tree: Join) -> Join:
     """The same tree, each order found by trying all of them."""
-    if isinstance(tree, Leaf):
-        return tree
-    inputs = tuple(with_best_orders(graph, child) for child in tree.inputs)
-    node = Join(inputs, tree.orders)
-    for driver in range(len(inputs)):
-        others = [i for i in range(len(inputs)) if i != driver]
-        tried = [_with_order(node, driver, order) for order in permutations(others)]
-        node = min(tried, key=lambda one: cost(graph, one).cpu)
-    return node
-
-
-def _with_order(node: Join, driver: int, order: tuple[int, ...]) -> Join:
-    return Join(node.inputs, (*node.orders[:driver], order, *node.orders[driver + 1 :]))
+    space = Space(graph)
+    inputs = tuple(
+        with_best_orders(graph, child) if isinstance(child, Join) else child for child in tree.inputs
+    )
+    masks = [space.mask(child.streams) for child in inputs]
+    everyone = range(len(inputs))
+    return Join(
+        inputs,
+        tuple(
+            min(
+                permutations([i for i in everyone if i != driver]),
+                key=lambda order, driver=driver: path_seconds(space, masks, driver, order),
+            )
+            for driver in everyone
+        ),
+    )

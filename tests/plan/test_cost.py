@@ -60,15 +60,15 @@ def test_windows_may_differ_and_may_count_rows() -> None:
     graph = JoinGraph.of(
         {"A": 10.0, "B": 5.0}, {"A": 2.0, "B": rows(30)}, {("A", "B"): 0.1}, UnitCosts.per_match(1.0)
     )
-    found = cost(graph, join("A", "B"))
-    assert found.rows == 20 + 30
+    plan = cost(graph, join("A", "B"))
+    assert plan.rows == 20 + 30
     # Each of 10 rows a second meets 30 of B, each of 5 meets 20 of A.
-    assert found.cpu == pytest.approx(0.1 * (10 * 30 + 5 * 20))
+    assert plan.cpu == pytest.approx(0.1 * (10 * 30 + 5 * 20))
 
 
 def test_the_other_papers_count_probes_or_comparisons() -> None:
     rates, edges = {"A": 10.0, "B": 5.0, "C": 1.0}, {("A", "B"): 0.1, ("B", "C"): 0.5}
-    probes = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts.per_probe(1.0)), MJOIN)
+    probes = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts(probe=1.0)), MJOIN)
     # Every row probes once, and once more for each match of its first hop.
     assert probes.cpu == pytest.approx(10 + 5 + 1 + 10 * 10 * 0.1 + 5 * 20 * 0.1 + 1 * 10 * 0.5)
     looked_at = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts.per_comparison(1.0)), MJOIN)
@@ -121,14 +121,17 @@ def test_tables_over_all_sets_say_what_is_said_of_each(graph: JoinGraph) -> None
     space = Space(graph)
     masks = range(1, space.everything + 1)
     connected = [mask for mask in masks if space.is_connected(mask)]
-    assert np.flatnonzero(space.connected).tolist() == connected
-    fresh, visited, hop, upkeep = space.state_tables
+    assert np.flatnonzero(space.connected_table).tolist() == connected
+    new_slices, visited, overhead, maintenance = space.state_tables
     for mask in connected:
         state = space.slicing(mask)
-        told = (fresh[mask], visited[mask], hop[mask], upkeep[mask])
-        each = (state.fresh / graph.batch, state.visited, space.hop(mask), space.upkeep(mask))
-        assert told == pytest.approx(each)
+        tabulated = (new_slices[mask], visited[mask], overhead[mask], maintenance[mask])
+        seconds = (space.hop_overhead(mask), space.upkeep(mask))
+        single = (state.new_slices / graph.batch, state.visited, *seconds)
+        assert tabulated == pytest.approx(single)
     for bound in masks:
         for i, partner in enumerate(connected):
             if not bound & partner:
-                assert space.step_table[bound, i] == pytest.approx(space.step(bound, partner))
+                assert space.extension_table[bound, i] == pytest.approx(
+                    space.extension_seconds(bound, partner)
+                )

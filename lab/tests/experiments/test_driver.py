@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from weir.cli.app import app
 from weir.plan.tree import Leaf
+from weir_lab.cli.app import app
 from weir_lab.driver import experiment
 from weir_lab.driver.arrivals import times
 from weir_lab.driver.course import Course, early, ratio
@@ -173,7 +173,7 @@ TINY = Size(
 def test_the_command_writes_its_files_and_tells_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "QUICK", TINY)
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["lab", "driver", "--quick", "--out", str(out)], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["driver", "--quick", "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0
     assert {file.stem for file in out.glob("*.png")} == {
         "figure5", "figure6", "figure7", "figure8", "work", "streams", "engine",

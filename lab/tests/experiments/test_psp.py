@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from weir.cli.app import app
-from weir.partition.ring_cost import bandwidth_needed, best_length, central_work, equal_steps, latency
+from weir.partition.ring_cost import best_length, latency
+from weir_lab.cli.app import app
 from weir_lab.cli.psp import show
 from weir_lab.psp import experiment
 from weir_lab.psp.adaptation import settled
@@ -19,6 +19,7 @@ from weir_lab.psp.experiment import Report, Size
 from weir_lab.psp.lengths import HEAVY, costing, long_rings, many
 from weir_lab.psp.play import play_alone, play_atr, play_ctr, play_ring
 from weir_lab.psp.settings import MACHINE, RATE, WINDOW, Setting, arrivals
+from weir_lab.ring.model import bandwidth_needed, central_work, equal_steps
 
 TINY = Size(
     nodes=(4, 14, 19),
@@ -132,6 +133,6 @@ def test_a_ring_that_follows_the_rate_stays_quick(tiny: tuple[Report, Path]) -> 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    result = CliRunner().invoke(app, ["lab", "psp", "--quick", "--out", str(tmp_path / "file")])
+    result = CliRunner().invoke(app, ["psp", "--quick", "--out", str(tmp_path / "file")])
     assert result.exit_code != 0
     assert "it is not a folder" in str(result.exception)

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from weir import QueryError
-from weir.cli import lab
 from weir.plan.space import Space
+from weir_lab.cli import qualified as cli
 from weir_lab.qualified.compare import EXHAUSTIVE, OURS, PAPER, PLAIN, compare, disagreements, misses, scores
 from weir_lab.qualified.experiment import Size, run
 from weir_lab.qualified.overload import play, scenes
@@ -84,7 +84,7 @@ def test_a_tiny_run_writes_its_files_and_tells_them(tmp_path: Path) -> None:
         rows = list(DictReader(file))
     assert {row["scene"] for row in rows} == {scene.name for scene, _ in report.scenes}
     text = StringIO()
-    lab.show(report, Console(file=text, width=200))
+    cli.show(report, Console(file=text, width=200))
     assert "cannot arise" in text.getvalue()
     assert "all need about 36 s a second" in text.getvalue()
 
@@ -92,4 +92,4 @@ def test_a_tiny_run_writes_its_files_and_tells_them(tmp_path: Path) -> None:
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(QueryError, match="not a folder"):
-        lab.qualified(True, tmp_path / "file", Console(file=StringIO()))
+        cli.qualified(True, tmp_path / "file", Console(file=StringIO()))

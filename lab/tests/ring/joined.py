@@ -8,8 +8,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from weir.partition.hardware import Hardware
 from weir_lab.ring.clock import Clock, feed
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.matching import Exact, Partial
 from weir_lab.ring.ring import Ring
 from weir_lab.ring.stored import Row

@@ -8,23 +8,22 @@ from math import inf
 import pytest
 
 from weir import QueryError
-from weir.partition.hardware import Hardware
-from weir.partition.ring_cost import (
-    Steps,
+from weir.partition.ring_cost import ProbingSteps, best_length, latency
+from weir_lab.ring.clock import Clock
+from weir_lab.ring.hardware import Hardware
+from weir_lab.ring.matching import Exact, Expected, Matching
+from weir_lab.ring.model import (
     StreamLoad,
     bandwidth_needed,
-    best_length,
     central_work,
+    count_results,
     equal_steps,
     initial_lengths,
-    latency,
     output_rate,
     ring_work,
     service_rate,
     uneven_latency,
 )
-from weir_lab.ring.clock import Clock
-from weir_lab.ring.matching import Exact, Expected, Matching
 from weir_lab.ring.ring import Ring
 from weir_lab.ring.stored import Row
 from weir_lab.ring.tally import Tally
@@ -55,7 +54,7 @@ def test_rates_and_latency_are_equations_3_to_5() -> None:
     steps, nodes = equal_steps(3, 50, 10, 0.1), 4
     work = central_work(steps, MACHINE)
     assert service_rate(steps, MACHINE, nodes) == pytest.approx(1 / ring_work(steps, MACHINE, nodes))
-    alone = steps.results / work
+    alone = count_results(steps) / work
     share = MACHINE.send / (500 * MACHINE.join)
     assert output_rate(steps, MACHINE, nodes) == pytest.approx(alone / (1 / nodes + share))
     expected = 1.5 * MACHINE.hop + max(work / nodes + share * work, 3 * nodes * MACHINE.hop)
@@ -74,9 +73,9 @@ def test_the_bounds_solve_their_equations_and_no_other_length_is_better() -> Non
 
 
 def test_bandwidth_is_equation_6() -> None:
-    steps = Steps((500.0, 200.0), (0.1, 0.1))
+    steps = ProbingSteps((500.0, 200.0), (0.1, 0.1))
     assert bandwidth_needed(steps, MACHINE, 10) == pytest.approx(100 / (2e-7 * 20))
-    assert bandwidth_needed(Steps((0.0,), (0.1,)), MACHINE, 10) == inf
+    assert bandwidth_needed(ProbingSteps((0.0,), (0.1,)), MACHINE, 10) == inf
 
 
 def test_uneven_latency_is_equation_5_where_all_are_alike() -> None:
@@ -101,7 +100,7 @@ def test_initial_slicing() -> None:
 
 def test_what_is_asked_must_make_sense() -> None:
     with pytest.raises(QueryError, match="one selectivity for each partner"):
-        Steps((1.0, 2.0), (0.1,))
+        ProbingSteps((1.0, 2.0), (0.1,))
     with pytest.raises(QueryError, match="no ring is too long"):
         best_length(equal_steps(3, 50, 10, 0.1), Hardware(join=1e-6, send=0.0, hop=0.0))
     with pytest.raises(QueryError, match="at least one node"):
@@ -154,4 +153,4 @@ def test_the_simulator_works_as_much_as_the_model_says(nodes: int) -> None:
     steps = equal_steps(3, 50, 10, 0.02)
     # Beside what the model counts, build rows move and END tuples travel.
     assert work == pytest.approx(ring_work(steps, machine, nodes), rel=0.03)
-    assert tally.total / len(rows[1500:]) == pytest.approx(steps.results, rel=0.01)
+    assert tally.total / len(rows[1500:]) == pytest.approx(count_results(steps), rel=0.01)

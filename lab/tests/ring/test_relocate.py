@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.partition.hardware import Hardware
-from weir.partition.resize import hand_overs, narrowed, places_of_new, widened
+from weir.partition.resize import count_transfers, insert_nodes, insertion_points, remove_nodes
 from weir_lab.ring.clock import Clock, feed
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.matching import Expected
 from weir_lab.ring.ring import Ring
 from weir_lab.ring.stored import Row
@@ -25,23 +25,23 @@ FAST = Hardware(join=0.0, send=0.0, hop=0.001)
 
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_every_new_node_has_a_place_and_can_be_taken_out_again(nodes: int, added: int) -> None:
-    places = places_of_new(nodes, added)
+    places = insertion_points(nodes, added)
     assert len(places) == added
     assert all(1 <= place <= nodes for place in places)
-    ring = widened(range(nodes), range(nodes, nodes + added))
+    ring = insert_nodes(range(nodes), range(nodes, nodes + added))
     assert [number for number in ring if number < nodes] == list(range(nodes))
-    assert narrowed(ring, nodes) == list(range(nodes))
-    assert narrowed(ring, nodes + added) == ring
+    assert remove_nodes(ring, nodes) == list(range(nodes))
+    assert remove_nodes(ring, nodes + added) == ring
 
 
 @pytest.mark.parametrize(("nodes", "added"), [(3, 1), (4, 2), (5, 3), (2, 4), (6, 6)])
 def test_old_nodes_hand_on_what_the_paper_says(nodes: int, added: int) -> None:
     """Section 6: the i-th node hands on i M / N less its whole part, in slices of the new length."""
     rows = nodes * (nodes + added) * 10
-    ring = widened(range(nodes), range(nodes, nodes + added))
+    ring = insert_nodes(range(nodes), range(nodes, nodes + added))
     before = {row: ring.index(row * nodes // rows) for row in range(rows)}
     after = {row: row * (nodes + added) // rows for row in range(rows)}
-    crossing = hand_overs(before, after, len(ring))
+    crossing = count_transfers(before, after, len(ring))
     slice_rows = rows / (nodes + added)
     for old in range(1, nodes):
         share = old * added / nodes - floor(old * added / nodes)

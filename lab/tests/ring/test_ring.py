@@ -9,9 +9,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.partition.hardware import Hardware
 from weir.partition.resize import Resize
 from weir_lab.ring.clock import Clock, feed
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.matching import Exact, Expected
 from weir_lab.ring.message import Partials, Probe
 from weir_lab.ring.node import Node

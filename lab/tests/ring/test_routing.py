@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir import QueryError
-from weir.partition.hardware import Hardware
 from weir_lab.ring.atr import AlignedRouting
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.cover import cheapest_cover
 from weir_lab.ring.ctr import CoordinatedRouting
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.matching import Expected
 from weir_lab.ring.stored import Row
 from weir_lab.ring.tally import Tally

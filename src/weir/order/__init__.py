@@ -1,1 +1,1 @@
-"""Which delta goes first?"""
+"""Driver order: which stream's rows of a batch are processed first."""

@@ -1,7 +1,10 @@
-"""Policies that process one stream's delta after another's (Valsomatzis and Gounaris 2013, section 3.2).
+"""Driver policies choose the order in which the rows of a batch are processed.
 
-In one batch a row finds rows of earlier batches and of streams that went before it, so the order decides who
-finds what and when, and how many partials are made on the way; never what is found in all.
+In one batch a row finds rows of earlier batches and rows that were processed before it. So the order decides
+which row finds a result and when, and how many partials are made on the way; it never changes the results
+(Valsomatzis and Gounaris 2013, section 3.2).
+
+To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`.
 """
 
 from __future__ import annotations
@@ -10,12 +13,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from weir.errors import QueryError
-from weir.order.pending import PendingRows
+from weir.order.pending import Int64s, PendingRows
 from weir.plan.tree import Join
 from weir.stats.batch import Hop
 
@@ -28,68 +31,99 @@ DriverPolicy = Literal[
     "output-rate",
     "least-work",
 ]
-# What these choose depends on what earlier batches matched.
-LEARNING: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")
-# An order by hand, or the policy that chooses one for each batch.
+# A list of the streams, or the policy that chooses the order of each batch.
 DriverOrder = tuple[str, ...] | DriverPolicy
-# All orders of so many streams are weighed against each other.
-_FEW = 5
-# Where nothing is known of a hop, it matches rarely.
-_UNKNOWN = 1e-3
-
-
-def order(policy: DriverPolicy, waiting: PendingRows) -> tuple[str, ...]:
-    """The streams in the order that a policy gives them; in the plan's, if it interleaves them."""
-    check_policy(policy)
-    choose = POLICIES.get(policy)
-    return waiting.plan.streams if choose is None else choose(waiting)
+# What a policy returns: streams, each processed as a whole, or the rank of every row if streams interleave.
+Streams = tuple[str, ...]
+Ranks = dict[str, Int64s]
+# Up to this many streams, least-work tries every order.
+_MAX_PERMUTED = 5
+# Selectivity of a hop that has not been measured yet.
+_UNKNOWN_SELECTIVITY = 1e-3
 
 
 def check_policy(policy: str) -> None:
     """Refuse a policy that does not exist."""
-    if policy not in get_args(DriverPolicy):
-        known = ", ".join(map(repr, get_args(DriverPolicy)))
+    if policy not in POLICIES:
+        known = ", ".join(map(repr, POLICIES))
         raise QueryError(f"driver_order is a list of the streams or one of {known}; got {policy!r}")
 
 
-def consumption_rate(waiting: PendingRows) -> tuple[str, ...]:
+def apply_policy(policy: DriverPolicy, pending: PendingRows) -> Streams | Ranks:
+    """Choose the order of a batch by the policy of a name."""
+    check_policy(policy)
+    return POLICIES[policy](pending)
+
+
+def order(policy: DriverPolicy, pending: PendingRows) -> Streams:
+    """Choose the order of streams by a policy; the plan's order if the policy interleaves rows."""
+    chosen = apply_policy(policy, pending)
+    return pending.plan.streams if isinstance(chosen, dict) else chosen
+
+
+def timestamp(pending: PendingRows) -> Ranks:
+    """Strictly by event time, as an mjoin without batches does."""
+    return _interleave(pending.times, list(pending.times.values()))
+
+
+def round_robin(pending: PendingRows) -> Ranks:
+    """The oldest row left of each stream in turn."""
+    # The n-th oldest row of each stream goes in round n.
+    rounds = [np.argsort(np.argsort(times, kind="stable")) for times in pending.times.values()]
+    return _interleave(pending.times, rounds)
+
+
+def _interleave(times: Mapping[str, Int64s], moments: list[Int64s]) -> Ranks:
+    """Rank rows by (moment, stream); neighbours of one stream share a rank."""
+    if not moments:
+        return {}
+    lengths = [len(rows) for rows in moments]
+    streams = np.repeat(np.arange(len(lengths)), lengths)
+    sequence = np.lexsort((streams, np.concatenate(moments)))
+    changes = np.diff(streams[sequence], prepend=streams[sequence[:1]]) != 0
+    ranks = np.empty(len(sequence), np.int64)
+    ranks[sequence] = np.cumsum(changes)
+    return dict(zip(times, np.split(ranks, np.cumsum(lengths)[:-1]), strict=True))
+
+
+def consumption_rate(pending: PendingRows) -> Streams:
     """First the streams whose rows have part in the fewest results, by ascending σ_S.
 
-    σ_S is the results over the stream's rows, so as long as nothing is known, the larger streams go first.
+    σ_S is the results over the stream's rows, so as long as nothing is known, larger streams go first.
     """
-    sizes = {s: waiting.states.get(s, 0) + waiting.deltas.get(s, 0) for s in waiting.plan.streams}
-    return tuple(sorted(sizes, key=lambda s: (waiting.gains.get(s, 0.0), -sizes[s])))
+    sizes = {s: pending.states.get(s, 0) + pending.deltas.get(s, 0) for s in pending.plan.streams}
+    return tuple(sorted(sizes, key=lambda s: (pending.gains.get(s, 0.0), -sizes[s])))
 
 
-def initial_output(waiting: PendingRows) -> tuple[str, ...]:
+def initial_output(pending: PendingRows) -> Streams:
     """Next the stream whose delta gives the most results (Valsomatzis and Gounaris 2013, equation 1).
 
     The selectivity of the whole join is the same for all, so it does not matter.
     """
-    return _greedy(waiting, lambda delta, others: math.log(delta) + others if delta else -math.inf)
+    return _greedy(pending, lambda delta, others: math.log(delta) + others if delta else -math.inf)
 
 
-def output_rate(waiting: PendingRows) -> tuple[str, ...]:
-    """Each time the stream whose rows will give the most results each."""
-    return _greedy(waiting, lambda delta, others: others if delta else -math.inf)
+def output_rate(pending: PendingRows) -> Streams:
+    """Next the stream that gives the most results per row."""
+    return _greedy(pending, lambda delta, others: others if delta else -math.inf)
 
 
-def _greedy(waiting: PendingRows, score: Callable[[int, float], float]) -> tuple[str, ...]:
-    """Again and again the stream of the best score, by its delta and log Π |ht_l| over the other streams."""
-    deltas = {s: waiting.deltas.get(s, 0) for s in waiting.plan.streams}
-    visible = {s: waiting.states.get(s, 0) for s in deltas}
+def _greedy(pending: PendingRows, score: Callable[[int, float], float]) -> Streams:
+    """Take the stream with the best score next, by its delta and log Π |ht_l| over the other streams."""
+    deltas = {s: pending.deltas.get(s, 0) for s in pending.plan.streams}
+    visible = {s: pending.states.get(s, 0) for s in deltas}
     logs = {s: math.log(rows) if rows else 0.0 for s, rows in visible.items()}
     empty, whole = sum(not rows for rows in visible.values()), sum(logs.values())
-    waits = dict.fromkeys(deltas)
+    remaining = dict.fromkeys(deltas)
     chosen: list[str] = []
-    while waits:
+    while remaining:
         best, best_score = "", (-math.inf, -1)
-        for stream in waits:
+        for stream in remaining:
             others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
-            found = (score(deltas[stream], others), deltas[stream])
-            if found > best_score:
-                best, best_score = stream, found
-        del waits[best]
+            stream_score = (score(deltas[stream], others), deltas[stream])
+            if stream_score > best_score:
+                best, best_score = stream, stream_score
+        del remaining[best]
         chosen.append(best)
         if deltas[best]:
             empty -= not visible[best]
@@ -99,43 +133,44 @@ def _greedy(waiting: PendingRows, score: Callable[[int, float], float]) -> tuple
     return tuple(chosen)
 
 
-def least_work(waiting: PendingRows) -> tuple[str, ...]:
+def least_work(pending: PendingRows) -> Streams:
     """The order with the fewest probes and partials: the best of all for few streams, else a good one."""
-    streams = waiting.plan.streams
-    known = waiting.selectivities
+    streams = pending.plan.streams
+    known = pending.selectivities
     paths = {
-        stream: [(hop.partner, known.get(hop, _UNKNOWN), feeds) for hop, feeds in steps]
-        for stream, steps in _paths(waiting.plan).items()
+        stream: [(hop.partner, known.get(hop, _UNKNOWN_SELECTIVITY), feeds) for hop, feeds in hops]
+        for stream, hops in _paths(pending.plan).items()
     }
-    if len(streams) <= _FEW:
-        return min(permutations(streams), key=lambda found: _work(waiting, paths, found))
-    tried = (initial_output(waiting), _cheapest_first(waiting, paths))
-    return min(tried, key=lambda found: _work(waiting, paths, found))
+    few = len(streams) <= _MAX_PERMUTED
+    orders = permutations(streams) if few else (initial_output(pending), _cheapest_first(pending, paths))
+    return min(orders, key=lambda tried: _count_work(pending, paths, tried))
 
 
 @lru_cache(maxsize=32)
 def _paths(plan: Join) -> dict[str, list[tuple[Hop, str | None]]]:
-    """The hops of every stream up to the root, each with the state that its end feeds."""
-    found: dict[str, list[tuple[Hop, str | None]]] = {stream: [] for stream in plan.streams}
+    """The hops of every stream up to the root, each with the state that its matches enter, if any."""
+    paths: dict[str, list[tuple[Hop, str | None]]] = {stream: [] for stream in plan.streams}
     for node in plan.inner():
         for driver, sequence in zip(node.inputs, node.orders, strict=True):
             hops = [Hop(str(driver), str(node), str(node.inputs[i])) for i in sequence]
             feeds = [None] * (len(hops) - 1) + [None if node is plan else str(node)]
             for stream in driver.streams:
-                found[stream] += zip(hops, feeds, strict=True)
-    return found
+                paths[stream] += zip(hops, feeds, strict=True)
+    return paths
 
 
-# One hop of a stream's way to the root: its partner's state, its selectivity, the state that its end feeds.
-_Step = tuple[str, float, str | None]
+# One hop of a stream's path: its partner's state, its selectivity, the state that its matches enter.
+_PathStep = tuple[str, float, str | None]
 
 
-def _work(waiting: PendingRows, paths: Mapping[str, Sequence[_Step]], found: Sequence[str]) -> float:
-    """Probes and partials of a batch that is processed in an order, as far as selectivities tell."""
-    visible: dict[str, float] = dict(waiting.states)
+def _count_work(
+    pending: PendingRows, paths: Mapping[str, Sequence[_PathStep]], streams: Sequence[str]
+) -> float:
+    """Estimate the probes and partials of a batch whose streams are processed in an order."""
+    visible: dict[str, float] = dict(pending.states)
     work = 0.0
-    for stream in found:
-        flow = float(waiting.deltas.get(stream, 0))
+    for stream in streams:
+        flow = float(pending.deltas.get(stream, 0))
         visible[stream] = visible.get(stream, 0.0) + flow
         for partner, selectivity, feeds in paths[stream]:
             if not flow:
@@ -148,37 +183,39 @@ def _work(waiting: PendingRows, paths: Mapping[str, Sequence[_Step]], found: Seq
     return work
 
 
-def _cheapest_first(waiting: PendingRows, paths: Mapping[str, Sequence[_Step]]) -> tuple[str, ...]:
-    """Again and again the stream that would now make the fewest partials; for all at once, as arrays."""
-    streams = waiting.plan.streams
-    place = {
-        name: i
-        for i, name in enumerate(dict.fromkeys((*streams, *(p for s in streams for p, _, _ in paths[s]))))
-    }
+def _cheapest_first(pending: PendingRows, paths: Mapping[str, Sequence[_PathStep]]) -> Streams:
+    """Take the stream that would now make the fewest partials next; as arrays, over all streams at once."""
+    streams = pending.plan.streams
+    states = dict.fromkeys((*streams, *(partner for s in streams for partner, _, _ in paths[s])))
+    index = {name: i for i, name in enumerate(states)}
     longest = max(map(len, paths.values()))
     partners = np.zeros((len(streams), longest), np.intp)
-    matching = np.zeros((len(streams), longest))
+    selectivities = np.zeros((len(streams), longest))
     for i, stream in enumerate(streams):
         for j, (partner, selectivity, _) in enumerate(paths[stream]):
-            partners[i, j], matching[i, j] = place[partner], selectivity
-    visible = np.array([float(waiting.states.get(name, 0)) for name in place])
-    deltas = np.array([float(waiting.deltas.get(s, 0)) for s in streams])
-    left = np.ones(len(streams), np.bool_)
+            partners[i, j], selectivities[i, j] = index[partner], selectivity
+    visible = np.array([float(pending.states.get(name, 0)) for name in index])
+    deltas = np.array([float(pending.deltas.get(s, 0)) for s in streams])
+    remaining = np.ones(len(streams), np.bool_)
     chosen = []
     for _ in streams:
-        work = deltas * np.cumprod(matching * visible[partners], axis=1).sum(axis=1)
-        best = int(np.argmin(np.where(left, work, np.inf)))
+        work = deltas * np.cumprod(selectivities * visible[partners], axis=1).sum(axis=1)
+        best = int(np.argmin(np.where(remaining, work, np.inf)))
         chosen.append(streams[best])
-        left[best] = False
+        remaining[best] = False
         visible[best] += deltas[best]
     return tuple(chosen)
 
 
-# `auto` gives results early: by counted work alone orders differ by a few per cent at most.
-POLICIES: Mapping[str, Callable[[PendingRows], tuple[str, ...]]] = {
+# Every driver policy. `auto` gives results early: by counted work, orders differ by a few per cent at most.
+POLICIES: Mapping[str, Callable[[PendingRows], Streams | Ranks]] = {
     "auto": initial_output,
+    "timestamp": timestamp,
+    "round-robin": round_robin,
     "consumption-rate": consumption_rate,
     "initial-output": initial_output,
     "output-rate": output_rate,
     "least-work": least_work,
 }
+# These choose by statistics of earlier batches.
+LEARNING: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")

@@ -1,14 +1,15 @@
-"""Placement of rows on partitions, and its changes at run time (Wang and Rundensteiner 2009, section 6).
+"""Placement: which partition a row is stored in, and how that changes between batches.
 
-By time (`psp`), time is cut into short cells, and a ring of cells goes round for ever:
+With `psp`, time is cut into short cells, and a ring of cells repeats for ever:
 
-    time    ──┬─────┬─────┬─────┬─────┬─────┬─────┬──▶
-    cell      │  0  │  1  │  2  │  3  │  0  │  1  │        homes = (0, 0, 1, 2)
-    home      │  0     0  │  1  │  2  │  0     0  │
-              └── slice ──┘
+    time       ──┬─────┬─────┬─────┬─────┬─────┬─────┬──▶
+    cell         │  0  │  1  │  2  │  3  │  0  │  1  │        homes = (0, 0, 1, 2)
+    partition    │  0     0  │  1  │  2  │  0     0  │
+                 └── slice ──┘
 
-So every time has one home, also that of a row which is late or far ahead. A slice is a run of cells with one
-home. Before each batch the cells that no row has reached yet are laid out anew.
+So every event time has one partition, also that of a row which is late or far ahead. A slice is a run of
+cells with one partition. Before each batch, the cells that no row has reached yet are assigned again, by load
+(workload smoothing and relocation of Wang and Rundensteiner 2009, sections 5.5 and 6).
 """
 
 from __future__ import annotations
@@ -20,26 +21,25 @@ from math import inf
 from typing import Literal, get_args
 
 from weir.errors import QueryError
-from weir.partition.hardware import check_nodes
 
 Shared = Literal["share", "psp"]
-# The spreads by which rows find partners in any partition, so that it does not matter where old ones lie.
+# Spreads with which rows find partners in any partition, so that stored slices may lie anywhere.
 SHARED: frozenset[str] = frozenset(get_args(Shared))
-# Slices of the shortest window that each partition holds at least, and usually: the more there are, the more
-# evenly they can be given away.
-_FEWEST, _USUAL = 4, 32
-# The longest slice is this many times as long as the shortest: so far are counts levelled when rates change.
-_FINEST = 32
-# In all, the shortest window has no more cells than this, and the ring is so many such windows long.
-_MOST_CELLS = 1024
-_WINDOWS = 2
+# Slices per partition in the shortest window, at least and usually: more slices balance better.
+_MIN_SLICES, _USUAL_SLICES = 4, 32
+# The longest slice is this many times as long as the shortest, so that slices stay even when rates change.
+_CELLS_PER_SLICE = 32
+# The shortest window has at most this many cells, and the ring is this many such windows long.
+_MAX_CELLS = 1024
+_RING_WINDOWS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The spread of one batch, its partitions, and for psp the length of a cell (µs) and each cell's home.
+    """The spread of one batch and its partitions; for psp the length of a cell (µs) and each cell's home.
 
-    `relocate`: the slices of earlier batches are given away anew before the batch.
+    A home is the number of a partition. With `relocate`, slices of earlier batches are distributed again
+    before the batch.
     """
 
     spread: str
@@ -57,146 +57,159 @@ class Placement:
 
     @property
     def is_shared(self) -> bool:
-        """True if rows find partners in other partitions than their own: then old ones may lie anywhere."""
+        """True if rows find partners in any partition, so that stored slices may lie anywhere."""
         return self.spread in SHARED
 
-    def home(self, time: int) -> int:
-        """The partition of a time (µs).
+    def partition_at(self, time: int) -> int:
+        """Return the partition of an event time (µs).
 
-        >>> Placement("psp", 3, cell=10, homes=(0, 0, 1, 2)).home(45)
+        >>> Placement("psp", 3, cell=10, homes=(0, 0, 1, 2)).partition_at(45)
         0
         """
         return self.homes[time // self.cell % len(self.homes)]
 
 
+def check_nodes(nodes: int) -> int:
+    """Return the number of nodes, or raise if there cannot be so many."""
+    if nodes < 1:
+        raise QueryError(f"a join needs at least one node to run on; got {nodes}")
+    return nodes
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rows of a partition, and the time (µs) of the newest row by which they are dead; None: never."""
+    """A stored slice: its partition, its rows, and the newest event time (µs) at which all are dead.
 
-    home: int
+    `until` is None if they never are.
+    """
+
+    partition: int
     rows: int
     until: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalForecast:
-    """The newest time seen, the oldest that may still come; rows to expect a µs, and how long each counts."""
+    """Newest time so far and oldest to come (µs), rows to expect per µs, and µs that each stays joinable."""
 
     newest: int
     oldest: int
     rate: float
-    kept: int
+    retention: int
 
 
 def by_time(shortest: int, partitions: int) -> Placement:
-    """Usual slices of a shortest window (µs) that go round the partitions."""
-    cells = _cells(partitions)
-    usual = max(1, cells // (_USUAL * partitions))
-    homes = tuple(place // usual % partitions for place in range(_WINDOWS * cells))
+    """Deal slices of usual length, for a shortest window (µs), to the partitions in turn."""
+    cells = _cells_per_window(partitions)
+    usual = max(1, cells // (_USUAL_SLICES * partitions))
+    homes = tuple(cell // usual % partitions for cell in range(_RING_WINDOWS * cells))
     return Placement("psp", partitions, max(1, shortest // cells), homes)
 
 
 def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> Placement:
-    """Slices for another number of partitions; times up to the newest keep their homes where these remain."""
+    """Change the number of partitions; times up to the newest keep their partitions where these remain."""
     after = by_time(shortest, partitions)
     ring, last = len(after.homes), newest // after.cell
     homes = list(after.homes)
     for cell in range(last - ring + 1, last + 1):
-        homes[cell % ring] = before.home(cell * after.cell) % partitions
+        homes[cell % ring] = before.partition_at(cell * after.cell) % partitions
     return replace(after, homes=tuple(homes))
 
 
-def laid_out(before: Placement, held: Sequence[Load], outlook: ArrivalForecast) -> Placement:
-    """The same with the cells beyond the newest row given away anew, slice by slice to the least loaded.
+def laid_out(before: Placement, stored: Sequence[Load], forecast: ArrivalForecast) -> Placement:
+    """Assign the cells beyond the newest row again, slice by slice to the least loaded partition.
 
     A slice is as long as it takes for a usual slice's count of rows to come (workload smoothing of Wang and
-    Rundensteiner 2009), within the bounds above. The load is in rows, each counting for the share of its life
-    that is left: a partition whose rows are about to die gets new ones before they do. Partitions of equal
-    load take turns.
+    Rundensteiner 2009), within the bounds above. Load is counted in rows, each weighted by the share of its
+    life that is left: a partition whose rows are about to die gets new ones before they do. Partitions of
+    equal load take turns.
     """
-    rows = sum(one.rows for one in held)
+    rows = sum(stored_slice.rows for stored_slice in stored)
     if not rows:
         return before
-    if outlook.rate <= 0:  # not seen yet: what is held came in the time for which it is kept
-        outlook = replace(outlook, rate=rows / max(1, outlook.kept))
-    count, ring = before.partitions, len(before.homes)
-    first = outlook.newest // before.cell + 1
-    known = min(ring // 2, max(1, first - outlook.oldest // before.cell))
-    length = _slice_length(before, rows, outlook)
-    homes, loads = list(before.homes), _Loads(count, held, outlook)
-    last = homes[(first - 1) % ring]
-    for start in range(first, first + ring - known, length):
-        cells = range(start, min(start + length, first + ring - known))
-        last = loads.least(start * before.cell, last)
-        loads.add(last, outlook.rate * len(cells) * before.cell, start * before.cell + outlook.kept)
+    if forecast.rate <= 0:  # not measured yet: stored rows came in the time for which they are kept
+        forecast = replace(forecast, rate=rows / max(1, forecast.retention))
+    ring = len(before.homes)
+    first = forecast.newest // before.cell + 1
+    fixed = min(ring // 2, max(1, first - forecast.oldest // before.cell))
+    length = _slice_length(before, rows, forecast)
+    homes, loads = list(before.homes), _Loads(before.partitions, stored, forecast)
+    partition = homes[(first - 1) % ring]
+    for start in range(first, first + ring - fixed, length):
+        cells = range(start, min(start + length, first + ring - fixed))
+        time = start * before.cell
+        partition = loads.find_least(time, partition)
+        loads.add(partition, forecast.rate * len(cells) * before.cell, time + forecast.retention)
         for cell in cells:
-            homes[cell % ring] = last
+            homes[cell % ring] = partition
     return replace(before, homes=tuple(homes))
 
 
-def levelled(held: Sequence[Load], partitions: int) -> list[int]:
-    """New homes for what is held, so that the partitions are level now and while rows die.
+def levelled(stored: Sequence[Load], partitions: int) -> list[int]:
+    """Choose new partitions for stored slices, so that loads are even now and while rows die.
 
     >>> levelled([Load(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
     [1, 0, 1, 0]
     """
     loads = [0] * partitions
-    homes = [0] * len(held)
-    # Whenever some are dead, what is left has been dealt out before them.
-    for place in sorted(range(len(held)), key=lambda place: _life(held[place]), reverse=True):
-        own = held[place].home
-        homes[place] = min(range(partitions), key=lambda home: (loads[home], home != own))
-        loads[homes[place]] += held[place].rows
+    homes = [0] * len(stored)
+    # Longest-lived first: whenever some slices have died, those left were dealt out evenly before them.
+    for i in sorted(range(len(stored)), key=lambda i: _life(stored[i]), reverse=True):
+        own = stored[i].partition
+        homes[i] = min(range(partitions), key=lambda partition: (loads[partition], partition != own))
+        loads[homes[i]] += stored[i].rows
     return homes
 
 
-def _life(one: Load) -> tuple[float, int]:
-    return (inf if one.until is None else one.until), one.rows
+def _life(stored_slice: Load) -> tuple[float, int]:
+    return (inf if stored_slice.until is None else stored_slice.until), stored_slice.rows
 
 
-def _cells(partitions: int) -> int:
-    """Cells of the shortest window; at least one for each partition, or some would have nothing to do."""
-    return max(partitions, min(_FEWEST * _FINEST * partitions, _MOST_CELLS))
+def _cells_per_window(partitions: int) -> int:
+    """Cells of the shortest window: at least one per partition, or some would have nothing to do."""
+    return max(partitions, min(_MIN_SLICES * _CELLS_PER_SLICE * partitions, _MAX_CELLS))
 
 
-def _slice_length(before: Placement, rows: int, outlook: ArrivalForecast) -> int:
-    """Cells of a slice: its rows are the rows held over the usual slices in the time that they are kept."""
-    cells = _cells(before.partitions)
-    usual, longest = (max(1, cells // (slices * before.partitions)) for slices in (_USUAL, _FEWEST))
-    share = rows * usual * before.cell / max(outlook.kept, before.cell)
-    return max(1, round(min(longest, share / (outlook.rate * before.cell))))
+def _slice_length(before: Placement, rows: int, forecast: ArrivalForecast) -> int:
+    """Cells of a slice that gets as many rows as each of the usual slices holds now."""
+    cells = _cells_per_window(before.partitions)
+    usual, longest = (
+        max(1, cells // (slices * before.partitions)) for slices in (_USUAL_SLICES, _MIN_SLICES)
+    )
+    share = rows * usual * before.cell / max(forecast.retention, before.cell)
+    return max(1, round(min(longest, share / (forecast.rate * before.cell))))
 
 
 class _Loads:
-    """Rows of each partition, weighed by what is left of their lives as time goes on."""
+    """Rows of each partition, weighted by what is left of their lives as time goes on."""
 
-    def __init__(self, partitions: int, held: Sequence[Load], outlook: ArrivalForecast) -> None:
-        self._kept = max(1, outlook.kept)
-        self._start = outlook.newest
-        # A row at time t counts (until - t) / kept, so rows and rows * until are all there is to know.
+    def __init__(self, partitions: int, stored: Sequence[Load], forecast: ArrivalForecast) -> None:
+        self._retention = max(1, forecast.retention)
+        self._start = forecast.newest
+        # A row at time t counts (until - t) / retention, so the sums of rows and of rows * until suffice.
         self._rows, self._ends, self._lasting = ([0.0] * partitions for _ in range(3))
         self._queue: list[tuple[int, int, float]] = []
-        for one in held:
-            if one.home < partitions and one.until is not None:
-                self.add(one.home, one.rows, one.until)
-            elif one.home < partitions:
-                self._lasting[one.home] += one.rows
+        for stored_slice in stored:
+            if stored_slice.partition < partitions and stored_slice.until is not None:
+                self.add(stored_slice.partition, stored_slice.rows, stored_slice.until)
+            elif stored_slice.partition < partitions:
+                self._lasting[stored_slice.partition] += stored_slice.rows
 
-    def add(self, home: int, rows: float, until: int) -> None:
-        heappush(self._queue, (until, home, rows))
-        self._rows[home] += rows
-        self._ends[home] += rows * (until - self._start)
+    def add(self, partition: int, rows: float, until: int) -> None:
+        heappush(self._queue, (until, partition, rows))
+        self._rows[partition] += rows
+        self._ends[partition] += rows * (until - self._start)
 
-    def least(self, now: int, last: int) -> int:
-        """The least loaded partition at a time, of equals the next one after the last."""
+    def find_least(self, now: int, last: int) -> int:
+        """The least loaded partition at a time; of equals, the next one after the last chosen."""
         while self._queue and self._queue[0][0] <= now:
-            until, home, rows = heappop(self._queue)
-            self._rows[home] -= rows
-            self._ends[home] -= rows * (until - self._start)
+            until, partition, rows = heappop(self._queue)
+            self._rows[partition] -= rows
+            self._ends[partition] -= rows * (until - self._start)
         passed, count = now - self._start, len(self._rows)
 
-        def load(home: int) -> float:
-            left = (self._ends[home] - self._rows[home] * passed) / self._kept
-            return round(left + self._lasting[home], 6)
+        def load(partition: int) -> float:
+            left = (self._ends[partition] - self._rows[partition] * passed) / self._retention
+            return round(left + self._lasting[partition], 6)
 
-        return min(range(count), key=lambda home: (load(home), (home - last - 1) % count))
+        return min(range(count), key=lambda partition: (load(partition), (partition - last - 1) % count))

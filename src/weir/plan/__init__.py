@@ -1,4 +1,4 @@
-"""Which join tree?"""
+"""Plans: join trees, their cost, and the search for the one to run."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The plan taken when nobody chose one: a single mjoin, connected streams first."""
+"""Plans made from the query alone, while no rates are known: connected streams are joined first."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Band, Comparison, Cosine, Equality
 
-# How well a conjunct narrows a probe, best first.
+# How well a conjunct narrows a probe: the lower, the better.
 _RANK = {Equality: 0, Band: 1, Cosine: 2, Comparison: 3}
-_UNCONNECTED = 5
+_OTHER, _UNCONNECTED = 4, 5
 
 
 def mjoin(query: Query) -> Join:
@@ -22,7 +22,7 @@ def mjoin(query: Query) -> Join:
 
 
 def linear(query: Query) -> Join:
-    """Binary joins in a chain, starting with the first stream, each time adding the best connected one."""
+    """Binary joins in a chain from the first stream on; the best connected stream is added next."""
     names = query.names
     first, *rest = (0, *_order(query, names, 0))
     tree: Leaf | Join = Leaf(names[first])
@@ -51,14 +51,14 @@ def _closeness(query: Query, bound: frozenset[str]) -> Callable[[str], int]:
             return 0
         known = bound | {name}
         ranks = [
-            _RANK.get(type(c), 4)
+            _RANK.get(type(c), _OTHER)
             for c in query.predicate.conjuncts
             if name in c.streams and c.streams <= known and c.streams & bound
         ]
         bounded = any(
             {b.earlier, b.later} <= known and name in (b.earlier, b.later) for b in query.predicate.bounds
         )
-        return min(ranks, default=4 if bounded else _UNCONNECTED)
+        return min(ranks, default=_OTHER if bounded else _UNCONNECTED)
 
     return closeness
 

@@ -1,18 +1,17 @@
-"""A join tree as text for people, with what each node takes if that is known."""
+"""Explain a join tree as text or as a Mermaid chart, with the cost of each node if that is known."""
 
 from __future__ import annotations
 
 from weir.plan.cost import NodeCost, PlanCost
 from weir.plan.tree import Join, JTree, Leaf
 
-_LEAST = 0.5
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def render(tree: JTree, cost: PlanCost | None = None) -> str:
-    """The tree, one node a line, with the probing order of every input.
+    """Render the tree, one node per line, with the probing order of every input.
 
-    >>> from weir.plan import join
+    >>> from weir.plan.tree import join
     >>> print(render(join(join("a", "b"), "c")))
     join (root)
     ├─ join, probes c
@@ -24,8 +23,8 @@ def render(tree: JTree, cost: PlanCost | None = None) -> str:
     if isinstance(tree, Leaf):
         return tree.stream
     root = costs.get(str(tree))
-    told = "" if root is None else f": {show_count(root.rate)} results/s, CPU {show_share(root.cpu)}"
-    return "\n".join([f"join (root){told}", *_branches(tree, "", costs)])
+    described = "" if root is None else f": {show_count(root.rate)} results/s, CPU {show_share(root.cpu)}"
+    return "\n".join([f"join (root){described}", *_branches(tree, "", costs)])
 
 
 def _branches(node: Join, indent: str, costs: dict[str, NodeCost]) -> list[str]:
@@ -34,26 +33,24 @@ def _branches(node: Join, indent: str, costs: dict[str, NodeCost]) -> list[str]:
         last = i == len(node.inputs) - 1
         order = ", ".join(str(node.inputs[k]) for k in node.orders[i])
         label = child.stream if isinstance(child, Leaf) else "join"
-        told = _told(costs.get(str(child)))
-        lines.append(f"{indent}{'└─' if last else '├─'} {label}, probes {order}{told}")
+        described = _describe(costs.get(str(child)))
+        lines.append(f"{indent}{'└─' if last else '├─'} {label}, probes {order}{described}")
         if isinstance(child, Join):
             lines += _branches(child, indent + ("   " if last else "│  "), costs)
     return lines
 
 
-def _told(cost: NodeCost | None) -> str:
+def _describe(cost: NodeCost | None) -> str:
     if cost is None:
         return ""
-    return (
-        f": {show_count(cost.rate)} rows/s, state {show_count(cost.rows)} rows ({show_bytes(cost.memory)}), "
-        f"CPU {show_share(cost.cpu)}"
-    )
+    state = f"{show_count(cost.rows)} rows ({show_bytes(cost.memory)})"
+    return f": {show_count(cost.rate)} rows/s, state {state}, CPU {show_share(cost.cpu)}"
 
 
 def mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
-    """The tree as a Mermaid flow chart, inputs above the join that reads them.
+    """Render the tree as a Mermaid flow chart, inputs above the join that reads them.
 
-    >>> from weir.plan import join
+    >>> from weir.plan.tree import join
     >>> print(mermaid(join("a", "b")))
     flowchart TB
       n0["a"] --> n2
@@ -62,31 +59,31 @@ def mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
     """
     lines: list[str] = []
     costs = {} if cost is None else {node.node: node for node in cost.nodes}
-    _add(tree, lines, [0], costs)
+    _chart_node(tree, lines, [0], costs)
     return "\n".join(["flowchart TB", *(f"  {line}" for line in lines)])
 
 
-def _add(node: JTree, lines: list[str], counter: list[int], costs: dict[str, NodeCost]) -> str:
+def _chart_node(node: JTree, lines: list[str], counter: list[int], costs: dict[str, NodeCost]) -> str:
     if isinstance(node, Leaf):
-        return f'{_next(counter)}["{node.stream}{_short(costs.get(node.stream))}"]'
-    inputs = [_add(child, lines, counter, costs) for child in node.inputs]
-    me = _next(counter)
-    lines += [f"{text} --> {me}" for text in inputs]
-    lines.append(f'{me}(["⋈ {node}{_short(costs.get(str(node)))}"])')
-    return me
+        return f'{_next_name(counter)}["{node.stream}{_describe_briefly(costs.get(node.stream))}"]'
+    inputs = [_chart_node(child, lines, counter, costs) for child in node.inputs]
+    name = _next_name(counter)
+    lines += [f"{text} --> {name}" for text in inputs]
+    lines.append(f'{name}(["⋈ {node}{_describe_briefly(costs.get(str(node)))}"])')
+    return name
 
 
-def _short(cost: NodeCost | None) -> str:
+def _describe_briefly(cost: NodeCost | None) -> str:
     return "" if cost is None else f"<br>{show_count(cost.rate)} rows/s<br>CPU {show_share(cost.cpu)}"
 
 
-def _next(counter: list[int]) -> str:
+def _next_name(counter: list[int]) -> str:
     counter[0] += 1
     return f"n{counter[0] - 1}"
 
 
 def show_share(seconds: float) -> str:
-    """Seconds each second as a share of one core.
+    """Format CPU seconds per second as a share of one core.
 
     >>> show_share(0.0123), show_share(1.5), show_share(0.0000123)
     ('1.23%', '150%', '0.00123%')
@@ -95,13 +92,13 @@ def show_share(seconds: float) -> str:
 
 
 def show_bytes(count: float) -> str:
-    """About how many bytes.
+    """Format a number of bytes, to three digits.
 
     >>> show_bytes(1234), show_bytes(20 << 20), show_bytes(7)
     ('1.21 KiB', '20 MiB', '7 bytes')
     """
     if count < 1:
-        return "0 bytes" if count < _LEAST else "1 byte"
+        return "0 bytes" if count < 0.5 else "1 byte"
     for unit in _UNITS:
         if count < 1000 or unit == _UNITS[-1]:
             break
@@ -110,7 +107,7 @@ def show_bytes(count: float) -> str:
 
 
 def show_count(count: float) -> str:
-    """About how many.
+    """Format a count, to three digits at least.
 
     >>> show_count(1500000.2), show_count(3.14159)
     ('1,500,000', '3.14')

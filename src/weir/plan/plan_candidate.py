@@ -1,4 +1,4 @@
-"""A plan while it is being searched for: sets of streams instead of names, with its cost kept beside it."""
+"""A plan under consideration: a tree over sets of streams, with its estimated CPU and memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.plan.probing_orders import probing_orders
-from weir.plan.space import Mask, Orders, Space, bits
+from weir.plan.space import ProbingOrders, Space
+from weir.plan.stream_sets import Mask, bits
 from weir.plan.tree import Join, JTree, Leaf
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCandidate:
-    """A tree; `cpu` and `memory` are those of the whole, but for its own output, which is not stored.
+    """A tree; `cpu` and `memory` are those of all of it, except its own output, which is not stored.
 
-    `seconds` is what the hops of the top join take, the part of `cpu` that does not depend on its inputs'
-    making.
+    `seconds` is the CPU of the hops of the root: the part of `cpu` that does not depend on the plans of its
+    inputs.
     """
 
     mask: Mask
@@ -27,29 +28,30 @@ class PlanCandidate:
 
     @property
     def states(self) -> tuple[PlanCandidate, ...]:
-        """The joins below the top: those whose output is stored."""
+        """The joins below the root: those whose output is stored."""
         inner = [child for child in self.inputs if child.inputs]
         return tuple(state for child in inner for state in (child, *child.states))
 
 
-def leaf(mask: Mask) -> PlanCandidate:
+def make_leaf(mask: Mask) -> PlanCandidate:
     """One stream."""
     return PlanCandidate(mask, (), (), 0.0, 0.0, 0.0)
 
 
-def leaves(mask: Mask) -> tuple[PlanCandidate, ...]:
-    """Every stream of a set."""
-    return tuple(leaf(1 << i) for i in bits(mask))
+def make_mjoin(space: Space) -> PlanCandidate:
+    """One join of all streams."""
+    return join_candidates(space, [make_leaf(1 << i) for i in bits(space.everything)])
 
 
-def joined(space: Space, inputs: Sequence[PlanCandidate], found: Orders | None = None) -> PlanCandidate:
-    """A join of some trees, whose outputs are now stored; probing orders are chosen unless given."""
-    inputs = tuple(inputs)
+def join_candidates(
+    space: Space, inputs: Sequence[PlanCandidate], orders: ProbingOrders | None = None
+) -> PlanCandidate:
+    """Join trees, whose outputs are stored from now on; probing orders are chosen unless given."""
     masks = [child.mask for child in inputs]
-    orders = found or probing_orders(space, masks)
+    orders = orders or probing_orders(space, masks)
     return PlanCandidate(
         mask=sum(masks),
-        inputs=inputs,
+        inputs=tuple(inputs),
         orders=orders.orders,
         seconds=orders.seconds,
         cpu=orders.seconds + sum(child.cpu + space.upkeep(child.mask) for child in inputs),
@@ -57,14 +59,15 @@ def joined(space: Space, inputs: Sequence[PlanCandidate], found: Orders | None =
     )
 
 
-def tree(space: Space, sketch: PlanCandidate) -> JTree:
-    """The same with names."""
-    if not sketch.inputs:
-        return Leaf(space.streams(sketch.mask)[0])
+def to_tree(space: Space, candidate: PlanCandidate) -> JTree:
+    """Return the join tree of a candidate, with the names of its streams."""
+    if not candidate.inputs:
+        return Leaf(space.streams(candidate.mask)[0])
     # In the order of their first streams: a state is cut by the time of the first one, as it was costed.
-    place = sorted(range(len(sketch.inputs)), key=lambda i: sketch.inputs[i].mask & -sketch.inputs[i].mask)
-    moved = {old: new for new, old in enumerate(place)}
+    inputs = candidate.inputs
+    sequence = sorted(range(len(inputs)), key=lambda i: inputs[i].mask & -inputs[i].mask)
+    new_index = {old: new for new, old in enumerate(sequence)}
     return Join(
-        tuple(tree(space, sketch.inputs[i]) for i in place),
-        tuple(tuple(moved[k] for k in sketch.orders[i]) for i in place),
+        tuple(to_tree(space, inputs[i]) for i in sequence),
+        tuple(tuple(new_index[k] for k in candidate.orders[i]) for i in sequence),
     )

@@ -53,12 +53,11 @@ class Join:
         if len(self.inputs) < 2:
             raise QueryError(f"a join needs at least two inputs; got {len(self.inputs)}")
         names = self.streams
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise QueryError(f"stream '{twice}' stands twice in the plan {self}; each stream is one leaf")
-        everyone = range(len(self.inputs))
-        for driver, order in zip(everyone, self.orders, strict=False):
-            if sorted(order) != [i for i in everyone if i != driver]:
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise QueryError(f"stream '{repeated}' stands twice in the plan {self}; each stream is one leaf")
+        for driver, order in enumerate(self.orders[: len(self.inputs)]):
+            if sorted(order) != [i for i in range(len(self.inputs)) if i != driver]:
                 raise QueryError(
                     f"the probing order {order} of input {driver} of {self} must name every other input once"
                 )
@@ -84,18 +83,18 @@ JTree = Leaf | Join
 
 
 def join(*inputs: JTree | str, orders: Sequence[Sequence[int]] | None = None) -> Join:
-    """A join of trees and stream names; without `orders`, every driver probes left to right."""
+    """Join trees and streams given by name; without `orders`, every driver probes left to right."""
     for node in inputs:
         if not isinstance(node, str | Leaf | Join):
             raise QueryError(f"a plan is made of stream names and other plans; got {node!r}")
     nodes = tuple(Leaf(node) if isinstance(node, str) else node for node in inputs)
-    everyone = range(len(nodes))
-    given = [[i for i in everyone if i != driver] for driver in everyone] if orders is None else orders
-    return Join(nodes, tuple(tuple(order) for order in given))
+    if orders is None:
+        orders = [[i for i in range(len(nodes)) if i != driver] for driver in range(len(nodes))]
+    return Join(nodes, tuple(tuple(order) for order in orders))
 
 
 def check(tree: JTree, query: Query) -> Join:
-    """The tree itself, if it joins exactly the streams of the query."""
+    """Return the tree if it joins exactly the streams of the query, else raise."""
     if not isinstance(tree, Join):
         raise QueryError(f"a plan must join at least two streams; got the single stream {tree}")
     if sorted(tree.streams) != sorted(query.names):
@@ -103,20 +102,20 @@ def check(tree: JTree, query: Query) -> Join:
             f"the plan {tree} must hold each stream of the query once; the query has "
             + ", ".join(f"'{name}'" for name in query.names)
         )
-    below = [node.window is not None for node in tree.inner() if node is not tree]
-    if any(below) and not all(below):
+    has_window = [node.window is not None for node in tree.inner() if node is not tree]
+    if any(has_window) and not all(has_window):
         raise QueryError(f"in the plan {tree} either every join below the root has its own window or none")
     return tree
 
 
 def nodes(tree: JTree) -> list[JTree]:
-    """Every node of a tree, leaves and joins, inputs before the join that reads them."""
+    """List every node of a tree, leaves and joins, inputs before the join that reads them."""
     below = [] if isinstance(tree, Leaf) else [node for child in tree.inputs for node in nodes(child)]
     return [*below, tree]
 
 
 def hops(tree: Join) -> tuple[Hop, ...]:
-    """Every half-way join of a plan: in each join, each input that drives with each of its partners.
+    """List every half-way join of a plan: in each join, each input that drives with each of its partners.
 
     >>> [str(hop) for hop in hops(join("a", "b"))]
     ['a ⋉ b in (a b)', 'b ⋉ a in (a b)']

@@ -1,4 +1,4 @@
-"""What optimisers read: streams with rates and windows, edges with selectivities, and what work costs.
+"""The join graph, input of every cost model: rates, windows, selectivities and unit costs.
 
 >>> graph = JoinGraph.of(rates={"a": 20, "b": 20}, window=5, selectivities={("a", "b"): 0.05})
 >>> graph.window_rows("a"), graph.selectivity({"a", "b"})
@@ -18,27 +18,32 @@ from weir.stats.unit_costs import UnitCosts
 
 Streams = frozenset[str]
 _NOTHING: Mapping[Streams, float] = MappingProxyType({})
-_UNCUT: Mapping[str, float] = MappingProxyType({})
-# Sets of streams are the bits of a machine word to the optimisers; queries have far fewer.
-_MOST_STREAMS = 63
+_NO_BASIC_WINDOWS: Mapping[str, float] = MappingProxyType({})
+# The plan search represents sets of streams as bits of a machine word; queries have far fewer streams.
+_MAX_STREAMS = 63
 
 
 @dataclass(frozen=True)
 class JoinGraph:
     """Streams are vertices, predicates between two of them are edges.
 
-    `rates` are rows a second; `windows` are seconds, or a number of rows. `selectivities` holds each edge,
-    and wherever edges are not independent of each other the selectivity of a whole set of three or more
-    streams; supersets inherit the difference. `classes` are attributes that several streams share: of any
-    of these streams, each after the first matches with that selectivity. `narrowing` is the share of a
-    partner's rows that the index of an edge leaves to compare (1 without an index; that of a class is its
-    selectivity). `row_bytes` tells the size of a stored row, of one stream or of a set; without it, memory
-    is counted in rows. `slices` is how many slices a probe visits, `batch` the seconds between two batches.
+    - `rates`: rows per second; `windows`: seconds, or a number of rows.
+    - `selectivities`: of each edge and, where edges are not independent, of a whole set of three or
+      more streams; supersets inherit the difference.
+    - `classes`: attributes that several streams share; of any of these streams, each after the first matches
+      with that selectivity.
+    - `narrowing`: the share of a partner's rows that the index of an edge leaves to compare; 1 without an
+      index; that of a class is its selectivity.
+    - `row_bytes`: size of a stored row, of one stream or of a set; without it, memory is counted in rows.
+    - `slices`: how many slices a probe visits; `batch`: seconds between two batches.
 
-    What only our own kernel asks for: `basic` is the length in seconds of each stream's basic windows, by
-    which its state is cut into slices (then `slices` is not read); `lag` is how far the watermark stays
-    behind; `columns` tells how many columns of a state results are made of (of all streams: those of a
-    result; without it, one), which have to be put together.
+    Only weir's own kernel needs the rest:
+
+    - `basic`: seconds of each stream's basic windows, by which its state is cut into slices; then `slices` is
+      not read.
+    - `lag`: how far the watermark stays behind, in seconds.
+    - `columns`: how many columns of a state, or of a result for the set of all streams, have to be gathered;
+      one without it.
     """
 
     streams: tuple[str, ...]
@@ -51,13 +56,13 @@ class JoinGraph:
     costs: UnitCosts = field(default_factory=UnitCosts)
     slices: float = 1.0
     batch: float = 1.0
-    basic: Mapping[str, float] = field(default_factory=lambda: _UNCUT)
+    basic: Mapping[str, float] = field(default_factory=lambda: _NO_BASIC_WINDOWS)
     lag: float = 0.0
     columns: Callable[[Streams], float] | None = None
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.streams) <= _MOST_STREAMS:
-            raise QueryError(f"a join graph has 2 to {_MOST_STREAMS} streams; got {len(self.streams)}")
+        if not 2 <= len(self.streams) <= _MAX_STREAMS:
+            raise QueryError(f"a join graph has 2 to {_MAX_STREAMS} streams; got {len(self.streams)}")
         for name in self.streams:
             if name not in self.rates or name not in self.windows:
                 raise QueryError(f"stream '{name}' of the join graph needs a rate and a window")
@@ -73,7 +78,7 @@ class JoinGraph:
             for streams, share in shares.items():
                 self._check_streams(streams, what)
                 if not 0 <= share <= 1:
-                    raise QueryError(f"the {what} of {_listed(streams)} must be from 0 to 1; got {share}")
+                    raise QueryError(f"the {what} of {_join_names(streams)} must be from 0 to 1; got {share}")
         _check_amount(self.slices, "the number of slices a probe visits", "slices", above_zero=True)
         _check_amount(self.batch, "the time between batches", "seconds", above_zero=True)
         _check_amount(self.lag, "the lag of the watermark", "seconds")
@@ -89,7 +94,7 @@ class JoinGraph:
         selectivities: Mapping[tuple[str, str], float] | Mapping[tuple[str, ...], float],
         costs: UnitCosts | None = None,
     ) -> JoinGraph:
-        """A graph from plain numbers: one window for all or one for each, edges as pairs of names."""
+        """Make a graph from plain numbers: one window for all or one for each, edges as pairs of names."""
         windows = window if isinstance(window, Mapping) else dict.fromkeys(rates, window)
         edges = {frozenset(streams): share for streams, share in selectivities.items()}
         return JoinGraph(tuple(rates), dict(rates), windows, edges, costs=costs or UnitCosts())
@@ -100,7 +105,7 @@ class JoinGraph:
         return tuple(streams for streams in self.selectivities if len(streams) == 2)
 
     def window_rows(self, stream: str) -> float:
-        """How many rows of a stream are joinable at a time."""
+        """How many rows of a stream are joinable at any time."""
         window = self.windows[stream]
         return float(window.rows if isinstance(window, RowWindow) else self.rates[stream] * window)
 
@@ -113,23 +118,23 @@ class JoinGraph:
 
     def selectivity(self, streams: Iterable[str], others: Iterable[str] = ()) -> float:
         """The share of combinations that match: within a set, or between two sets that match within."""
-        one, other = frozenset(streams), frozenset(others)
-        if not other:
-            return self._within(one)
-        apart = self._within(one) * self._within(other)
-        return self._within(one | other) / apart if apart else 0.0
+        left, right = frozenset(streams), frozenset(others)
+        if not right:
+            return self._within(left)
+        separate = self._within(left) * self._within(right)
+        return self._within(left | right) / separate if separate else 0.0
 
     def corrections(self) -> dict[Streams, float]:
-        """How far the sets of three and more that were given lie off what their subsets foretell."""
-        found: dict[Streams, float] = {}
+        """By what factor the given sets of three and more streams differ from what their subsets predict."""
+        factors: dict[Streams, float] = {}
         for streams in sorted((s for s in self.selectivities if len(s) > 2), key=len):
-            foretold = self._edges_within(streams) * math.prod(c for s, c in found.items() if s < streams)
-            found[streams] = self.selectivities[streams] / foretold if foretold else 0.0
-        return found
+            predicted = self._edges_within(streams) * math.prod(c for s, c in factors.items() if s < streams)
+            factors[streams] = self.selectivities[streams] / predicted if predicted else 0.0
+        return factors
 
     def _within(self, streams: Streams) -> float:
-        corrected = math.prod(c for s, c in self.corrections().items() if s <= streams)
-        return self._edges_within(streams) * corrected
+        correction = math.prod(c for s, c in self.corrections().items() if s <= streams)
+        return self._edges_within(streams) * correction
 
     def _edges_within(self, streams: Streams) -> float:
         edges = math.prod(self.selectivities[edge] for edge in self.edges if edge <= streams)
@@ -141,7 +146,7 @@ class JoinGraph:
             if name not in self.streams:
                 raise unknown("stream", name, self.streams, where=f" in a {what}")
         if len(streams) < 2:
-            raise QueryError(f"a {what} is between two streams or more; got {_listed(streams)} alone")
+            raise QueryError(f"a {what} is between two streams or more; got {_join_names(streams)} alone")
 
 
 def _check_amount(value: float, what: str, unit: str, above_zero: bool = False) -> None:
@@ -150,5 +155,5 @@ def _check_amount(value: float, what: str, unit: str, above_zero: bool = False) 
         raise QueryError(f"{what} must be {least} {unit}; got {value}")
 
 
-def _listed(streams: Streams) -> str:
+def _join_names(streams: Streams) -> str:
     return " and ".join(f"'{name}'" for name in sorted(streams))

@@ -1,7 +1,7 @@
-"""Time correlations: by how much the rows of a result lie apart (Gedik et al. 2007, sections IV-B and V-B).
+"""Lag histograms: the times between the rows of a result (Gedik et al. 2007, sections IV-B and V-B).
 
 With A_i the difference T(t_i) - T(t_1) over results, a histogram of it per stream is enough to estimate how
-likely the rows of any two streams lie a given time apart.
+likely the rows of any two streams have a given lag.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 class LagHistogram:
     """Histogram of lags in equal buckets from `low` to `high` seconds (L_i of Gedik et al. 2007).
 
-    Within a bucket lags are spread evenly. As long as none was seen, all are held to be equally likely.
+    Lags are uniform within a bucket, and everywhere as long as none was counted.
 
-    >>> float(Lags(-1.0, 1.0, (0, 1, 2, 1)).share(0.0, 0.5))
+    >>> float(LagHistogram(-1.0, 1.0, (0, 1, 2, 1)).share(0.0, 0.5))
     0.5
     """
 
@@ -45,58 +45,58 @@ class LagHistogram:
             raise QueryError(f"lags are counted in numbers of zero or more; got {self.counts}")
 
     def share(self, first: float | Floats, last: float | Floats) -> Floats:
-        """The share of all lags that lie between two times."""
-        edges, below = self._below
-        return np.asarray(np.interp(last, edges, below) - np.interp(first, edges, below))
+        """The share of all lags between two times, in seconds."""
+        edges, cumulative = self._cumulative
+        return np.asarray(np.interp(last, edges, cumulative) - np.interp(first, edges, cumulative))
 
     @property
     def middles(self) -> Floats:
         """The middle of each bucket."""
-        edges, _ = self._below
+        edges, _ = self._cumulative
         return (edges[1:] + edges[:-1]) / 2
 
     @property
     def shares(self) -> Floats:
         """The share of each bucket."""
-        return np.diff(self._below[1])
+        return np.diff(self._cumulative[1])
 
     @cached_property
-    def _below(self) -> tuple[Floats, Floats]:
-        """The edges of the buckets, and the share of all lags below each."""
+    def _cumulative(self) -> tuple[Floats, Floats]:
+        """The edges of the buckets, and the cumulative share of lags below each."""
         counts = np.asarray(self.counts, np.float64)
         if not counts.any():
             counts = np.ones(len(counts))
-        below = np.concatenate(([0.0], np.cumsum(counts)))
-        return np.linspace(self.low, self.high, len(counts) + 1), below / below[-1]
+        totals = np.concatenate(([0.0], np.cumsum(counts)))
+        return np.linspace(self.low, self.high, len(counts) + 1), totals / totals[-1]
 
 
 @dataclass(frozen=True)
 class LagHistograms:
-    """The lags of every stream against the one that is named `first`, whose own lag is zero."""
+    """The lag histogram of every stream relative to the stream `first`, whose own lag is zero."""
 
     first: str
     lags: Mapping[str, LagHistogram]
 
     def ages(self, driver: str, partner: str, edges: Floats) -> Floats:
-        """The shares of T(driver) - T(partner) between each two edges, in seconds."""
+        """The share of results with T(driver) - T(partner) between each two edges, in seconds."""
         begin, end = edges[:-1], edges[1:]
         if driver == self.first:
             return self._lags(partner).share(-end, -begin)  # Gedik et al. 2007, equation 2
         if partner == self.first:
             return self._lags(driver).share(begin, end)
-        theirs = self._lags(partner)
         # Gedik et al. 2007, equation 4: the two lags are taken to be independent of each other.
-        apart = theirs.middles[:, None]
-        return theirs.shares @ self._lags(driver).share(begin + apart, end + apart)
+        partner_lags = self._lags(partner)
+        middles = partner_lags.middles[:, None]
+        return partner_lags.shares @ self._lags(driver).share(begin + middles, end + middles)
 
     def mean(self, stream: str) -> float:
-        """How long after the first one a stream's rows come on average, in seconds."""
+        """The mean lag of a stream behind `first`, in seconds."""
         return 0.0 if stream == self.first else float(self._lags(stream).shares @ self._lags(stream).middles)
 
     def aged(self, seen: LagHistograms, kept: float) -> LagHistograms:
-        """What is known after one more batch: a share of what was, and what was seen now."""
+        """Decay these counts to the share `kept`, and add those of one more batch."""
         return LagHistograms(
-            self.first, {name: _added(old, seen.lags[name], kept) for name, old in self.lags.items()}
+            self.first, {name: _decay_and_add(old, seen.lags[name], kept) for name, old in self.lags.items()}
         )
 
     def _lags(self, stream: str) -> LagHistogram:
@@ -105,7 +105,7 @@ class LagHistograms:
         return self.lags[stream]
 
 
-def _added(old: LagHistogram, seen: LagHistogram, kept: float) -> LagHistogram:
+def _decay_and_add(old: LagHistogram, seen: LagHistogram, kept: float) -> LagHistogram:
     return LagHistogram(
-        old.low, old.high, tuple(kept * one + more for one, more in zip(old.counts, seen.counts, strict=True))
+        old.low, old.high, tuple(kept * a + b for a, b in zip(old.counts, seen.counts, strict=True))
     )

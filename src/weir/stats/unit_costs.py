@@ -1,4 +1,4 @@
-"""Unit costs: what one probe, one comparison, one match, one stored row takes, in seconds."""
+"""Unit costs: seconds per probe, per comparison, per match, per stored row and so on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from weir.errors import QueryError
 class UnitCosts:
     """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
 
-    `fixed` is paid per hop for every slice that a batch brings (one, if a graph has no basic windows), `out`
-    per value of a result at the root, `insert` and `delete` per row of a state. Beside these, which papers
-    count, our kernel pays for what follows them here.
+    `fixed` is paid per hop for every new slice of a batch (one, if a graph has no basic windows), `out` per
+    value of a result at the root, `insert` and `delete` per row of a state. The papers count these; weir's
+    kernel also pays for the rest.
     """
 
     fixed: float = 0.0
@@ -24,13 +24,13 @@ class UnitCosts:
     out: float = 0.0
     insert: float = 0.0
     delete: float = 0.0
-    # Looking into one slice, however few rows probe it: with a few thousand rows a second, most of a batch.
+    # Opening one slice, however few rows probe it: at a few thousand rows per second, most of a batch.
     visit: float = 0.0
-    # Taking one column of the matches out of one slice, however few they are.
+    # Gathering one column of the matches from one slice, however few matches there are.
     gather: float = 0.0
-    # What a probe and slice take more where a range of values is searched instead of a key.
+    # Added to `probe` where a probe searches a range of values instead of a key.
     seek: float = 0.0
-    # Making one new slice out of rows that came or were joined, and merging it into those that are there.
+    # Making one new slice out of rows or partials, and merging it into the state.
     cut: float = 0.0
     # Rewriting a row when slices are merged; states of several streams are rewritten in almost every batch.
     merge: float = 0.0
@@ -44,11 +44,6 @@ class UnitCosts:
     def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> UnitCosts:
         """The model of qualified plans (Zhu et al. 2010, table 1): C_j a match, C_i and C_d a stored row."""
         return UnitCosts(match=join, insert=insert, delete=delete)
-
-    @staticmethod
-    def per_probe(probe: float) -> UnitCosts:
-        """Every half-way join counts the same, nothing else does (Mukherji et al. 2011, section 2)."""
-        return UnitCosts(probe=probe)
 
     @staticmethod
     def per_comparison(compare: float) -> UnitCosts:

@@ -9,9 +9,8 @@ from time import process_time
 
 import numpy as np
 
-from weir.order.interleave import ranks
 from weir.order.pending import PendingRows
-from weir.order.policies import POLICIES, order
+from weir.order.policies import POLICIES, apply_policy
 from weir.plan.tree import hops, join
 
 STREAMS = 20
@@ -36,7 +35,7 @@ def choices(streams: int = STREAMS) -> Iterator[Choice]:
     known = {hop: float(share) for hop, share in zip(hops(plan), rng.random(len(hops(plan))), strict=True)}
     rows = 1_000 // streams
     times = {name: np.sort(rng.integers(0, 10**6, rows)) for name in names}
-    for policy in (*POLICIES, "timestamp", "round-robin"):
+    for policy in POLICIES:
         taken = []
         for _ in range(_REPEATS):
             waiting = PendingRows(
@@ -44,11 +43,9 @@ def choices(streams: int = STREAMS) -> Iterator[Choice]:
                 dict.fromkeys(names, rows),
                 {name: int(held) for name, held in zip(names, rng.integers(1, 10**5, streams), strict=True)},
                 known,
+                times=times,
             )
             started = process_time()
-            if policy in POLICIES:
-                order(policy, waiting)  # type: ignore[arg-type]
-            else:
-                ranks(policy, waiting, times)  # type: ignore[arg-type]
+            apply_policy(policy, waiting)  # type: ignore[arg-type]
             taken.append(1e3 * (process_time() - started))
         yield Choice(policy, streams, median(taken), max(taken))

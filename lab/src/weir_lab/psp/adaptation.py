@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from weir.partition.resize import How, Resize
-from weir.partition.ring_cost import best_length, equal_steps
+from weir.partition.ring_cost import best_length
 from weir_lab.psp.settings import MACHINE, RATE, Setting, arrivals
 from weir_lab.ring.clock import Clock, feed
+from weir_lab.ring.model import equal_steps
 from weir_lab.ring.ring import Ring
 from weir_lab.ring.stored import Row
 from weir_lab.ring.tally import Tally

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from weir.partition.hardware import Hardware
-from weir.partition.ring_cost import best_length, equal_steps
+from weir.partition.ring_cost import best_length
 from weir_lab.psp.play import Point, play_alone
 from weir_lab.psp.settings import MACHINE, MATCHES, RATE, SELECTIVITIES, WAYS, WINDOW, Setting
+from weir_lab.ring.hardware import Hardware
+from weir_lab.ring.model import equal_steps
 
 # How dear a comparison is beside `MACHINE`: images of 5, 10 and 20 thousand pixels, as in the paper; and one
 # of 15 µs, about what comparing 5 thousand pixels takes, which no ring of 20 nodes could carry.

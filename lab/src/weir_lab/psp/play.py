@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Protocol
 
-from weir.partition.hardware import Hardware
-from weir.partition.ring_cost import equal_steps, latency
+from weir.partition.ring_cost import latency
 from weir_lab.psp.settings import CTR_SEGMENT, MACHINE, Setting, arrivals
 from weir_lab.ring.atr import AlignedRouting
 from weir_lab.ring.clock import Clock, feed
 from weir_lab.ring.ctr import CoordinatedRouting
+from weir_lab.ring.hardware import Hardware
+from weir_lab.ring.model import equal_steps
 from weir_lab.ring.ring import Emit, Ring
 from weir_lab.ring.stored import Row
 from weir_lab.ring.tally import Tally

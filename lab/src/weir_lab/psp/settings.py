@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import count, pairwise
 
-from weir.partition.hardware import Hardware
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.matching import Expected
 from weir_lab.ring.stored import Row
 from weir_lab.ring.task import Task, cyclic_orders

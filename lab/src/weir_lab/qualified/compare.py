@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from statistics import median
 from time import process_time
 
-from weir.plan.bushy import bushy
-from weir.plan.choose import by_policy, two_layer
-from weir.plan.hill_climb import state_removal, state_selection
-from weir.plan.jtree_finder import all_qualified, frontier
-from weir.plan.plan_candidate import PlanCandidate, joined, leaves
+from weir.plan.bushy import find_bushy_tree
+from weir.plan.hill_climb import state_removal
+from weir.plan.jtree_finder import find_frontier
+from weir.plan.plan_candidate import PlanCandidate, make_mjoin
 from weir.plan.space import Space
-from weir_lab.qualified.settings import Design, Setting
+from weir.plan.two_layer import most_headroom
+from weir_lab.qualified import as_printed
+from weir_lab.qualified.settings import Design, Setting, search_layers
 
 EXHAUSTIVE, PLAIN = "exhaustive", "JTree-Finder, plain"
 PAPER, OURS = "two-layer, as printed", "two-layer, ours"
@@ -42,36 +43,36 @@ class Outcome:
 
 def exhaustive(setting: Setting) -> Taken | None:
     """The frontier under the limits, and of it the plan with most headroom."""
-    found = frontier(Space(setting.graph), setting.limits)
-    return _taken(by_policy(found, setting.limits, "most headroom") if found else None)
+    plans = find_frontier(Space(setting.graph), setting.limits)
+    return _taken(most_headroom(plans, setting.limits) if plans else None)
 
 
 def plain(setting: Setting) -> Taken | None:
     """Algorithm 1 as printed."""
-    found = all_qualified(Space(setting.graph), setting.limits)
-    return _taken(by_policy(found, setting.limits, "most headroom") if found else None)
+    plans = as_printed.find_all_qualified(Space(setting.graph), setting.limits)
+    return _taken(most_headroom(plans, setting.limits) if plans else None)
 
 
 def layers_as_printed(setting: Setting) -> Taken | None:
     """Algorithm 2 as printed."""
-    return _two_layer(setting, paper=True)
+    return _taken(as_printed.search_two_layers(Space(setting.graph), setting.limits))
 
 
 def layers(setting: Setting) -> Taken | None:
     """Algorithm 2 with a proven lower bound, a longer selection, and a local search at the end."""
-    return _two_layer(setting, paper=False)
+    return _taken(search_layers(setting))
 
 
 def selection(setting: Setting) -> Taken | None:
     """Algorithm 3 alone, as printed, from the mjoin."""
     space = Space(setting.graph)
-    return _taken(state_selection(space, setting.limits, joined(space, leaves(space.everything)), paper=True))
+    return _taken(as_printed.select_states(space, setting.limits, make_mjoin(space)))
 
 
 def removal(setting: Setting) -> Taken | None:
     """Algorithm 4 alone, from the best bjtree."""
     space = Space(setting.graph)
-    return _taken(state_removal(space, setting.limits, bushy(space)))
+    return _taken(state_removal(space, setting.limits, find_bushy_tree(space)))
 
 
 ALGORITHMS: Mapping[str, Callable[[Setting], Taken | None]] = {
@@ -84,14 +85,14 @@ ALGORITHMS: Mapping[str, Callable[[Setting], Taken | None]] = {
 }
 
 
-def compare(design: Design, streams: int, found: Sequence[Setting], seconds: float) -> list[Outcome]:
+def compare(design: Design, streams: int, settings: Sequence[Setting], seconds: float) -> list[Outcome]:
     """Every search on every setting, as far as each gets in about so many seconds."""
     outcomes: list[Outcome] = []
     for name, algorithm in ALGORITHMS.items():
         if streams > _MOST_STREAMS.get(name, streams):
             continue
         left = seconds
-        for setting in found:
+        for setting in settings:
             started = process_time()
             taken = algorithm(setting)
             spent = process_time() - started
@@ -129,23 +130,23 @@ class Score:
 def scores(outcomes: Sequence[Outcome]) -> list[Score]:
     """All searches at every N."""
     existing = _existing(outcomes)
-    exact = {_place(one) for one in outcomes if one.algorithm == EXHAUSTIVE}
+    exact = {_key(outcome) for outcome in outcomes if outcome.algorithm == EXHAUSTIVE}
     groups: dict[tuple[Design, int, str], list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault((one.design, one.streams, one.algorithm), []).append(one)
+    for outcome in outcomes:
+        groups.setdefault((outcome.design, outcome.streams, outcome.algorithm), []).append(outcome)
     return [
         Score(
             design=design,
             streams=streams,
             algorithm=algorithm,
-            tried=len(found),
-            median_seconds=median(one.seconds for one in found),
-            longest_seconds=max(one.seconds for one in found),
-            existing=sum(_place(one) in existing for one in found),
-            exact=sum(_place(one) in exact for one in found),
-            found=sum(one.taken is not None for one in found),
+            tried=len(group),
+            median_seconds=median(outcome.seconds for outcome in group),
+            longest_seconds=max(outcome.seconds for outcome in group),
+            existing=sum(_key(outcome) in existing for outcome in group),
+            exact=sum(_key(outcome) in exact for outcome in group),
+            found=sum(outcome.taken is not None for outcome in group),
         )
-        for (design, streams, algorithm), found in groups.items()
+        for (design, streams, algorithm), group in groups.items()
     ]
 
 
@@ -155,76 +156,73 @@ def judged(outcomes: Sequence[Outcome], algorithm: str, exactly: bool) -> tuple[
     Elsewhere a plan is known to exist only because some search found it, so the share found is too high.
     """
     existing = _existing(outcomes)
-    told = {_place(one) for one in outcomes if one.algorithm == EXHAUSTIVE}
+    told = {_key(outcome) for outcome in outcomes if outcome.algorithm == EXHAUSTIVE}
     mine = [
-        one
-        for one in outcomes
-        if one.algorithm == algorithm and _place(one) in existing and (_place(one) in told) == exactly
+        outcome
+        for outcome in outcomes
+        if outcome.algorithm == algorithm and _key(outcome) in existing and (_key(outcome) in told) == exactly
     ]
-    return sum(one.taken is not None for one in mine), len(mine)
+    return sum(outcome.taken is not None for outcome in mine), len(mine)
 
 
 def misses(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Where a two-layer search found nothing although a plan exists."""
     existing = _existing(outcomes)
     return [
-        one
-        for one in outcomes
-        if one.algorithm in (PAPER, OURS) and one.taken is None and _place(one) in existing
+        outcome
+        for outcome in outcomes
+        if outcome.algorithm in (PAPER, OURS) and outcome.taken is None and _key(outcome) in existing
     ]
 
 
 def apart(outcomes: Sequence[Outcome], design: Design, streams: int) -> tuple[int, int]:
     """Settings where both climbers found different plans, and where selection's has less memory, more CPU."""
     plans: dict[int, dict[str, Taken]] = {}
-    for one in outcomes:
-        if (one.design, one.streams) == (design, streams) and one.taken is not None:
-            plans.setdefault(one.setting.number, {})[one.algorithm] = one.taken
+    for outcome in outcomes:
+        if (outcome.design, outcome.streams) == (design, streams) and outcome.taken is not None:
+            plans.setdefault(outcome.setting.number, {})[outcome.algorithm] = outcome.taken
     both = [(p[SELECTION], p[REMOVAL]) for p in plans.values() if SELECTION in p and REMOVAL in p]
-    differing = [(one, other) for one, other in both if one != other]
-    return len(differing), sum(one[1] < other[1] and one[0] > other[0] for one, other in differing)
+    differing = [(selected, removed) for selected, removed in both if selected != removed]
+    return len(differing), sum(
+        selected[1] < removed[1] and selected[0] > removed[0] for selected, removed in differing
+    )
 
 
-def disagreements(found: Sequence[Setting]) -> int:
+def disagreements(settings: Sequence[Setting]) -> int:
     """In how many settings the frontier is not exactly what no plan of the plain search beats."""
-    return sum(not _agree(one) for one in found)
+    return sum(not _agree(setting) for setting in settings)
 
 
-def unlimited_seconds(found: Sequence[Setting]) -> float:
+def unlimited_seconds(settings: Sequence[Setting]) -> float:
     """The median time of the whole frontier, without any limits to prune by."""
     seconds = []
-    for one in found:
+    for setting in settings:
         started = process_time()
-        frontier(Space(one.graph))
+        find_frontier(Space(setting.graph))
         seconds.append(process_time() - started)
     return median(seconds)
 
 
 def _agree(setting: Setting) -> bool:
     space = Space(setting.graph)
-    everything = sorted((p.cpu, p.memory) for p in all_qualified(space, setting.limits))
-    quick = [(p.cpu, p.memory) for p in frontier(space, setting.limits)]
-    return all(_beaten(one, quick) for one in everything) and all(_beaten(one, everything) for one in quick)
+    plain = sorted((p.cpu, p.memory) for p in as_printed.find_all_qualified(space, setting.limits))
+    frontier = [(p.cpu, p.memory) for p in find_frontier(space, setting.limits)]
+    return all(_beaten(plan, frontier) for plan in plain) and all(_beaten(plan, plain) for plan in frontier)
 
 
-def _beaten(one: Taken, plans: Sequence[Taken]) -> bool:
+def _beaten(plan: Taken, plans: Sequence[Taken]) -> bool:
     """True if a plan takes no more of both; sums in another order differ in the last bits."""
-    return any(p[0] <= one[0] * (1 + 1e-9) and p[1] <= one[1] * (1 + 1e-9) for p in plans)
-
-
-def _two_layer(setting: Setting, paper: bool) -> Taken | None:
-    chosen = two_layer(setting.graph, setting.limits, paper)
-    return (chosen.taken.cpu, chosen.taken.memory) if chosen.qualified else None
+    return any(p[0] <= plan[0] * (1 + 1e-9) and p[1] <= plan[1] * (1 + 1e-9) for p in plans)
 
 
 def _taken(plan: PlanCandidate | None) -> Taken | None:
     return None if plan is None else (plan.cpu, plan.memory)
 
 
-def _place(one: Outcome) -> tuple[Design, int, int]:
-    return one.design, one.streams, one.setting.number
+def _key(outcome: Outcome) -> tuple[Design, int, int]:
+    return outcome.design, outcome.streams, outcome.setting.number
 
 
 def _existing(outcomes: Sequence[Outcome]) -> set[tuple[Design, int, int]]:
     """Settings with a qualified plan: whatever any search found is proof of one."""
-    return {_place(one) for one in outcomes if one.taken is not None}
+    return {_key(outcome) for outcome in outcomes if outcome.taken is not None}

@@ -13,11 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from weir.plan.bushy import bushy
-from weir.plan.choose import two_layer
+from weir.plan.bushy import find_bushy_tree
 from weir.plan.limits import Limits
-from weir.plan.plan_candidate import joined, leaves
+from weir.plan.plan_candidate import PlanCandidate, make_mjoin
 from weir.plan.space import Space
+from weir.plan.two_layer import search_two_layers
 from weir.stats.join_graph import JoinGraph
 from weir_lab.qualified.table2 import CPU_AVAILABLE, TABLE_3
 
@@ -68,23 +68,30 @@ def tuned(streams: int, tries: int) -> Ranges:
     return _tuned(streams, 10**middle)
 
 
-def qualified_share(found: Sequence[Setting]) -> float:
+def qualified_share(drawn: Sequence[Setting]) -> float:
     """The share of settings with a plan that fits, as far as the two-layer search can tell."""
-    return sum(two_layer(one.graph, one.limits).qualified for one in found) / len(found)
+    return sum(search_layers(setting) is not None for setting in drawn) / len(drawn)
+
+
+def search_layers(setting: Setting) -> PlanCandidate | None:
+    """Run the product's two-layer search, however few streams there are; None if nothing it finds fits."""
+    space = Space(setting.graph)
+    plan, _ = search_two_layers(space, setting.limits, make_mjoin(space), find_bushy_tree(space))
+    return plan if setting.limits.allow(plan.cpu, plan.memory) else None
 
 
 def settings(design: Design, ranges: Ranges, count: int) -> list[Setting]:
     """The first settings; with `between`, each has limits of its own (see `_between`)."""
-    found: list[Setting] = []
+    drawn: list[Setting] = []
     number = 0
-    while len(found) < count:
+    while len(drawn) < count:
         rng = np.random.default_rng([ranges.streams, number])
         graph = _graph(rng, ranges)
         limits = _between(graph, rng) if design == "between" else ranges.limits
         if limits is not None:
-            found.append(Setting(number, graph, limits))
+            drawn.append(Setting(number, graph, limits))
         number += 1
-    return found
+    return drawn
 
 
 def _tuned(streams: int, selectivity: float) -> Ranges:
@@ -111,7 +118,7 @@ def _between(graph: JoinGraph, rng: np.random.Generator) -> Limits | None:
     None where the mjoin takes less of both: there is nothing between.
     """
     space = Space(graph)
-    mjoin, bjtree = joined(space, leaves(space.everything)), bushy(space)
+    mjoin, bjtree = make_mjoin(space), find_bushy_tree(space)
     if bjtree.cpu >= mjoin.cpu:
         return None
     # Sizes differ by orders of magnitude, so the way is measured in them: all of it down to a hundredth.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from weir.plan.bushy import bushy
-from weir.plan.jtree_finder import frontier
+from weir.plan.bushy import find_bushy_tree
+from weir.plan.jtree_finder import find_frontier
 from weir.plan.limits import Limits
-from weir.plan.plan_candidate import PlanCandidate, joined, leaves, tree
+from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
 from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.stats.join_graph import JoinGraph
@@ -98,9 +98,9 @@ class Plans:
     def of(graph: JoinGraph) -> Plans:
         """Found by the exhaustive search, products of unconnected streams included."""
         space = Space(graph)
-        mjoin, bjtree = joined(space, leaves(space.everything)), bushy(space)
-        known = {str(tree(space, plan)) for plan in (mjoin, bjtree)}
-        others = [plan for plan in frontier(space, cross=True) if str(tree(space, plan)) not in known]
+        mjoin, bjtree = make_mjoin(space), find_bushy_tree(space)
+        known = {str(to_tree(space, plan)) for plan in (mjoin, bjtree)}
+        others = [plan for plan in find_frontier(space, cross=True) if str(to_tree(space, plan)) not in known]
         return Plans(
             _plan(space, "mjoin", mjoin),
             _plan(space, "bjtree", bjtree),
@@ -137,7 +137,7 @@ class Plans:
         return found if found and found.cpu[0] < found.cpu[1] and found.memory[0] < found.memory[1] else None
 
 
-def _plan(space: Space, kind: Literal["mjoin", "bjtree", "jtree"], sketch: PlanCandidate) -> Plan:
-    named = tree(space, sketch)
-    assert isinstance(named, Join)
-    return Plan(kind, named, sketch.cpu, sketch.memory)
+def _plan(space: Space, kind: Literal["mjoin", "bjtree", "jtree"], plan: PlanCandidate) -> Plan:
+    tree = to_tree(space, plan)
+    assert isinstance(tree, Join)
+    return Plan(kind, tree, plan.cpu, plan.memory)

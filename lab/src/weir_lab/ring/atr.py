@@ -15,8 +15,9 @@ from __future__ import annotations
 from math import ceil, floor
 
 from weir.errors import QueryError
-from weir.partition.hardware import Hardware, check_nodes
+from weir.partition.placement import check_nodes
 from weir_lab.ring.clock import Clock
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.ring import Emit, Ring
 from weir_lab.ring.stored import Row
 from weir_lab.ring.task import Task

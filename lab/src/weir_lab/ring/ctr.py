@@ -15,9 +15,10 @@ from math import floor
 from typing import Any
 
 from weir.errors import QueryError
-from weir.partition.hardware import Hardware, check_nodes
+from weir.partition.placement import check_nodes
 from weir_lab.ring.clock import Clock
 from weir_lab.ring.cover import cheapest_cover
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.link import Link
 from weir_lab.ring.node import Node
 from weir_lab.ring.ring import Emit

@@ -29,9 +29,10 @@ from operator import add
 from typing import Any
 
 from weir.errors import QueryError
-from weir.partition.hardware import Hardware, check_nodes
-from weir.partition.resize import Resize, hand_overs, narrowed, widened
+from weir.partition.placement import check_nodes
+from weir.partition.resize import Resize, count_transfers, insert_nodes, remove_nodes
 from weir_lab.ring.clock import Clock
+from weir_lab.ring.hardware import Hardware
 from weir_lab.ring.link import Link
 from weir_lab.ring.message import Partials, Probe
 from weir_lab.ring.node import Node
@@ -257,15 +258,15 @@ class Ring:
         old = list(self.nodes)
         added = [self._added() for _ in range(nodes - len(old))]
         everyone = {node.number: node for node in [*old, *added]}
-        along = widened([node.number for node in old], [node.number for node in added])
-        kept = narrowed(along, nodes)
+        along = insert_nodes([node.number for node in old], [node.number for node in added])
+        kept = remove_nodes(along, nodes)
         before = self._whereabouts(along, everyone)
         rows = [row for node in old for stored in node.stored for row in stored.take()]
         self.nodes = [everyone[number] for number in kept]
         self.ends, self._leaving = even_ends(self.task.windows, nodes), 0
         self.fill(sorted(rows, key=lambda row: row.number), max((row.time for row in rows), default=0.0))
         self._connect()
-        crossing = hand_overs(before, self._whereabouts(along, everyone), len(along))
+        crossing = count_transfers(before, self._whereabouts(along, everyone), len(along))
         self.moved += sum(crossing)
         costs = self.hardware
         pause = costs.hop + max(crossing, default=0) * (costs.purge + costs.send + costs.insert + costs.wire)

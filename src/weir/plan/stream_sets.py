@@ -1,0 +1,245 @@
+"""Cardinalities of sets of streams: how many combinations of rows match, for sets as bit masks.
+
+In steady state, with joint windows, `rows(V)` combinations of the streams V are alive, and `rows(V) / W_v` of
+them are completed each second by a row of `v` (Zhu et al. 2010, section 2: |S_AB| = λ_A λ_B σ_AB W²).
+
+The plan search asks about most sets, many times. So answers are cached, and for graphs of few streams they
+are also tabulated: arrays over all sets, indexed by mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import unknown
+from weir.stats.join_graph import JoinGraph
+
+Mask = int
+Masks = NDArray[np.int64]
+Floats = NDArray[np.float64]
+# A table over the sets of more streams would take longer to make than it saves.
+_MAX_TABULATED_STREAMS = 14
+
+
+class StreamSets:
+    """The sets of streams of a join graph: connections, sizes and selectivities."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self.graph = graph
+        self.names = graph.streams
+        self.everything: Mask = (1 << len(self.names)) - 1
+        self._bit = {name: 1 << i for i, name in enumerate(self.names)}
+        self._classes = [(self.mask(members), share) for members, share in graph.classes.items()]
+        self._near = [self._neighbours(name) for name in self.names]
+        self._rows: dict[Mask, float] = {1 << i: graph.window_rows(s) for i, s in enumerate(self.names)}
+        self._edges = {self.mask(edge): graph.selectivities[edge] for edge in graph.edges}
+        self._indexed = {self.mask(edge): share for edge, share in graph.narrowing.items()}
+        self._corrections = [(self.mask(s), factor) for s, factor in graph.corrections().items()]
+        self._renewal = [1.0 / graph.window_seconds(name) for name in self.names]
+
+    def mask(self, streams: Iterable[str]) -> Mask:
+        """The set of these streams."""
+        try:
+            return sum(self._bit[name] for name in streams)
+        except KeyError as error:
+            raise unknown("stream", error.args[0], self.names, where=" in the join graph") from None
+
+    def streams(self, mask: Mask) -> tuple[str, ...]:
+        """The streams of a set, in the graph's order."""
+        return tuple(self.names[i] for i in bits(mask))
+
+    def neighbours(self, mask: Mask) -> Mask:
+        """The streams outside a set that an edge connects with it."""
+        near = 0
+        for i in bits(mask):
+            near |= self._near[i]
+        return near & ~mask
+
+    def component(self, start: Mask, within: Mask) -> Mask:
+        """The part of the set `within` that its edges connect with `start`."""
+        while grown := self.neighbours(start) & within:
+            start |= grown
+        return start
+
+    def is_connected(self, mask: Mask) -> bool:
+        """True if edges within the set connect all of it."""
+        return self.component(mask & -mask, mask) == mask
+
+    def rows(self, mask: Mask) -> float:
+        """How many combinations of these streams are alive: the size of their state."""
+        rows = self._rows.get(mask)
+        if rows is None:
+            low = mask & -mask
+            rest = mask ^ low
+            rows = self.rows(low) * self.rows(rest)
+            for i in bits(rest & self._near[low.bit_length() - 1]):
+                rows *= self._edges.get(low | (1 << i), 1.0)
+            for streams, share in self._classes:
+                if streams & low and streams & rest:
+                    rows *= share
+            for streams, factor in self._corrections:
+                if streams & mask == streams and streams & low:
+                    rows *= factor
+            self._rows[mask] = rows
+        return rows
+
+    def renewal_rate(self, mask: Mask) -> float:
+        """The share of a set's state that is new each second: the sum of 1 / W over its streams."""
+        return sum(self._renewal[i] for i in bits(mask))
+
+    def rate(self, mask: Mask) -> float:
+        """Combinations of these streams that are completed each second."""
+        return self.rows(mask) * self.renewal_rate(mask)
+
+    def selectivity(self, bound: Mask, partner: Mask) -> float:
+        """The share of combinations that match between two sets, each of which matches within."""
+        selectivity = 1.0
+        for edge, share in self._edges.items():
+            if edge & bound and edge & partner:
+                selectivity *= share
+        for streams, share in self._classes:
+            if streams & bound and streams & partner:
+                selectivity *= share
+        for streams, factor in self._corrections:
+            if streams & (bound | partner) == streams and streams & ~bound and streams & ~partner:
+                selectivity *= factor
+        return selectivity
+
+    def narrowed(self, bound: Mask, partner: Mask) -> float:
+        """The share of a partner's rows that indices leave to compare."""
+        compared = 1.0
+        for edge, share in self._indexed.items():
+            if edge & bound and edge & partner:
+                compared *= share
+        for streams, share in self._classes:
+            if streams & bound and streams & partner:
+                compared *= share
+        return compared
+
+    def by_value(self, bound: Any, partner: Any) -> Any:
+        """True where a probe searches a range of values: no key is shared, but some edge has an index.
+
+        For one pair of sets, or for arrays of them.
+        """
+        keyed, indexed = bound != bound, bound != bound
+        for streams, _ in self._classes:
+            keyed = keyed | ((bound & streams != 0) & (partner & streams != 0))
+        for edge in self._indexed:
+            indexed = indexed | ((bound & edge != 0) & (partner & edge != 0))
+        return indexed & np.logical_not(keyed)
+
+    def edge_matrices(self, inputs: Sequence[Mask]) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """For every two of some disjoint sets, by edges alone: selectivity, share compared, is connected."""
+        member = np.array([[mask >> i & 1 for mask in inputs] for i in range(len(self.names))], float)
+        selectivity, compared, linked = (member.T @ pairs @ member for pairs in self._edge_logarithms)
+        return np.exp(selectivity), np.exp(compared), linked > 0
+
+    def class_matrix(self, bound: Masks, partners: Masks) -> Floats:
+        """The selectivity, from each set to each partner, of the classes that both have a stream of."""
+        selectivity = np.ones((len(bound), len(partners)))
+        for streams, share in self._classes:
+            selectivity[(bound & streams != 0)[:, None] & (partners & streams != 0)] *= share
+        return selectivity
+
+    def correction_matrix(self, bound: Masks, partners: Masks) -> Floats:
+        """The corrections, for edges that are not independent, from each set to each partner."""
+        factors = np.ones((len(bound), len(partners)))
+        for streams, factor in self._corrections:
+            complete = (bound[:, None] | partners) & streams == streams
+            before = (bound & streams == streams)[:, None] | (partners & streams == streams)
+            factors[complete & ~before] *= factor
+        return factors
+
+    @cached_property
+    def connected_table(self) -> NDArray[np.bool_]:
+        """Whether each set is connected."""
+        masks = np.arange(self.everything + 1)
+        component = masks & -masks
+        while True:
+            grown = component.copy()
+            for i, near in enumerate(self._near):
+                grown |= np.where(component >> i & 1, near & masks, 0)
+            if (grown == component).all():
+                break
+            component = grown
+        return np.asarray((component == masks) & (masks > 0))
+
+    @cached_property
+    def connected_count(self) -> int:
+        """How many sets are connected: the work of a search grows with them."""
+        return int(self.connected_table.sum())
+
+    @cached_property
+    def rows_table(self) -> Floats:
+        """`rows` of every set."""
+        rows = self._products([self.rows(1 << i) for i in range(len(self.names))], self._edges)
+        rows *= self._class_table
+        masks = np.arange(len(rows))
+        for mask, factor in self._corrections:
+            rows[masks & mask == mask] *= factor
+        return rows
+
+    @cached_property
+    def compared_table(self) -> Floats:
+        """The product, for every set, of the shares that the indices of its edges leave to compare."""
+        return self._products([1.0] * len(self.names), self._indexed) * self._class_table
+
+    @cached_property
+    def renewal_table(self) -> Floats:
+        """`renewal_rate` of every set."""
+        sums = np.zeros(1)
+        for rate in self._renewal:
+            sums = np.concatenate([sums, sums + rate])
+        return sums
+
+    @cached_property
+    def _class_table(self) -> Floats:
+        """Selectivity of the classes within every set: each stream of a class after the first counts."""
+        masks = np.arange(1 << len(self.names))
+        selectivity = np.ones(len(masks))
+        for streams, share in self._classes:
+            selectivity *= share ** np.maximum(np.bitwise_count(masks & streams) - 1.0, 0.0)
+        return selectivity
+
+    def _products(self, singles: Sequence[float], pairs: Mapping[Mask, float]) -> Floats:
+        """For every set, the product of the factors of its streams and edges."""
+        if len(self.names) > _MAX_TABULATED_STREAMS:
+            raise ValueError(f"no table for {len(self.names)} streams")
+        products = np.ones(1)
+        for i, single in enumerate(singles):
+            edges = np.ones(1)
+            for j in range(i):
+                edges = np.concatenate([edges, edges * pairs.get((1 << i) | (1 << j), 1.0)])
+            products = np.concatenate([products, products * edges * single])
+        return products
+
+    @cached_property
+    def _edge_logarithms(self) -> tuple[Floats, ...]:
+        """By pairs of streams: logarithms of selectivity and share compared, and 1 where there is an edge."""
+        count = len(self.names)
+        pairs = tuple(np.zeros((count, count)) for _ in range(3))
+        for matrix, shares in zip(pairs, (self._edges, self._indexed), strict=False):
+            for edge, share in shares.items():
+                i, j = bits(edge)
+                matrix[i, j] = matrix[j, i] = np.log(share)
+        for i, near in enumerate(self._near):
+            for j in bits(near):
+                pairs[2][i, j] = 1.0
+        return pairs
+
+    def _neighbours(self, name: str) -> Mask:
+        sets = [*self.graph.edges, *self.graph.classes]
+        return self.mask({other for near in sets if name in near for other in near if other != name})
+
+
+def bits(mask: Mask) -> Iterator[int]:
+    """The positions of the bits that are set, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
