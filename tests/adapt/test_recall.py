@@ -187,14 +187,6 @@ def test_the_last_batches_count_most_and_the_sums_can_be_kept() -> None:
     assert Recall().after(plan, {hop: replace(half[hop], matches=500)}, SAMPLED).estimate(plan) == 1.0
 
 
-def test_what_is_forgotten_leaves_the_recall_unknown() -> None:
-    ages = {hop: Ages(600, frozenset({0})) for hop in hops(MJOIN)}
-    query = started(MJOIN, Allowance(ages=ages, sample=0.1, forget=True))
-    for tables in batches(6, 100):
-        query.process(tables)
-    assert query.stats is not None and query.stats.recall is None
-
-
 def test_the_end_of_dropping_is_felt_for_a_window() -> None:
     query = started(MJOIN, Allowance(drop={"a": 0.9, "b": 0.0}))
     told = []

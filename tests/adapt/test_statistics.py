@@ -85,8 +85,6 @@ def test_with_ages_skipped_only_the_sample_counts() -> None:
     narrow = HopStats(probes=100, matches=50, narrowed=90, sampled=10, sampled_matches=2)
     found = Statistics().after(TWO, two(per_hop={hop: narrow}, allowance=Allowance(sample=0.1)))
     assert found.selectivities(join("a", "b"))[hop] == pytest.approx(2 / (10 * 95))
-    forgot = two(per_hop={hop: narrow}, allowance=Allowance(sample=0.1, forget=True))
-    assert not Statistics().after(TWO, forgot).selectivities(join("a", "b"))
 
 
 def paced(known: Statistics, *spans: float, **more: Any) -> Statistics:

@@ -35,7 +35,6 @@ def drawn(case: Case) -> Allowance:
             if rng.random() < 0.4
         },
         drop={name: rng.choice((0.0, 0.1, 0.5)) for name in case.names if rng.random() < 0.3},
-        forget=rng.random() < 0.3,
     )
 
 

@@ -23,16 +23,6 @@ def test_runs_hold_exactly_the_ages_kept(kept: frozenset[int], every: int, age: 
     assert sum(runs) == (max(age, 0) // every in kept)
 
 
-def test_what_may_be_forgotten() -> None:
-    """Gedik et al. 2007, section VII: nothing that some hop reads, nor anything younger."""
-    ages = {hop: Ages(10, frozenset({0, 3})) for hop in (Hop("a", str(PLAN), "b"), Hop("c", str(PLAN), "b"))}
-    assert Allowance(ages=ages).oldest(PLAN) == {"b": 40}
-    one = {Hop("a", str(PLAN), "b"): Ages(10, frozenset({0}))}
-    assert Allowance(ages=one).oldest(PLAN) == {}
-    # c never starts, so it reads nothing.
-    assert Allowance({Hop("c", str(PLAN), "a"): 0.0}, ages=one).oldest(PLAN) == {"b": 10}
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

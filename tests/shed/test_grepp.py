@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weir.shed.flow import flow
+from weir.shed.flow import compute_flow
 from weir.shed.grepp import grepp
 from weir.shed.hop_network import HopNetwork, Link, Path
 from weir.stats.batch import Hop
@@ -40,7 +40,7 @@ def test_figure_2a_one_join() -> None:
     # A single join has one-hop paths, whose productivity is that of the half-way join.
     grants = grepp(net, 300)
     assert grants == (0, 300)
-    assert flow(net, grants).results == 1500
+    assert compute_flow(net, grants).results == 1500
     # Beyond what stream B brings, the rest goes to A.
     assert grepp(net, 1000) == (300, 700)
 
@@ -54,4 +54,4 @@ def test_figure_4() -> None:
     assert [path.productivity for path in net.paths] == pytest.approx([0.2667, 0.3125, 0.1], abs=1e-4)
     grants = grepp(net, 30)
     assert grants == pytest.approx((0, 20.625, 9.375, 0))
-    assert flow(net, grants).results == pytest.approx(9.375)
+    assert compute_flow(net, grants).results == pytest.approx(9.375)

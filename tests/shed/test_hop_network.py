@@ -16,13 +16,13 @@ from weir import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import TimeWindow
-from weir.shed.flow import allowance, flow
-from weir.shed.freshness import greedy_cover, least_cover, refresh_rates, tightest
+from weir.shed.flow import compute_flow, convert_grants
+from weir.shed.freshness import compute_refresh_rates, find_loosening_factor, greedy_cover, least_cover
 from weir.shed.grepp import grepp
 from weir.shed.hop_network import HopNetwork, Sizes
 from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.shed.jaqpot import jaqpot
-from weir.shed.linear_program import optimal, settled
+from weir.shed.linear_program import solve_grants, solve_steady_grants
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -76,9 +76,9 @@ def test_lemma_2_susceptible_states(one: tuple[JoinGraph, Join], other: tuple[Jo
 @given(plans(), budgets)
 def test_grepp_solves_the_linear_program(plan: tuple[JoinGraph, Join], budget: float) -> None:
     net = network(*plan)
-    best = flow(net, optimal(net, budget))
+    best = compute_flow(net, solve_grants(net, budget))
     assert best.spent <= budget * (1 + 1e-6)
-    assert flow(net, grepp(net, budget)).results == pytest.approx(best.results, rel=1e-6, abs=1e-9)
+    assert compute_flow(net, grepp(net, budget)).results == pytest.approx(best.results, rel=1e-6, abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
@@ -87,7 +87,7 @@ def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) 
     graph, tree = plan
     net = network(graph, tree)
     fresh = {stream: times * graph.window_seconds(stream) for stream in graph.streams}
-    rates = refresh_rates(graph, net, fresh)
+    rates = compute_refresh_rates(graph, net, fresh)
     for stream, seconds in fresh.items():
         states = [s for s in next(p for p in net.paths if p.stream == stream).feeds if s is not None]
         # Lemma 1: no row stays longer than it may.
@@ -99,21 +99,21 @@ def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) 
     except QueryError:
         # A path may bring too few rows whatever the CPU: then no budget is enough.
         with pytest.raises(QueryError):
-            optimal(net, 1e12, rates)
+            solve_grants(net, 1e12, rates)
         return
     assert least.cost <= cover.cost * (1 + 1e-6) + 1e-9
-    filled = flow(net, cover.grants(net)).inserts
+    filled = compute_flow(net, cover.grants(net)).inserts
     assert all(filled[state] >= rate * (1 - 1e-6) for state, rate in rates.items())
     if cover.cost < budget:
-        both = flow(net, jaqpot(net, budget, rates))
+        both = compute_flow(net, jaqpot(net, budget, rates))
         assert both.spent <= budget * (1 + 1e-6)
         assert all(both.inserts[state] >= rate * (1 - 1e-6) for state, rate in rates.items())
-        assert both.results <= flow(net, optimal(net, budget, rates)).results * (1 + 1e-6) + 1e-9
-    factor = tightest(graph, net, fresh, budget)
+        assert both.results <= compute_flow(net, solve_grants(net, budget, rates)).results * (1 + 1e-6) + 1e-9
+    factor = find_loosening_factor(graph, net, fresh, budget)
     assert (factor == 1.0) == (least.cost <= budget)
     if 1.0 < factor < math.inf:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
-        assert least_cover(net, refresh_rates(graph, net, looser)).cost <= budget * (1 + 1e-6)
+        assert least_cover(net, compute_refresh_rates(graph, net, looser)).cost <= budget * (1 + 1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -126,7 +126,7 @@ def test_slack_is_split_no_worse_than_evenly_on_one_path(plan: tuple[JoinGraph, 
     states = [state for path in net.paths if path.stream == stream for state in path.feeds if state]
     each = (fresh[stream] - graph.window_seconds(stream)) / max(1, len(states))
     even = {state: net.sizes[state] / each for state in states}
-    assert _alone(net, refresh_rates(graph, net, fresh)) <= _alone(net, even) * (1 + 1e-6)
+    assert _alone(net, compute_refresh_rates(graph, net, fresh)) <= _alone(net, even) * (1 + 1e-6)
 
 
 def _alone(net: HopNetwork, rates: dict[str, float]) -> float:
@@ -142,11 +142,11 @@ def test_the_program_finds_nothing_better_where_no_state_must_be_fresh(
 ) -> None:
     """Refresh rates that the best grants hold anyway have the linear program solved."""
     net = network(*plan)
-    direct = flow(net, optimal(net, budget))
+    direct = compute_flow(net, solve_grants(net, budget))
     assert direct.spent <= budget * (1 + 1e-9)
     refresh = {state: 0.5 * rate for state, rate in direct.inserts.items() if rate > 1e-3}
     if refresh:
-        solved = flow(net, optimal(net, budget, refresh))
+        solved = compute_flow(net, solve_grants(net, budget, refresh))
         assert direct.results == pytest.approx(solved.results, rel=1e-6, abs=1e-9)
 
 
@@ -154,12 +154,12 @@ def test_the_program_finds_nothing_better_where_no_state_must_be_fresh(
 @given(plans(), budgets)
 def test_steady_states_agree_with_what_feeds_them(plan: tuple[JoinGraph, Join], budget: float) -> None:
     graph, tree = plan
-    net, grants = settled(HopNetworkBuilder(Space(graph), tree), budget)
-    assert flow(net, grants).spent <= budget * (1 + 1e-6)
+    net, grants = solve_steady_grants(HopNetworkBuilder(Space(graph), tree), budget)
+    assert compute_flow(net, grants).spent <= budget * (1 + 1e-6)
     fixed = network(graph, tree)
     usual = _settled(graph, tree, grepp(fixed, budget))
     # Knowing that starved states shrink, the division is no worse than the one that does not.
-    assert flow(net, grants).results >= 0.99 * usual - 1e-9
+    assert compute_flow(net, grants).results >= 0.99 * usual - 1e-9
 
 
 def _settled(graph: JoinGraph, tree: Join, grants: tuple[float, ...]) -> float:
@@ -167,14 +167,14 @@ def _settled(graph: JoinGraph, tree: Join, grants: tuple[float, ...]) -> float:
     builder = HopNetworkBuilder(Space(graph), tree)
     net = builder.network()
     for _ in range(30):
-        net = builder.resize(net, flow(net, grants).inserts)
-    return flow(net, grants).results
+        net = builder.resize(net, compute_flow(net, grants).inserts)
+    return compute_flow(net, grants).results
 
 
 def test_shares_are_of_what_arrives() -> None:
     graph = JoinGraph.of({"a": 10, "b": 20, "c": 5}, 2, {("a", "b"): 0.1, ("b", "c"): 0.1})
     net = network(graph, join(join("a", "b"), "c"))
-    shares = allowance(net, grepp(net, 12)).probes
+    shares = convert_grants(net, grepp(net, 12)).probes
     assert all(0 <= share <= 1 for share in shares.values())
     assert any(0 < share < 1 for share in shares.values())
 
@@ -184,20 +184,20 @@ def test_shares_are_of_what_arrives() -> None:
     [
         (lambda g, n: grepp(n, 0), "above zero"),
         (lambda g, n: grepp(n, math.nan), "above zero"),
-        (lambda g, n: optimal(n, -1), "above zero"),
-        (lambda g, n: refresh_rates(g, n, {"z": 9}), "'z'"),
-        (lambda g, n: refresh_rates(g, n, {"a": 1}), "at least its window"),
-        (lambda g, n: refresh_rates(g, n, {"a": math.nan}), "at least its window"),
+        (lambda g, n: solve_grants(n, -1), "above zero"),
+        (lambda g, n: compute_refresh_rates(g, n, {"z": 9}), "'z'"),
+        (lambda g, n: compute_refresh_rates(g, n, {"a": 1}), "at least its window"),
+        (lambda g, n: compute_refresh_rates(g, n, {"a": math.nan}), "at least its window"),
         (lambda g, n: jaqpot(n, 0.1, {"(a b)": 5.0}), "the budget is 0.1"),
         (lambda g, n: jaqpot(n, 9, {"(b c)": 5.0}), "'\\(b c\\)'"),
-        (lambda g, n: optimal(n, 9, {"(a b)": math.nan}), "zero or more rows"),
+        (lambda g, n: solve_grants(n, 9, {"(a b)": math.nan}), "zero or more rows"),
         (lambda g, n: greedy_cover(n, {"(a b)": 1e6}), "would need 1e\\+06 rows a second .* bring 80"),
         (lambda g, n: least_cover(n, {"(a b)": 1e6}), "would need 1e\\+06 rows a second .* bring 80"),
-        (lambda g, n: tightest(g, n, {"a": 3}, 0), "above zero"),
-        (lambda g, n: tightest(g, n, {"z": 3}, 1), "'z'"),
-        (lambda g, n: tightest(g, n, {"a": 1}, 1), "at least its window"),
+        (lambda g, n: find_loosening_factor(g, n, {"a": 3}, 0), "above zero"),
+        (lambda g, n: find_loosening_factor(g, n, {"z": 3}, 1), "'z'"),
+        (lambda g, n: find_loosening_factor(g, n, {"a": 1}, 1), "at least its window"),
         (lambda g, n: network(g, join("a", "b", "c"), in_seconds=True), "unit costs above zero"),
-        (lambda g, n: optimal(n, 0.1, {"(a b)": 5.0}), "cannot keep"),
+        (lambda g, n: solve_grants(n, 0.1, {"(a b)": 5.0}), "cannot keep"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(ask: Callable[[object, object], object], message: str) -> None:
@@ -213,9 +213,9 @@ def test_nothing_gives_nothing(tree: Join, rate: float, in_seconds: bool) -> Non
     costs = UnitCosts(probe=1e-6, compare=1e-8, match=1e-7)
     graph = JoinGraph.of({"a": rate, "b": 20, "c": 5}, 2, {("a", "b"): 0.0, ("b", "c"): 0.1}, costs)
     net = network(graph, tree, in_seconds=in_seconds)
-    for policy in (grepp, optimal):
-        assert flow(net, policy(net, 10)).results == 0
-    assert flow(net, jaqpot(net, 10, dict.fromkeys(net.states, 0.0))).results == 0
+    for policy in (grepp, solve_grants):
+        assert compute_flow(net, policy(net, 10)).results == 0
+    assert compute_flow(net, jaqpot(net, 10, dict.fromkeys(net.states, 0.0))).results == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -226,7 +226,7 @@ def test_the_best_division_is_found_whatever_the_scale(
     graph, tree = plan
     rare = {edge: share * factor for edge, share in graph.selectivities.items()}
     net = network(replace(graph, selectivities=rare), tree)
-    best, greedy = (flow(net, policy(net, budget)).results for policy in (optimal, grepp))
+    best, greedy = (compute_flow(net, policy(net, budget)).results for policy in (solve_grants, grepp))
     assert best >= greedy * (1 - 1e-6)
 
 
@@ -247,7 +247,7 @@ def test_sizes_of_composed_windows_are_what_flows_into_them() -> None:
     inner = replace(join("a", "b"), window=TimeWindow(1_000_000))
     middle = replace(join(inner, "c"), window=TimeWindow(2_000_000))
     net = network(graph, join(middle, "d"))
-    inflow = flow(net, [math.inf] * len(net.links)).inserts
+    inflow = compute_flow(net, [math.inf] * len(net.links)).inserts
     assert net.sizes[str(inner)] == pytest.approx(inflow[str(inner)] * 1)
     assert net.sizes[str(middle)] == pytest.approx(inflow[str(middle)] * 2)
 

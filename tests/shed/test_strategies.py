@@ -14,7 +14,7 @@ from weir.plan.tree import join
 from weir.shed.drop import random_drop
 from weir.shed.expected import ShedForecast
 from weir.shed.harvest_model import Direction, compute_cost, full_setting
-from weir.shed.strategies import STRATEGIES, ShedName, best_within, register_strategy
+from weir.shed.strategies import STRATEGIES, ShedName, choose_strategy, register_strategy
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -29,10 +29,10 @@ def test_the_names_for_type_checkers_are_those_of_the_table() -> None:
 def test_auto_is_at_least_every_single_strategy(throttle: float) -> None:
     graph, plan, lags = lagged()
     forecast = ShedForecast(graph, lags, 1.0)
-    budget = throttle * forecast.whole(plan)[1]
-    best = best_within(forecast, plan, budget)
+    budget = throttle * forecast.estimate_exact(plan)[1]
+    best = choose_strategy(forecast, plan, budget)
     for shed in STRATEGIES:
-        proposal = best_within(forecast, plan, budget, shed)
+        proposal = choose_strategy(forecast, plan, budget, shed)
         assert proposal.name == shed
         assert best.results >= proposal.results * (1 - 1e-9)
     best.allowance.check(plan)
@@ -48,8 +48,8 @@ def test_auto_tries_a_strategy_that_is_registered(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("weir.shed.strategies.STRATEGIES", dict(STRATEGIES))
     register_strategy("notice", notice)  # type: ignore[arg-type]
-    best_within(forecast, plan, 100.0, "notice")
-    best_within(forecast, plan, 200.0, "auto")
+    choose_strategy(forecast, plan, 100.0, "notice")
+    choose_strategy(forecast, plan, 200.0, "auto")
     assert tried == [100.0, 200.0]
     assert "notice" not in STRATEGIES
 
@@ -63,15 +63,15 @@ def test_names_that_are_taken_are_refused(name: str) -> None:
 def test_what_cannot_be_chosen_is_refused() -> None:
     graph, plan, lags = lagged()
     with pytest.raises(QueryError, match="shed is one of 'auto'"):
-        best_within(ShedForecast(graph, lags), plan, 1.0, "grub")
+        choose_strategy(ShedForecast(graph, lags), plan, 1.0, "grub")
     with pytest.raises(QueryError, match="above zero"):
-        best_within(ShedForecast(graph, lags), plan, 0.0)
+        choose_strategy(ShedForecast(graph, lags), plan, 0.0)
 
 
 def test_streams_that_bring_nothing_give_nothing() -> None:
     graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, UnitCosts.per_comparison(1.0))
     for shed in ("auto", "harvest"):
-        assert best_within(ShedForecast(graph), join("a", "b"), 1.0, shed).results == 0
+        assert choose_strategy(ShedForecast(graph), join("a", "b"), 1.0, shed).results == 0
 
 
 @settings(max_examples=30, deadline=None)

@@ -58,7 +58,6 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
             "sample": 0.2,
             "ages": {"b ⋉ a in (a b)": {"every": "3 seconds", "kept": [0, 2]}},
             "drop": {"a": 0.1},
-            "forget": False,
         },
         "reason": "as asked",
         "building": {},

@@ -13,12 +13,12 @@ from weir import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.shed.expected import ShedForecast
-from weir.shed.flow import flow
+from weir.shed.flow import compute_flow
 from weir.shed.grepp import grepp
 from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
 from weir.shed.hop_network_builder import HopNetworkBuilder
-from weir.shed.linear_program import optimal
-from weir.shed.strategies import STRATEGIES, best_within, check_shed
+from weir.shed.linear_program import solve_grants
+from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
 from weir.stats.batch import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
@@ -88,7 +88,7 @@ def test_figure_2a_one_join() -> None:
     )
     grants = best_hjp(net, 300)
     assert grants == (0, 300)
-    assert flow(net, grants).results == 1500
+    assert compute_flow(net, grants).results == 1500
     # A single join has one-hop paths, whose productivity is that of the half-way join.
     assert grepp(net, 300) == grants
     # Beyond what stream B brings, the rest goes to A.
@@ -98,9 +98,9 @@ def test_figure_2a_one_join() -> None:
 def test_table_2_and_figure_4() -> None:
     net = two_joins(4 / 11, 5 / 11, 1, 0.1)
     assert productivity_table(net) == {"A": Unit(11, 15, 4), "B": Unit(11, 16, 5), "C": Unit(10, 10, 1)}
-    assert flow(net, whole_units(net, 30)).results == pytest.approx(6)
-    assert flow(net, knapsack(net, 30)).results == pytest.approx(8)
-    assert flow(net, grepp(net, 30)).results == pytest.approx(9.375)
+    assert compute_flow(net, whole_units(net, 30)).results == pytest.approx(6)
+    assert compute_flow(net, knapsack(net, 30)).results == pytest.approx(8)
+    assert compute_flow(net, grepp(net, 30)).results == pytest.approx(9.375)
 
 
 # Figure 10: a finds 0.5 partners, b 5, ab 5, c 1; so the joins' selectivities are 0.001 and 0.005.
@@ -108,7 +108,7 @@ FIGURE_10 = two_joins(0.5, 5, 5, 1, {"A": 5000, "B": 500, "C": 1000, "(A B)": 20
 
 
 def test_table_4_equal_hj() -> None:
-    flowing = flow(FIGURE_10, equal_hj(FIGURE_10, 300))
+    flowing = compute_flow(FIGURE_10, equal_hj(FIGURE_10, 300))
     assert flowing.probes == (75, 75, 75, 75)
     assert flowing.inserts == {"(A B)": 412.5}
     assert flowing.results == 450
@@ -117,14 +117,14 @@ def test_table_4_equal_hj() -> None:
 def test_table_4_global_hjpr() -> None:
     grants = global_hjpr(FIGURE_10, 300)
     assert [round(probes) for probes in grants] == [13, 130, 130, 26]
-    flowing = flow(FIGURE_10, grants)
+    flowing = compute_flow(FIGURE_10, grants)
     # The paper rounds the grants to 13, 130, 130 and 27 first, and so prints 656.5 and 677.
     assert flowing.inserts["(A B)"] == pytest.approx(656.5, rel=0.005)
     assert flowing.results == pytest.approx(677, rel=0.005)
 
 
 def test_table_4_ebest_hjp() -> None:
-    flowing = flow(FIGURE_10, ebest_hjp(FIGURE_10, 300))
+    flowing = compute_flow(FIGURE_10, ebest_hjp(FIGURE_10, 300))
     assert flowing.probes == (0, 150, 150, 0)
     assert flowing.inserts == {"(A B)": 750}
     assert flowing.results == 750
@@ -135,7 +135,7 @@ def test_table_4_sbest_hjp() -> None:
 
     So all of the 250 probes of the root are used, none is wasted, and there are 1250 results, not 750.
     """
-    flowing = flow(FIGURE_10, sbest_hjp(FIGURE_10, 300))
+    flowing = compute_flow(FIGURE_10, sbest_hjp(FIGURE_10, 300))
     assert flowing.probes == pytest.approx((0, 50, 250, 0))
     assert flowing.inserts == pytest.approx({"(A B)": 250})
     assert flowing.results == pytest.approx(1250)
@@ -145,10 +145,10 @@ def test_table_4_sbest_hjp() -> None:
 def test_no_policy_beats_the_linear_program(seed: int) -> None:
     graph, tree = random_plan(np.random.default_rng(seed), 4)
     net = HopNetworkBuilder(Space(graph), tree).network()
-    budget = 0.3 * flow(net, [PLENTY] * len(net.links)).spent
-    best = flow(net, optimal(net, budget))
+    budget = 0.3 * compute_flow(net, [PLENTY] * len(net.links)).spent
+    best = compute_flow(net, solve_grants(net, budget))
     for policy in POLICIES.values():
-        rival = flow(net, policy(net, budget))
+        rival = compute_flow(net, policy(net, budget))
         assert rival.spent <= budget * (1 + 1e-9)
         assert rival.results <= best.results * (1 + 1e-6)
 
@@ -159,7 +159,7 @@ def test_streams_that_bring_nothing_give_nothing(rate: float) -> None:
     for tree in (join(join("a", "b"), "c"), join("a", "b", "c")):
         net = HopNetworkBuilder(Space(graph), tree).network()
         for policy in POLICIES.values():
-            assert flow(net, policy(net, 10)).results == 0
+            assert compute_flow(net, policy(net, 10)).results == 0
 
 
 @pytest.fixture
@@ -180,10 +180,10 @@ def test_rivals_can_be_chosen_once_they_are_registered(own_strategies: list[str]
         register_rivals()
     graph = JoinGraph.of({"a": 10, "b": 20}, 5.0, {("a", "b"): 0.1}, UnitCosts.per_comparison(1.0))
     forecast, plan = ShedForecast(graph), join("a", "b")
-    budget = 0.3 * forecast.whole(plan)[1]
-    rival = best_within(forecast, plan, budget, "EqualHJ")
+    budget = 0.3 * forecast.estimate_exact(plan)[1]
+    rival = choose_strategy(forecast, plan, budget, "EqualHJ")
     assert rival.name == "EqualHJ"
-    assert 0 < rival.results <= best_within(forecast, plan, budget, "jaqpot").results * (1 + 1e-9)
+    assert 0 < rival.results <= choose_strategy(forecast, plan, budget, "jaqpot").results * (1 + 1e-9)
     asked = weir.join(
         streams=dict.fromkeys("ab", _SCHEMA), on="a.k = b.k", within="5 seconds", plan="mjoin", shed="EqualHJ"
     )

@@ -32,7 +32,6 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
                 for hop, ages in allowance.ages.items()
             },
             "drop": dict(allowance.drop),
-            "forget": allowance.forget,
         },
         "reason": decision.reason,
     }

@@ -11,7 +11,7 @@ from weir.plan.tree import Join, is_composed
 from weir.query.model import Query
 from weir.shed.allowance import Allowance
 from weir.shed.expected import ShedForecast
-from weir.shed.flow import flow
+from weir.shed.flow import compute_flow
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 
@@ -44,8 +44,8 @@ class PlanEstimator:
 
     def estimate(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
         """Estimate the recall of a plan under an allowance, and its seconds of work per second."""
-        exact_results, _ = self.forecast.whole(plan)
-        results, probing = self.forecast.expected(plan, allowance)
+        exact_results, _ = self.forecast.estimate_exact(plan)
+        results, probing = self.forecast.estimate(plan, allowance)
         recall = min(1.0, results / exact_results) if exact_results else 1.0
         return recall, self.estimate_unskippable(plan) + self.correction.probing * probing
 
@@ -57,8 +57,8 @@ class PlanEstimator:
         """
         if is_composed(plan):
             return 0.0
-        net = self.forecast.wiring(plan).network()
-        modelled = self._cost(plan).cpu - flow(net, [math.inf] * len(net.links)).spent
+        net = self.forecast.network_builder(plan).network()
+        modelled = self._cost(plan).cpu - compute_flow(net, [math.inf] * len(net.links)).spent
         return self.correction.unskippable * max(0.0, modelled)
 
     def estimate_memory(self, plan: Join) -> float:

@@ -25,7 +25,7 @@ from weir.plan.default_plan import linear, mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, JTree, Leaf, check, is_composed
 from weir.query.model import Budget, Query
-from weir.shed.directions import check_harvestable, usual_basic
+from weir.shed.directions import check_harvestable, default_basic_window
 from weir.shed.strategies import ShedName
 from weir.stats.unit_costs import UnitCosts
 
@@ -48,7 +48,7 @@ class PlanRequest:
         retentions = [r for i in range(len(query.names)) if (r := query.bounds.retention(i)) and r > 0]
         if self.shed != "harvest" or query.basic is not None or not retentions:
             return query
-        return replace(query, basic=math.ceil(usual_basic(retentions)))
+        return replace(query, basic=math.ceil(default_basic_window(retentions)))
 
     def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
         """Choose the plan; if that needs rates and none are given, measure them on the tables."""

@@ -74,8 +74,7 @@ class Recall:
         watermark can no longer be missed.
         """
         watermark, newest = clock
-        # With `forget`, rows beyond the allowed ages are deleted, so that the sample misses them too.
-        sample = 0.0 if allowance is None or allowance.forget else allowance.sample
+        sample = 0.0 if allowance is None else allowance.sample
         drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
         evicted = missing or {}
         batch = {key: _sum_path(path, per_hop, sample, drop, evicted) for key, path in _paths(plan).items()}

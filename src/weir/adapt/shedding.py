@@ -14,11 +14,10 @@ from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
-from weir.shed.flow import allowance, flow
-from weir.shed.freshness import refresh_rates, tightest
-from weir.shed.grepp import FreshnessError
-from weir.shed.linear_program import settled
-from weir.shed.strategies import ShedName, Strategy, best_within
+from weir.shed.flow import compute_flow, convert_grants
+from weir.shed.freshness import FreshnessError, compute_refresh_rates, find_loosening_factor
+from weir.shed.linear_program import solve_steady_grants
+from weir.shed.strategies import Proposal, ShedName, choose_strategy
 from weir.stats.join_graph import JoinGraph
 from weir.units import show_interval
 
@@ -56,7 +55,7 @@ def choose_shedding(
     good enough to compare plans of the same tree.
     """
     probing_scale = estimator.correction.probing
-    exact_results, probing = estimator.forecast.whole(plan)
+    exact_results, probing = estimator.forecast.estimate_exact(plan)
     probing *= probing_scale
     unskippable = estimator.estimate_unskippable(plan)
     least = max(_LEAST_PROBING_SHARE * probing, _LEAST_SHARE_OF_UNSKIPPABLE * unskippable)
@@ -76,30 +75,32 @@ def choose_shedding(
     if shed == "jaqpot" or (shed == "auto" and not is_harvestable(estimator.graph, plan)):
         best = _shed_probes(estimator, plan, budget / probing_scale, warnings)
     else:
-        best = best_within(estimator.forecast, plan, budget / probing_scale, shed, roughly)
+        best = choose_strategy(estimator.forecast, plan, budget / probing_scale, shed, roughly)
     recall = min(1.0, best.results / exact_results) if exact_results else 1.0
     sampled = replace(best.allowance, sample=sample)
-    cpu = unskippable + probing_scale * estimator.forecast.expected(plan, sampled)[1]
+    cpu = unskippable + probing_scale * estimator.forecast.estimate(plan, sampled)[1]
     return Shedding(sampled, recall, best.name, cpu, tuple(warnings))
 
 
-def _shed_probes(estimator: PlanEstimator, plan: Join, budget: float, warnings: list[str]) -> Strategy:
+def _shed_probes(estimator: PlanEstimator, plan: Join, budget: float, warnings: list[str]) -> Proposal:
     """Divide the budget among the hops, keeping states as fresh as requested if the budget suffices."""
-    graph, wiring = estimator.graph, estimator.forecast.wiring(plan)
-    net, freshness = wiring.network(), _freshness_seconds(estimator.query, graph)
+    graph, builder = estimator.graph, estimator.forecast.network_builder(plan)
+    net, freshness = builder.network(), _freshness_seconds(estimator.query, graph)
     try:
         # Only row windows keep old rows when few arrive; other states become small, which the linear program
         # takes into account.
-        rates = refresh_rates(graph, net, freshness)
-        after, grants = settled(wiring, budget, {s: rate for s, rate in rates.items() if s in net.counted})
+        rates = compute_refresh_rates(graph, net, freshness)
+        after, grants = solve_steady_grants(
+            builder, budget, {s: rate for s, rate in rates.items() if s in net.row_window_states}
+        )
     except FreshnessError:
-        factor = tightest(graph, net, freshness, budget)
+        factor = find_loosening_factor(graph, net, freshness, budget)
         warnings.append(
             f"the CPU limit is too low to keep the states of {plan} as fresh as requested, so stale results "
             f"will be found and dropped; {_describe_freshness(freshness, factor)}"
         )
-        after, grants = settled(wiring, budget)
-    return Strategy("jaqpot", allowance(after, grants), flow(after, grants).results)
+        after, grants = solve_steady_grants(builder, budget)
+    return Proposal("jaqpot", convert_grants(after, grants), compute_flow(after, grants).results)
 
 
 def _describe_freshness(freshness: Mapping[str, float], factor: float) -> str:

@@ -189,9 +189,7 @@ def _unrestricted_probes(hop_stats: HopStats, allowance: Allowance | None) -> tu
     """Return the probes that saw partners of all ages, and their matches."""
     if not hop_stats.narrowed:
         return hop_stats.probes, hop_stats.matches
-    # With `forget`, rows beyond the allowed ages are deleted, so that sampled rows miss them too.
-    is_sampled = allowance is not None and not allowance.forget
-    return (hop_stats.sampled, hop_stats.sampled_matches) if is_sampled else (0, 0)
+    return (hop_stats.sampled, hop_stats.sampled_matches) if allowance is not None else (0, 0)
 
 
 def _update_row_bytes(

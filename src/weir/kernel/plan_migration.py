@@ -150,7 +150,7 @@ def answering(decision: Decision, plan: Join) -> Decision:
     """Return the decision for a plan that answers until the decided one can."""
     if plan == decision.plan:
         return decision
-    allowance = None if decision.meanwhile is None else decision.meanwhile.within(plan)
+    allowance = None if decision.meanwhile is None else decision.meanwhile.restrict_to(plan)
     return replace(decision, plan=plan, allowance=allowance)
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_window import has_left
 from weir.kernel.slice import Slice, merge
-from weir.shed.allowance import Allowance
 from weir.stats.batch import StateSize
 
 # Slices of a basic window that is still filling are merged when this many have similar sizes: a window of n
@@ -57,12 +56,10 @@ class State:
         }
 
 
-def commit(
-    program: PhysicalPlan, state: State, allowance: Allowance | None = None, since: int | None = None
-) -> State:
+def commit(program: PhysicalPlan, state: State, since: int | None = None) -> State:
     """End a batch: advance the watermark, drop dead slices, merge small ones (see `tidy`)."""
     state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
-    return tidy(program, expire(program, state, allowance), since)
+    return tidy(program, expire(program, state), since)
 
 
 def watermark_after(
@@ -76,23 +73,17 @@ def watermark_after(
     return reached if watermark is None else max(watermark, reached)
 
 
-def expire(program: PhysicalPlan, state: State, allowance: Allowance | None = None) -> State:
-    """Drop slices that no row to come can join or, if the allowance forgets, may probe."""
+def expire(program: PhysicalPlan, state: State) -> State:
+    """Drop slices that no row to come can join."""
     next_row_numbers = dict(state.next_numbers)
-    # States that another plan is being built from are not forgotten.
-    forgets = allowance is not None and allowance.forget and not program.beside
-    oldest_ages = allowance.oldest(program.plan) if allowance is not None and forgets else {}
-
-    def is_live(node: str, slice_: Slice) -> bool:
-        age = oldest_ages.get(node)
-        too_old_at = None if age is None else slice_.span[1] + age
-        return not (
-            is_dead(slice_.deadline, state.watermark)
-            or is_dead(too_old_at, state.watermark)
-            or has_left(slice_, next_row_numbers)
+    live = {
+        node: tuple(
+            s
+            for s in state.of(node)
+            if not is_dead(s.deadline, state.watermark) and not has_left(s, next_row_numbers)
         )
-
-    live = {node: tuple(s for s in state.of(node) if is_live(node, s)) for node in program.layouts}
+        for node in program.layouts
+    }
     return replace(state, slices=live)
 
 

@@ -260,7 +260,7 @@ class Decider:
         if waiting := [migration.plan for migration in migrations if migration.missing(plan)]:
             # Another plan still answers, in some partitions at least: the order is for what it skips.
             meanwhile = self._decided.meanwhile
-            plan, allowance = waiting[0], meanwhile and meanwhile.within(waiting[0])
+            plan, allowance = waiting[0], meanwhile and meanwhile.restrict_to(waiting[0])
         wanted = driver_order(self._policy.driver_order, plan, allowance, seen.lags)
         if not placement.is_shared or not isinstance(wanted, str):
             return wanted

@@ -138,7 +138,7 @@ class PartitionBatch:
         prepared = ready(job.plans, migration, before, job.decision, job.batch, self._work)
         self._timer.end("migrate")
         plan, decision = prepared.program, prepared.decision
-        state = tidy(plan, expire(plan, prepared.state, decision.allowance), prepared.standing.since)
+        state = tidy(plan, expire(plan, prepared.state), prepared.standing.since)
         self._timer.end("merge")
         self._built: Ingested = build(plan, decision, state, tables, job.batch, self._work)
         self._timer.end("build")

@@ -40,8 +40,3 @@ class Ages:
         ends = [number for number in numbers if number + 1 not in self.kept]
         for start, end in zip(starts, ends, strict=True):
             yield (start * self.every if start else None), (end + 1) * self.every - 1
-
-    @property
-    def oldest(self) -> int:
-        """The age from which on no row is read."""
-        return (max(self.kept, default=-1) + 1) * self.every

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Literal, get_args
 
 from weir.errors import QueryError, strict, unknown
@@ -24,8 +23,7 @@ class Allowance:
     those with the lowest `hash` of their content; at later hops of an mjoin always by hash. `ages` are the
     ages of partners that a probe reads. `drop` is the share of a stream's rows that never reach the join.
     In addition, a share of the rows that enter each join, the `sample`, probes at every hop and reads all
-    ages; its results tell how much is missed. With `forget`, rows of an age that no hop reads any more are
-    not kept either.
+    ages; its results tell how much is missed.
 
     >>> Allowance({Hop("a", "(a b)", "b"): 0.25}).share(Hop("a", "(a b)", "b"))
     0.25
@@ -36,7 +34,6 @@ class Allowance:
     sample: float = 0.0
     ages: Mapping[Hop, Ages] = field(default_factory=dict)
     drop: Mapping[str, float] = field(default_factory=dict)
-    forget: bool = False
 
     def __post_init__(self) -> None:
         for hop, ages in self.ages.items():
@@ -68,7 +65,7 @@ class Allowance:
             if stream not in plan.streams:
                 raise unknown("stream", stream, plan.streams, where=" in an allowance's drop")
 
-    def within(self, plan: Join) -> Allowance:
+    def restrict_to(self, plan: Join) -> Allowance:
         """The allowance without the hops that another plan does not have."""
         known = frozenset(hops(plan))
         return replace(
@@ -86,31 +83,6 @@ class Allowance:
     def share(self, hop: Hop) -> float:
         """The share of the rows reaching a hop that may probe there."""
         return self.probes.get(hop, 1.0)
-
-    def oldest(self, plan: Join) -> dict[str, int]:
-        """The age in microseconds from which on no hop reads a state's rows, for states with such an age.
-
-        A basic window may be forgotten if no direction reads it or an older one (Gedik et al. 2007, section
-        VII). Only rows of streams are sure to be younger than the watermark, so a state that partials probe
-        is kept.
-        """
-        read: dict[str, list[Ages | None]] = {}
-        idle = {(path[0].driver, path[0].node) for path in _paths(plan) if not self.share(path[0])}
-        for hop in (hop for path in _paths(plan) for hop in path):
-            by_rows = hop.driver in plan.streams
-            if (hop.driver, hop.node) not in idle:
-                read.setdefault(hop.partner, []).append(self.ages.get(hop) if by_rows else None)
-        return {
-            node: max(ages.oldest for ages in by_hop if ages is not None)
-            for node, by_hop in read.items()
-            if None not in by_hop
-        }
-
-
-def _paths(plan: Join) -> Iterator[list[Hop]]:
-    """The hops of every driver through every join."""
-    for _, path in groupby(hops(plan), key=lambda hop: (hop.driver, hop.node)):
-        yield list(path)
 
 
 def _is_share(given: Any) -> bool:

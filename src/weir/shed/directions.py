@@ -104,7 +104,7 @@ def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
     return not has_row_window and all(isinstance(child, Leaf) for child in plan.inputs)
 
 
-def usual_basic(windows: Iterable[float]) -> float:
+def default_basic_window(windows: Iterable[float]) -> float:
     """The default length of basic windows: a tenth of the shortest window, longer if the longest needs it.
 
     A window shorter than that is one basic window.
@@ -118,7 +118,7 @@ def choose_basic_window(graph: JoinGraph, plan: Join, seconds: float | None = No
     check_harvestable(plan, graph.windows)
     windows = {stream: graph.window_seconds(stream) for stream in plan.streams}
     longest = max(windows, key=lambda stream: windows[stream])
-    length = usual_basic(windows.values()) if seconds is None else seconds
+    length = default_basic_window(windows.values()) if seconds is None else seconds
     if not 0 < length <= windows[longest]:
         raise QueryError(
             "a basic window must be above zero and no longer than the longest window, "

@@ -9,7 +9,7 @@ from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.shed.directions import Scorer, build_directions, choose_basic_window, is_harvestable, score_ages
-from weir.shed.flow import Flow, flow
+from weir.shed.flow import Flow, compute_flow
 from weir.shed.harvest_model import Direction, HopHarvest
 from weir.shed.hop_network import HopNetwork
 from weir.shed.hop_network_builder import HopNetworkBuilder
@@ -48,33 +48,33 @@ class ShedForecast:
             self._directions[plan, length] = build_directions(self._space, plan, score)
         return self._directions[plan, length]
 
-    def wiring(self, plan: Join) -> HopNetworkBuilder:
+    def network_builder(self, plan: Join) -> HopNetworkBuilder:
         """The hop network of a plan, in seconds, for any sizes of its states."""
         if plan not in self._builders:
             self._builders[plan] = HopNetworkBuilder(self._space, plan, in_seconds=True)
         return self._builders[plan]
 
-    def whole(self, plan: Join) -> tuple[float, float]:
+    def estimate_exact(self, plan: Join) -> tuple[float, float]:
         """Results and cost each second when nothing is skipped."""
         if plan not in self._exact:
             self._exact[plan] = self._forecast(plan, Allowance())
         return self._exact[plan]
 
-    def expected(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
+    def estimate(self, plan: Join, allowance: Allowance | None = None) -> tuple[float, float]:
         """Results each second, and the cost in seconds a second of the work that can be skipped."""
         if allowance is None or not allowance.sheds:
-            return self.whole(plan)
+            return self.estimate_exact(plan)
         results, spent = self._forecast(plan, allowance)
         if not allowance.sample or not is_harvestable(self.graph, plan):
             return results, spent
         # Sampled rows probe everything.
-        all_results, all_spent = self.whole(plan)
+        all_results, all_spent = self.estimate_exact(plan)
         sample = allowance.sample
         return results + sample * (all_results - results), spent + sample * (all_spent - spent)
 
     def _forecast(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
         if not is_harvestable(self.graph, plan):
-            flowing = _flow_through(self.wiring(plan), allowed)
+            flowing = _flow_through(self.network_builder(plan), allowed)
             return flowing.results, flowing.spent
         basic_window = next((ages.every / 1e6 for ages in allowed.ages.values()), None)
         results = spent = 0.0
@@ -102,9 +102,9 @@ def _probed_shares(hop: HopHarvest, ages: Ages | None) -> tuple[float, float]:
 def _flow_through(builder: HopNetworkBuilder, allowed: Allowance) -> Flow:
     """The flow under an allowance, with the state sizes that its own inserts lead to."""
     net = builder.network()
-    first = flow(net, _grant_shares(net, allowed))
+    first = compute_flow(net, _grant_shares(net, allowed))
     steady = builder.resize(net, first.inserts)
-    return flow(steady, _grant_shares(steady, allowed))
+    return compute_flow(steady, _grant_shares(steady, allowed))
 
 
 def _grant_shares(net: HopNetwork, allowed: Allowance) -> list[float]:

@@ -25,7 +25,7 @@ class Flow:
     spent: float
 
 
-def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
+def compute_flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     """Let rows flow: a link probes with the rows that reach it, up to its grant.
 
     Where a producer makes more than its consumer may probe with, the rest is stored but goes no further: the
@@ -46,9 +46,9 @@ def flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     return Flow(tuple(arriving), tuple(probes), results, inserts, spent)
 
 
-def allowance(net: HopNetwork, grants: Sequence[float]) -> Allowance:
+def convert_grants(net: HopNetwork, grants: Sequence[float]) -> Allowance:
     """Express grants as shares of the rows that will reach each hop."""
-    flowing = flow(net, grants)
+    flowing = compute_flow(net, grants)
     return Allowance(
         {
             link.hop: probes / arriving if arriving else 1.0

@@ -47,7 +47,7 @@ class Cover:
         return grants
 
 
-def refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
+def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
 
     A stream's slack, its freshness minus its window, is divided over the states on its path so that
@@ -145,7 +145,9 @@ def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
     return Cover({path.stream: float(count * cost) for path, count, cost in rows})
 
 
-def tightest(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budget: float) -> float:
+def find_loosening_factor(
+    graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budget: float
+) -> float:
     """The least factor by which freshness must be loosened for the budget to suffice; 1 if it does already.
 
     Infinite if no freshness can be kept, because some state gets no rows at all.
@@ -155,7 +157,7 @@ def tightest(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budg
     def suffices(factor: float) -> bool:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            return least_cover(net, refresh_rates(graph, net, looser)).cost <= budget * ROUNDING
+            return least_cover(net, compute_refresh_rates(graph, net, looser)).cost <= budget * ROUNDING
         except FreshnessError:
             return False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from weir.shed.flow import Grants, check_budget
-from weir.shed.freshness import FreshnessError as FreshnessError
 from weir.shed.hop_network import HopNetwork
 
 

@@ -84,14 +84,14 @@ class Path:
 class HopNetwork:
     """All links, sources before the links they feed, and the path of every stream.
 
-    `counted` are the intermediate states with row windows: only these keep old rows when nothing
+    `row_window_states` are the intermediate states with row windows: only these keep old rows when nothing
     feeds them.
     """
 
     links: tuple[Link, ...]
     paths: tuple[Path, ...]
     sizes: Sizes
-    counted: frozenset[str] = frozenset()
+    row_window_states: frozenset[str] = frozenset()
 
     def subtract(self, resources: Mapping[str, float]) -> HopNetwork:
         """The network with the rates that are left once each stream's path has used `resources`."""

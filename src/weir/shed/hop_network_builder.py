@@ -61,7 +61,9 @@ class HopNetworkBuilder:
             ends[str(node)] = tuple(_add_links(space, in_seconds, node, node is tree, ends, self._unsized))
             self._joins.append((node, str(node), len(self._unsized), ends[str(node)]))
         self._path_links = _find_path_links(tree)
-        self._counted = frozenset(str(node) for node in tree.inner() if isinstance(node.window, RowWindow))
+        self._row_window_states = frozenset(
+            str(node) for node in tree.inner() if isinstance(node.window, RowWindow)
+        )
 
     def network(self, sizes: Sizes | None = None) -> HopNetwork:
         """The network for states of given sizes, or of those they have when nothing is skipped."""
@@ -104,7 +106,7 @@ class HopNetworkBuilder:
             )
             for stream, numbers in self._path_links.items()
         )
-        return HopNetwork(tuple(links), paths, dict(sizes), self._counted)
+        return HopNetwork(tuple(links), paths, dict(sizes), self._row_window_states)
 
 
 def _add_links(

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from weir.shed.flow import Grants, check_budget, flow
+from weir.shed.flow import Grants, check_budget, compute_flow
 from weir.shed.freshness import FreshnessError, check_refresh
 from weir.shed.hop_network import HopNetwork
 from weir.shed.hop_network_builder import HopNetworkBuilder
@@ -26,7 +26,7 @@ _ROUNDS = 40
 _CLOSE = 1e-4
 
 
-def optimal(net: HopNetwork, budget: float, refresh: Mapping[str, float] | None = None) -> Grants:
+def solve_grants(net: HopNetwork, budget: float, refresh: Mapping[str, float] | None = None) -> Grants:
     """The grants with the most results for states of fixed sizes; refused if no grants keep states fresh."""
     check_budget(budget)
     rates = {state: rate for state, rate in check_refresh(net, refresh or {}).items() if rate > 0}
@@ -61,7 +61,7 @@ def _solve_program(net: HopNetwork, budget: float, refresh: Mapping[str, float])
     # The solver's tolerances are absolute, and probes, costs and rates may be of any size: so each link's
     # probes are shares of the rows that would reach it if nothing were skipped, and all rows of the matrix
     # are scaled to about 1.
-    most = np.array(flow(net, [math.inf] * len(net.links)).arriving)
+    most = np.array(compute_flow(net, [math.inf] * len(net.links)).arriving)
     scale = np.where(most > 0, most, 1.0)
     reached, arriving = np.eye(len(net.links)), np.zeros(len(net.links))
     for i, link in enumerate(net.links):
@@ -91,7 +91,7 @@ def _solve_program(net: HopNetwork, budget: float, refresh: Mapping[str, float])
     return tuple(np.maximum(solution.x * scale, 0.0).tolist())
 
 
-def settled(
+def solve_steady_grants(
     builder: HopNetworkBuilder, budget: float, refresh: Mapping[str, float] | None = None
 ) -> tuple[HopNetwork, Grants]:
     """The best grants where the size of a state follows from the inserts that they cause: a fixed point.
@@ -105,13 +105,13 @@ def settled(
     best: tuple[bool, float, HopNetwork, Grants] | None = None
     for _ in range(_ROUNDS):
         try:
-            grants = optimal(net, budget, refresh)
+            grants = solve_grants(net, budget, refresh)
         except FreshnessError:
             if best is None:
                 raise
             break
-        after = builder.resize(net, flow(net, grants).inserts)
-        steady = flow(after, grants)
+        after = builder.resize(net, compute_flow(net, grants).inserts)
+        steady = compute_flow(after, grants)
         is_fresh = all(steady.inserts[s] >= rate * (1 - 1e-6) for s, rate in (refresh or {}).items())
         if best is None or (is_fresh, steady.results) > (best[0], best[1] * (1 + _CLOSE)):
             best = (is_fresh, steady.results, after, grants)

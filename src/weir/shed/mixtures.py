@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from weir.shed.flow import allowance, flow
+from weir.shed.flow import compute_flow, convert_grants
 from weir.shed.harvest import Harvest, allow_setting
 from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, full_setting
 from weir.shed.harvest_setting import find_best_setting, find_greedy_setting, improve_by_exchanges
 from weir.shed.hop_network import HopNetwork, Link
-from weir.shed.linear_program import optimal
+from weir.shed.linear_program import solve_grants
 
 # How many mixtures are tried between few ages with every row and all ages with few rows; fewer for many
 # streams, where each try takes long.
@@ -24,9 +24,9 @@ def mix(
 ) -> Harvest:
     """The best division of probes over hops that probe only the ages of a setting."""
     net = build_network(directions, setting)
-    grants = optimal(net, budget)
+    grants = solve_grants(net, budget)
     ages = allow_setting(directions, setting, basic_window)
-    shares, flowing = allowance(net, grants).probes, flow(net, grants)
+    shares, flowing = convert_grants(net, grants).probes, compute_flow(net, grants)
     return Harvest(replace(ages, probes={**shares, **ages.probes}), flowing.results, flowing.spent)
 
 

@@ -27,7 +27,7 @@ _WORTH_MIXING = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class Proposal:
     """The name of a strategy, the allowance that it proposes, and the results each second expected of it."""
 
     name: str
@@ -37,37 +37,37 @@ class Strategy:
 
 # Proposes the most results for the directions of an mjoin, a budget, and a basic window in seconds. The
 # budget is in the unit of the directions' costs, each second, for the work that can be skipped.
-Shedder = Callable[[Sequence[Direction], float, float], Strategy]
+Strategy = Callable[[Sequence[Direction], float, float], Proposal]
 
 
-def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
+def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
     """Skip probes, those of the least productive paths first (Mukherji et al. 2011)."""
     return _propose("jaqpot", mix(directions, full_setting(directions), budget, basic_window))
 
 
 def shed_ages(
     directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
-) -> Strategy:
+) -> Proposal:
     """Skip the ages that are least likely to match (Gedik et al. 2007)."""
     return _propose("harvest", harvest(directions, budget, basic_window, setting))
 
 
-def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
+def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
     """Drop rows before the join (RandomDrop in Gedik et al. 2007)."""
     drop = random_drop(directions, budget)
     kept = float(np.prod([1 - share for share in drop.values()]))
     results = kept * compute_output(directions, full_setting(directions))
-    return Strategy("random-drop", Allowance(drop=drop), results)
+    return Proposal("random-drop", Allowance(drop=drop), results)
 
 
-STRATEGIES: dict[str, Shedder] = {
+STRATEGIES: dict[str, Strategy] = {
     "jaqpot": shed_probes,
     "harvest": shed_ages,
     "random-drop": shed_rows,
 }
 
 
-def register_strategy(name: str, strategy: Shedder) -> None:
+def register_strategy(name: str, strategy: Strategy) -> None:
     """Add a strategy to the table: `shed=` then accepts its name, and 'auto' tries it too."""
     if name == "auto" or name in STRATEGIES:
         raise QueryError(f"there is a shedding strategy {name!r} already")
@@ -81,9 +81,9 @@ def check_shed(shed: str) -> None:
         raise QueryError(f"shed is one of {', '.join(map(repr, names))}; got {shed!r}")
 
 
-def best_within(
+def choose_strategy(
     forecast: ShedForecast, plan: Join, budget: float, shed: str = "auto", roughly: bool = False
-) -> Strategy:
+) -> Proposal:
     """What a strategy proposes for an mjoin; 'auto' takes the best of all and of mixtures of two.
 
     With `roughly`, searches that take long are left out.
@@ -109,9 +109,9 @@ def best_within(
     return _best(_propose(_MIXED, mixture) for mixture in better) if better else best
 
 
-def _propose(name: str, harvested: Harvest) -> Strategy:
-    return Strategy(name, harvested.allowance, harvested.results)
+def _propose(name: str, harvested: Harvest) -> Proposal:
+    return Proposal(name, harvested.allowance, harvested.results)
 
 
-def _best(proposals: Iterable[Strategy]) -> Strategy:
+def _best(proposals: Iterable[Proposal]) -> Proposal:
     return max(proposals, key=lambda proposal: proposal.results)

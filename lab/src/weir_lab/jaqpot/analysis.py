@@ -16,7 +16,7 @@ from weir.errors import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow
-from weir.shed.freshness import greedy_cover, least_cover, refresh_rates
+from weir.shed.freshness import compute_refresh_rates, greedy_cover, least_cover
 from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.shed.jaqpot import jaqpot
 from weir.stats.join_graph import JoinGraph
@@ -82,12 +82,12 @@ def _analysed(graph: JoinGraph, tree: Join, factor: float, number: int) -> Analy
     net, network_ms = _timed(lambda: HopNetworkBuilder(Space(graph), tree).network())
     fresh = {name: factor * graph.window_seconds(name) for name in graph.streams}
     try:
-        refresh = refresh_rates(graph, net, fresh)
+        refresh = compute_refresh_rates(graph, net, fresh)
         greedy, least = greedy_cover(net, refresh), least_cover(net, refresh)
     except QueryError:
         return None
     budget = 2 * greedy.cost
-    _, analysis_ms = _timed(lambda: jaqpot(net, budget, refresh_rates(graph, net, fresh)))
+    _, analysis_ms = _timed(lambda: jaqpot(net, budget, compute_refresh_rates(graph, net, fresh)))
     return Analysis(len(graph.streams), number, greedy.cost / least.cost - 1, analysis_ms, network_ms)
 
 

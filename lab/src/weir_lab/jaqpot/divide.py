@@ -9,13 +9,13 @@ from weir.errors import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.shed.flow import Grants, allowance, flow
-from weir.shed.freshness import greedy_cover, refresh_rates, tightest
+from weir.shed.flow import Grants, compute_flow, convert_grants
+from weir.shed.freshness import compute_refresh_rates, find_loosening_factor, greedy_cover
 from weir.shed.grepp import grepp
 from weir.shed.hop_network import HopNetwork
 from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.shed.jaqpot import jaqpot
-from weir.shed.linear_program import optimal, settled
+from weir.shed.linear_program import solve_grants, solve_steady_grants
 from weir.stats.join_graph import JoinGraph
 from weir_lab.jaqpot.rivals import POLICIES, RIVALS
 
@@ -44,19 +44,19 @@ def divide(
     """What a policy makes of a budget; only JAQPOT and the program know freshness (in seconds)."""
     builder = HopNetworkBuilder(Space(graph), tree)
     if policy == STEADY:
-        return _division(*settled(builder, budget))
+        return _division(*solve_steady_grants(builder, budget))
     net = builder.network()
     if policy in POLICIES:
         return _division(net, POLICIES[policy](net, budget))
     if policy == LP:
-        return _fresh(lambda rates: optimal(net, budget, rates), graph, net, budget, fresh)
+        return _fresh(lambda rates: solve_grants(net, budget, rates), graph, net, budget, fresh)
     return _fresh(lambda rates: jaqpot(net, budget, rates), graph, net, budget, fresh)
 
 
 def cover_share(graph: JoinGraph, net: HopNetwork, budget: float, fresh: Mapping[str, float]) -> float | None:
     """The share of a budget that JAQPOT spends on freshness; None if there is not enough."""
     try:
-        cost = greedy_cover(net, refresh_rates(graph, net, fresh)).cost
+        cost = greedy_cover(net, compute_refresh_rates(graph, net, fresh)).cost
     except QueryError:
         return None
     return cost / budget if cost <= budget else None
@@ -75,13 +75,15 @@ def _fresh(
     while factor < 1e6:
         looser = {name: seconds * factor for name, seconds in fresh.items()}
         try:
-            return _division(net, policy(refresh_rates(graph, net, looser)), factor)
+            return _division(net, policy(compute_refresh_rates(graph, net, looser)), factor)
         except QueryError:
             # The factor follows from the least cover; the greedy one may cost a little more.
-            factor = max(factor * _LOOSER, tightest(graph, net, fresh, budget) if factor == 1 else 0.0)
+            factor = max(
+                factor * _LOOSER, find_loosening_factor(graph, net, fresh, budget) if factor == 1 else 0.0
+            )
     return _division(net, grepp(net, budget), factor)
 
 
 def _division(net: HopNetwork, grants: Grants, loosened: float = 1.0) -> Division:
-    flowing = flow(net, grants)
-    return Division(allowance(net, grants), flowing.results, flowing.spent, loosened)
+    flowing = compute_flow(net, grants)
+    return Division(convert_grants(net, grants), flowing.results, flowing.spent, loosened)

@@ -11,7 +11,7 @@ from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
-from weir.shed.flow import allowance
+from weir.shed.flow import convert_grants
 from weir_lab.clock import Delta
 from weir_lab.jaqpot.settings import Setting
 from weir_lab.workload import Workload
@@ -96,7 +96,7 @@ def staged(setting: Setting, factor: float, seed: int) -> Stage:
 
 def filled(setting: Setting, factor: float, seed: int) -> Stage:
     """The same once all its states are full, and hold what they do when nothing is skipped."""
-    nothing = allowance(setting.net, [0.0] * len(setting.net.links))
+    nothing = convert_grants(setting.net, [0.0] * len(setting.net.links))
     _, stored = staged(setting, factor, seed).play(1.05 * setting.longest, nothing)
     _, full = stored.play(1.2 * setting.renewal)
     return full

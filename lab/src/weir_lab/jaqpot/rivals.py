@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from weir.errors import QueryError
-from weir.shed.flow import Grants, allowance, check_budget, flow
+from weir.shed.flow import Grants, check_budget, compute_flow, convert_grants
 from weir.shed.grepp import grepp
 from weir.shed.harvest_model import Direction, full_setting
 from weir.shed.hop_network import HopNetwork, Path
 from weir.shed.mixtures import build_network
-from weir.shed.strategies import Shedder, Strategy, register_strategy
+from weir.shed.strategies import Proposal, Strategy, register_strategy
 
 ProbePolicy = Callable[[HopNetwork, float], Grants]
 # Results for each row of a path's stream are taken as fractions with denominators up to this.
@@ -136,11 +136,11 @@ def register_rivals() -> None:
         register_strategy(name, _as_strategy(name, POLICIES[name]))
 
 
-def _as_strategy(name: str, policy: ProbePolicy) -> Shedder:
-    def propose(directions: Sequence[Direction], budget: float, basic_window: float) -> Strategy:
+def _as_strategy(name: str, policy: ProbePolicy) -> Strategy:
+    def propose(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
         net = build_network(directions, full_setting(directions))
         grants = policy(net, budget)
-        return Strategy(name, allowance(net, grants), flow(net, grants).results)
+        return Proposal(name, convert_grants(net, grants), compute_flow(net, grants).results)
 
     return propose
 

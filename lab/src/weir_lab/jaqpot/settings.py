@@ -19,7 +19,7 @@ import numpy as np
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow, TimeWindow
-from weir.shed.flow import Flow, flow
+from weir.shed.flow import Flow, compute_flow
 from weir.shed.hop_network import HopNetwork
 from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
@@ -65,7 +65,7 @@ class Setting:
     @cached_property
     def full(self) -> Flow:
         """What flows when nothing is skipped; its probes are the saturation resources."""
-        return flow(self.net, [math.inf] * len(self.net.links))
+        return compute_flow(self.net, [math.inf] * len(self.net.links))
 
     def fresh_seconds(self, factor: float) -> dict[str, float]:
         """The freshness of every stream."""
