@@ -21,7 +21,7 @@ from weir.adapt.planner import PlanRequest
 from weir.adapt.settings import Adapt
 from weir.errors import QueryError, nearest, unknown
 from weir.order.policies import DriverOrder, DriverPolicy, check_policy
-from weir.plan.explain import show_bytes
+from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
 from weir.query.model import Budget, Query, not_a_budget
 from weir.query.options import PerStream, QueryOptions, argument, show_given
@@ -181,7 +181,7 @@ def check_budget(given: Any) -> None:
     if given.bytes is not None and given.bytes > memory:
         raise QueryError(
             f"a budget's memory of {show_size(given.bytes)} is more than this machine has, "
-            f"{show_bytes(memory)}; give it less"
+            f"{format_bytes(memory)}; give it less"
         )
 
 

@@ -202,7 +202,7 @@ def test_lags_are_learned_from_the_sample() -> None:
     assert sum(lags.lags["b"].counts) == sum(results.values()) > 20
     for name, lag in (("b", 20e-6), ("c", 35e-6)):
         assert float(lags.lags[name].share(lag - 5e-6, lag + 6e-6)) > 0.99
-    scores = lags.ages("c", "a", np.arange(0.0, 61e-6, 10e-6))
+    scores = lags.age_shares("c", "a", np.arange(0.0, 61e-6, 10e-6))
     assert int(scores.argmax()) == 3
 
 

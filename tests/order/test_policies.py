@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import weir
 from weir.local.query import LocalQuery
-from weir.order.interleave import ranks
 from weir.order.pending import PendingRows
-from weir.order.policies import POLICIES, DriverPolicy, order
+from weir.order.policies import POLICIES, DriverPolicy, choose_order
+from weir.order.rank_rows import rank_rows
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 
@@ -104,7 +104,7 @@ def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: 
     times = {name: np.array(rows, np.int64) for name, rows in zip(NAMES, listed, strict=False)}
     names = tuple(times)
     pending = PendingRows(join(*names), {name: len(rows) for name, rows in times.items()}, {})
-    by_stream = ranks(policy, pending, times)
+    by_stream = rank_rows(policy, pending, times)
     owners: dict[int, set[str]] = {}
     for name in names:
         assert len(by_stream[name]) == len(times[name])
@@ -122,7 +122,7 @@ def test_rows_of_one_rank_belong_to_one_stream(listed: list[list[int]], policy: 
 
 def test_round_robin_takes_the_oldest_of_each_in_turn() -> None:
     times = {"a": np.array([7, 3, 5]), "b": np.array([9])}
-    by_stream = ranks("round-robin", PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}), times)
+    by_stream = rank_rows("round-robin", PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}), times)
     # a's 3, b's 9, then the rest of a in one run.
     assert by_stream["a"].tolist() == [2, 0, 2] and by_stream["b"].tolist() == [1]
 
@@ -131,24 +131,24 @@ def test_equation_1_step_by_step() -> None:
     """|buffer| Π |ht| of the others: a 10·20·30, b 40·10·30, c 5·10·20, and b's rows count from then on."""
     plan = join("a", "b", "c")
     pending = PendingRows(plan, {"a": 10, "b": 40, "c": 5}, {"a": 10, "b": 20, "c": 30})
-    assert order("initial-output", pending) == ("b", "a", "c")
+    assert choose_order("initial-output", pending) == ("b", "a", "c")
     # By results for each row: c would have 10·20, b 10·30, a 20·30.
-    assert order("output-rate", pending) == ("a", "b", "c")
-    assert order("auto", pending) == order("initial-output", pending)
+    assert choose_order("output-rate", pending) == ("a", "b", "c")
+    assert choose_order("auto", pending) == choose_order("initial-output", pending)
 
 
 def test_consumption_rate_takes_those_first_that_give_least() -> None:
     pending = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
-    assert order("consumption-rate", pending) == ("c", "b", "a")
+    assert choose_order("consumption-rate", pending) == ("c", "b", "a")
     unknown = PendingRows(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
-    assert order("consumption-rate", unknown) == ("b", "a")
+    assert choose_order("consumption-rate", unknown) == ("b", "a")
 
 
 def test_streams_without_rows_or_states_do_no_harm() -> None:
     for policy in POLICIES:
-        assert sorted(order(policy, PendingRows(join(*NAMES), {}, {}))) == list(NAMES)  # type: ignore[arg-type]
+        assert sorted(choose_order(policy, PendingRows(join(*NAMES), {}, {}))) == list(NAMES)  # type: ignore[arg-type]
         pending = PendingRows(join(*NAMES), {"a": 5}, {"b": 7})
-        assert sorted(order(policy, pending)) == list(NAMES)  # type: ignore[arg-type]
+        assert sorted(choose_order(policy, pending)) == list(NAMES)  # type: ignore[arg-type]
 
 
 def test_least_work_is_learned_and_does_the_least() -> None:
@@ -193,7 +193,7 @@ def test_choosing_is_quick() -> None:
         taken = []
         for _ in range(10):
             started_at = process_time()
-            order(policy, pending)  # type: ignore[arg-type]
+            choose_order(policy, pending)  # type: ignore[arg-type]
             taken.append(process_time() - started_at)
         # The aim is a millisecond; tests share the machine.
         assert min(taken) < 0.002, policy

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from weir.codec import from_json, to_json
 from weir.errors import QueryError
-from weir.partition.placement import ArrivalForecast, Load, Placement, by_time, cut_anew, laid_out, levelled
+from weir.partition.placement import (
+    ArrivalForecast,
+    Placement,
+    StoredSlice,
+    assign_future_cells,
+    balance_slices,
+    change_partitions,
+    place_by_time,
+)
 
 SECOND = 1_000_000
 WINDOW = 10 * SECOND
@@ -21,10 +29,10 @@ NOW = 1_700_000_000 * SECOND
 
 
 @st.composite
-def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], ArrivalForecast]:
+def placements(draw: st.DrawFn) -> tuple[Placement, list[StoredSlice], ArrivalForecast]:
     """A placement as some batches have left it, what is held, and what is to come."""
     partitions = draw(st.integers(1, 7))
-    placement = by_time(draw(st.integers(1, 10**8)), partitions)
+    placement = place_by_time(draw(st.integers(1, 10**8)), partitions)
     newest = NOW + draw(st.integers(-(10**9), 10**9))
     forecast = ArrivalForecast(
         newest,
@@ -33,16 +41,16 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[Load], ArrivalForecast]
         draw(st.integers(0, 10**8)),
     )
     ends = st.none() | st.integers(newest - 10**7, newest + 10**8)
-    held = draw(st.lists(st.builds(Load, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
+    held = draw(st.lists(st.builds(StoredSlice, st.integers(0, 9), st.integers(0, 10**5), ends), max_size=20))
     return placement, held, forecast
 
 
 @given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
 def test_every_time_has_one_home_and_known_times_keep_theirs(
-    case: tuple[Placement, list[Load], ArrivalForecast], times: list[int]
+    case: tuple[Placement, list[StoredSlice], ArrivalForecast], times: list[int]
 ) -> None:
     before, held, forecast = case
-    after = laid_out(before, held, forecast)
+    after = assign_future_cells(before, held, forecast)
     assert len(after.homes) == len(before.homes) and after.cell == before.cell
     assert all(0 <= after.partition_at(time) < after.partitions for time in times)
     back = min(forecast.newest - forecast.oldest, (len(after.homes) // 2 - 1) * after.cell)
@@ -52,22 +60,24 @@ def test_every_time_has_one_home_and_known_times_keep_theirs(
 
 @given(placements(), st.integers(1, 9), st.integers(0, 10**7))
 def test_another_number_of_partitions_keeps_the_homes_that_remain(
-    case: tuple[Placement, list[Load], ArrivalForecast], partitions: int, back: int
+    case: tuple[Placement, list[StoredSlice], ArrivalForecast], partitions: int, back: int
 ) -> None:
     before, _, forecast = case
     shortest = before.cell * len(before.homes) // 2
-    after = cut_anew(before, shortest, partitions, forecast.newest)
+    after = change_partitions(before, shortest, partitions, forecast.newest)
     start = (forecast.newest - min(back, shortest)) // after.cell * after.cell
     assert after.partition_at(start) == before.partition_at(start) % partitions
 
 
 @given(placements())
-def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], ArrivalForecast]) -> None:
+def test_new_slices_go_to_the_least_loaded(
+    case: tuple[Placement, list[StoredSlice], ArrivalForecast],
+) -> None:
     """While nothing dies, the rows to come make loads as equal as slices can, or go to the least loaded."""
     before, held, forecast = case
-    held = [Load(stored.partition % before.partitions, stored.rows, None) for stored in held]
+    held = [StoredSlice(stored.partition % before.partitions, stored.rows, None) for stored in held]
     forecast = ArrivalForecast(forecast.newest, forecast.newest, max(forecast.rate, 1e-3), 2**60)
-    after = laid_out(before, held, forecast)
+    after = assign_future_cells(before, held, forecast)
     first, ring = forecast.newest // after.cell + 1, len(after.homes)
     loads = dict.fromkeys(range(after.partitions), 0.0)
     for stored in held:
@@ -86,11 +96,11 @@ def test_new_slices_go_to_the_least_loaded(case: tuple[Placement, list[Load], Ar
 
 
 def test_slices_are_shorter_while_more_rows_come() -> None:
-    before = by_time(WINDOW, 4)
-    held = [Load(n, 1000, None) for n in range(4)]
+    before = place_by_time(WINDOW, 4)
+    held = [StoredSlice(n, 1000, None) for n in range(4)]
 
     def usual(rate: float) -> int:
-        after = laid_out(before, held, ArrivalForecast(NOW, NOW, rate, WINDOW))
+        after = assign_future_cells(before, held, ArrivalForecast(NOW, NOW, rate, WINDOW))
         first = NOW // after.cell + 1
         ring = len(after.homes)
         runs = [
@@ -104,10 +114,11 @@ def test_slices_are_shorter_while_more_rows_come() -> None:
 
 
 @given(
-    st.lists(st.builds(Load, st.integers(0, 6), st.integers(0, 1000), st.integers(0, 20))), st.integers(1, 6)
+    st.lists(st.builds(StoredSlice, st.integers(0, 6), st.integers(0, 1000), st.integers(0, 20))),
+    st.integers(1, 6),
 )
-def test_what_is_levelled_stays_level_while_rows_die(held: list[Load], partitions: int) -> None:
-    homes = levelled(held, partitions)
+def test_what_is_levelled_stays_level_while_rows_die(held: list[StoredSlice], partitions: int) -> None:
+    homes = balance_slices(held, partitions)
     most = max((stored.rows for stored in held), default=0)
     for now in range(21):
         loads = dict.fromkeys(range(partitions), 0)
@@ -120,13 +131,13 @@ class Play:
     """Rows that come at a pace, and where they lie; a slice dies as a whole."""
 
     def __init__(self, partitions: int, batch: float) -> None:
-        self.placement = by_time(WINDOW, partitions)
-        self.held: list[Load] = []
+        self.placement = place_by_time(WINDOW, partitions)
+        self.held: list[StoredSlice] = []
         self.now, self._batch, self._rate = NOW, int(batch * SECOND), 0.0
 
     def run(self, rows: int) -> None:
         forecast = ArrivalForecast(self.now, self.now, self._rate, WINDOW)
-        self.placement = laid_out(self.placement, self.held, forecast)
+        self.placement = assign_future_cells(self.placement, self.held, forecast)
         chunk = WINDOW // 8
         came: Counter[tuple[int, int]] = Counter()
         for i in range(rows):
@@ -134,13 +145,13 @@ class Play:
             came[self.placement.partition_at(time), time // chunk] += 1
         self.now += self._batch
         self._rate = rows / self._batch
-        self.held += [Load(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
+        self.held += [StoredSlice(home, n, (part + 1) * chunk + WINDOW) for (home, part), n in came.items()]
         self.held = [stored for stored in self.held if (stored.until or 0) > self.now]
 
     def resize(self, partitions: int, aggressive: bool) -> None:
-        self.placement = cut_anew(self.placement, WINDOW, partitions, self.now)
+        self.placement = change_partitions(self.placement, WINDOW, partitions, self.now)
         if aggressive:
-            homes = levelled(self.held, partitions)
+            homes = balance_slices(self.held, partitions)
             self.held = [
                 replace(stored, partition=home) for home, stored in zip(homes, self.held, strict=True)
             ]
@@ -194,5 +205,5 @@ def test_placements_that_cannot_be(given: dict[str, object], message: str) -> No
 
 
 def test_a_placement_survives_json() -> None:
-    placement = by_time(WINDOW, 3)
+    placement = place_by_time(WINDOW, 3)
     assert from_json(Placement, to_json(placement)) == placement

@@ -71,7 +71,7 @@ def test_the_other_papers_count_probes_or_comparisons() -> None:
     probes = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts(probe=1.0)), MJOIN)
     # Every row probes once, and once more for each match of its first hop.
     assert probes.cpu == pytest.approx(10 + 5 + 1 + 10 * 10 * 0.1 + 5 * 20 * 0.1 + 1 * 10 * 0.5)
-    looked_at = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts.per_comparison(1.0)), MJOIN)
+    looked_at = cost(JoinGraph.of(rates, 2.0, edges, UnitCosts(compare=1.0)), MJOIN)
     first = 10 * 10 + 5 * 20 + 1 * 10
     assert looked_at.cpu == pytest.approx(
         first + (10 * 10 * 0.1) * 2 + (5 * 20 * 0.1) * 2 + (1 * 10 * 0.5) * 20
@@ -124,10 +124,10 @@ def test_tables_over_all_sets_say_what_is_said_of_each(graph: JoinGraph) -> None
     assert np.flatnonzero(space.connected_table).tolist() == connected
     new_slices, visited, overhead, maintenance = space.state_tables
     for mask in connected:
-        state = space.slicing(mask)
+        state = space.slice_model(mask)
         tabulated = (new_slices[mask], visited[mask], overhead[mask], maintenance[mask])
-        seconds = (space.hop_overhead(mask), space.upkeep(mask))
-        single = (state.new_slices / graph.batch, state.visited, *seconds)
+        seconds = (space.hop_overhead(mask), space.maintenance_seconds(mask))
+        single = (state.new_slices / graph.batch, state.visited_slices, *seconds)
         assert tabulated == pytest.approx(single)
     for bound in masks:
         for i, partner in enumerate(connected):

@@ -50,7 +50,7 @@ def mass(mean: float, deviation: float, first: float, last: float) -> float:
 def lagged(streams: int = 3) -> tuple[JoinGraph, Join, LagHistograms]:
     names = [f"s{i + 1}" for i in range(streams)]
     edges = dict.fromkeys(itertools.combinations(names, 2), 0.002)
-    graph = JoinGraph.of(dict.fromkeys(names, 100.0), 10.0, edges, UnitCosts.per_comparison(1.0))
+    graph = JoinGraph.of(dict.fromkeys(names, 100.0), 10.0, edges, UnitCosts(compare=1.0))
     orders = tuple(tuple(j for j in range(streams) if j != i) for i in range(streams))
     lags = {name: normal(i + 2.0, 0.5, 10) for i, name in enumerate(names[1:])}
     return graph, Join(tuple(map(Leaf, names)), orders), LagHistograms("s1", lags)
@@ -90,7 +90,7 @@ def test_scores_from_histograms_are_those_of_the_densities(
     lags = LagHistograms(
         "s1", {s: LagHistogram(-10, 10, tuple(map(float, count))) for s, count in counts.items()}
     )
-    scores = lags.ages(driver, partner, np.arange(0.0, 11.0))
+    scores = lags.age_shares(driver, partner, np.arange(0.0, 11.0))
     expected = [mass(mean, deviation, k, k + 1) for k in range(10)]
     assert scores == pytest.approx(expected, abs=0.01)
 
@@ -98,7 +98,7 @@ def test_scores_from_histograms_are_those_of_the_densities(
 def test_ageing_lets_a_changed_correlation_show() -> None:
     known = LagHistograms("a", {"b": LagHistogram(0, 2, (1000.0, 0.0))})
     for _ in range(20):
-        known = known.aged(LagHistograms("a", {"b": LagHistogram(0, 2, (0.0, 100.0))}), kept=0.7)
+        known = known.decay_and_add(LagHistograms("a", {"b": LagHistogram(0, 2, (0.0, 100.0))}), kept=0.7)
     assert float(known.lags["b"].share(1, 2)) > 0.99
 
 
@@ -194,7 +194,7 @@ def test_where_not_one_basic_window_fits_a_share_of_the_rows_probes(throttle: fl
 def test_candidates_of_an_index_have_the_ages_of_the_matches() -> None:
     """A band narrows to what matches; what else it lets through may have any age."""
     pair = frozenset({"a", "b"})
-    graph = JoinGraph.of({"a": 10, "b": 10}, 10.0, {("a", "b"): 0.1}, UnitCosts.per_comparison(1.0))
+    graph = JoinGraph.of({"a": 10, "b": 10}, 10.0, {("a", "b"): 0.1}, UnitCosts(compare=1.0))
     lags = LagHistograms("a", {"b": normal(-4, 1, 10)})
     for narrowing, expected in ((0.1, 0.0), (0.3, 0.2)):
         narrowed = replace(graph, narrowing={pair: narrowing})

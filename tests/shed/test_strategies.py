@@ -69,7 +69,7 @@ def test_what_cannot_be_chosen_is_refused() -> None:
 
 
 def test_streams_that_bring_nothing_give_nothing() -> None:
-    graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, UnitCosts.per_comparison(1.0))
+    graph = JoinGraph.of({"a": 0, "b": 10}, 10.0, {("a", "b"): 0.0}, UnitCosts(compare=1.0))
     for shed in ("auto", "harvest"):
         assert choose_strategy(ShedForecast(graph), join("a", "b"), 1.0, shed).results == 0
 

@@ -178,7 +178,7 @@ def test_rivals_can_be_chosen_once_they_are_registered(own_strategies: list[str]
     assert list(STRATEGIES) == [*own_strategies, *RIVALS, "GrePP"]
     with pytest.raises(QueryError, match="'EqualHJ' already"):
         register_rivals()
-    graph = JoinGraph.of({"a": 10, "b": 20}, 5.0, {("a", "b"): 0.1}, UnitCosts.per_comparison(1.0))
+    graph = JoinGraph.of({"a": 10, "b": 20}, 5.0, {("a", "b"): 0.1}, UnitCosts(compare=1.0))
     forecast, plan = ShedForecast(graph), join("a", "b")
     budget = 0.3 * forecast.estimate_exact(plan)[1]
     rival = choose_strategy(forecast, plan, budget, "EqualHJ")

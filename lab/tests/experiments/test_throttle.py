@@ -22,7 +22,7 @@ from weir_lab.grubjoin.throttle import measured_directions, throttled_harvest, u
 
 PLAN = Join((Leaf("s1"), Leaf("s2"), Leaf("s3")), ((1, 2), (2, 0), (1, 0)))
 EDGES = {("s2", "s3"): 0.0001, ("s1", "s2"): 0.0002, ("s1", "s3"): 0.0003}
-GRAPH = JoinGraph.of({"s1": 300, "s2": 100, "s3": 150}, 10.0, EDGES, UnitCosts.per_comparison(1.0))
+GRAPH = JoinGraph.of({"s1": 300, "s2": 100, "s3": 150}, 10.0, EDGES, UnitCosts(compare=1.0))
 
 
 def normal(mean: float, deviation: float) -> LagHistogram:

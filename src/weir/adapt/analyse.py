@@ -22,7 +22,7 @@ from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
 from weir.plan.choose import choose
 from weir.plan.limits import NO_LIMITS, Limits
-from weir.plan.probing_orders import probing_orders
+from weir.plan.probing_orders import choose_probing_orders
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
@@ -163,7 +163,7 @@ def _optimise_orders(space: Space, plan: Join) -> Join:
     inputs = tuple(
         _optimise_orders(space, child) if isinstance(child, Join) else child for child in plan.inputs
     )
-    orders = probing_orders(space, [space.mask(child.streams) for child in inputs]).orders
+    orders = choose_probing_orders(space, [space.mask(child.streams) for child in inputs]).orders
     return Join(inputs, orders, plan.window)
 
 

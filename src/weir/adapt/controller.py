@@ -21,7 +21,7 @@ from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt, Movable
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
-from weir.plan.explain import show_bytes
+from weir.plan.explain import format_bytes
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
@@ -196,8 +196,8 @@ class Controller:
         most_bytes = self.budget.bytes
         if most_bytes is not None and self.statistics.bytes > most_bytes:
             self._warn(
-                f"the state takes {show_bytes(self.statistics.bytes)}, more than its budget of "
-                f"{show_bytes(most_bytes)}, because row windows are never evicted; shorten them or raise the "
+                f"the state takes {format_bytes(self.statistics.bytes)}, more than its budget of "
+                f"{format_bytes(most_bytes)}, because row windows are never evicted; shorten them or raise the "
                 "memory budget"
             )
         if exceeds_by_fixed_cost(self.budget, self.statistics, self._scope.interval):

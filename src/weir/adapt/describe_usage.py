@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from weir.plan.explain import show_bytes, show_share
+from weir.plan.explain import format_bytes, format_share
 from weir.plan.limits import Limits
 
 
 def describe_usage(cpu: float, memory: float) -> str:
     """Return both figures, infinite ones as no limit, e.g. "CPU 12%, state 3 MiB"."""
-    shown_cpu = "any CPU" if math.isinf(cpu) else f"CPU {show_share(cpu)}"
-    shown_memory = "any memory" if math.isinf(memory) else f"state {show_bytes(memory)}"
+    shown_cpu = "any CPU" if math.isinf(cpu) else f"CPU {format_share(cpu)}"
+    shown_memory = "any memory" if math.isinf(memory) else f"state {format_bytes(memory)}"
     return f"{shown_cpu}, {shown_memory}"
 
 
@@ -19,7 +19,7 @@ def compare_usage(cpu: float, memory: float, limits: Limits) -> str:
     """Return what is limited beside its limit, e.g. "CPU 71% (limit 40%)"; without limits, the CPU."""
     used = []
     if not math.isinf(limits.cpu):
-        used.append(f"CPU {show_share(cpu)} (limit {show_share(limits.cpu)})")
+        used.append(f"CPU {format_share(cpu)} (limit {format_share(limits.cpu)})")
     if not math.isinf(limits.memory):
-        used.append(f"state {show_bytes(memory)} (limit {show_bytes(limits.memory)})")
-    return " and ".join(used) or f"CPU {show_share(cpu)}"
+        used.append(f"state {format_bytes(memory)} (limit {format_bytes(limits.memory)})")
+    return " and ".join(used) or f"CPU {format_share(cpu)}"

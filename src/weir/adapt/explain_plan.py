@@ -6,7 +6,7 @@ from weir.adapt.describe_decision import describe_allowance
 from weir.adapt.describe_usage import describe_usage
 from weir.adapt.planned_join import PlannedJoin
 from weir.plan.choose import Choice
-from weir.plan.explain import mermaid, render
+from weir.plan.explain import render_mermaid, render_tree
 from weir.plan.limits import NO_LIMITS
 from weir.shed.allowance import Allowance
 
@@ -19,8 +19,8 @@ def explain_plan(planned: PlannedJoin, allowance: Allowance | None = None) -> st
         why = "no cost estimate, because no rates are known; pass rates="
         if planned.graph is not None:
             why = "no cost estimate for plans with composed windows"
-        return "\n".join(["plan", render(planned.plan), f"({why})", *shedding])
-    lines = ["plan", render(planned.plan, cost), f"total {describe_usage(cost.cpu, cost.memory)}"]
+        return "\n".join(["plan", render_tree(planned.plan), f"({why})", *shedding])
+    lines = ["plan", render_tree(planned.plan, cost), f"total {describe_usage(cost.cpu, cost.memory)}"]
     if limits != NO_LIMITS:
         lines[-1] += f"; limits: {describe_usage(limits.cpu, limits.memory)}"
     if choice is not None:
@@ -34,7 +34,7 @@ def explain_plan(planned: PlannedJoin, allowance: Allowance | None = None) -> st
 
 def chart_plan(planned: PlannedJoin) -> str:
     """Return the tree as a Mermaid flow chart."""
-    return mermaid(planned.plan, planned.cost)
+    return render_mermaid(planned.plan, planned.cost)
 
 
 def _explain_shedding(planned: PlannedJoin, allowance: Allowance | None) -> list[str]:

@@ -26,7 +26,7 @@ def update_lags(
         return known or batch
     if lags_differ(known, batch, _REPLACING_SHARE, results_each):
         return batch
-    return known.aged(batch, DECAY)
+    return known.decay_and_add(batch, DECAY)
 
 
 def lags_differ(before: LagHistograms, after: LagHistograms, change: float, results_each: float) -> bool:

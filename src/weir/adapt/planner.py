@@ -23,7 +23,7 @@ from weir.plan.choose import choose
 from weir.plan.cost import cost
 from weir.plan.default_plan import linear, mjoin
 from weir.plan.limits import Limits
-from weir.plan.tree import Join, JTree, Leaf, check, is_composed
+from weir.plan.tree import Join, JTree, Leaf, check_plan, is_composed
 from weir.query.model import Budget, Query
 from weir.shed.directions import check_harvestable, default_basic_window
 from weir.shed.strategies import ShedName
@@ -84,7 +84,7 @@ def _choose_plan(
     wanted: JTree | str, query: Query, statistics: TableStatistics | None, limits: Limits
 ) -> PlannedJoin:
     """Choose the plan to run; `auto` without rates is the mjoin."""
-    by_hand = check(wanted, query) if isinstance(wanted, Join | Leaf) else None
+    by_hand = check_plan(wanted, query) if isinstance(wanted, Join | Leaf) else None
     if statistics is None:
         plan = by_hand or (linear(query) if wanted == "bjtree" else mjoin(query))
         return PlannedJoin(plan, wanted == "auto", by_hand is not None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from weir.adapt.plan_estimator import PlanEstimator
-from weir.plan.explain import show_share
+from weir.plan.explain import format_share
 from weir.plan.limits import Limits
 from weir.plan.tree import Join
 from weir.query.model import Query
@@ -65,8 +65,8 @@ def choose_shedding(
     warnings = []
     if budget < least:
         warnings.append(
-            f"work that cannot be shed takes {show_share(unskippable)} of CPU and the limit is "
-            f"{show_share(limits.cpu)}, so almost every probe is skipped"
+            f"work that cannot be shed takes {format_share(unskippable)} of CPU and the limit is "
+            f"{format_share(limits.cpu)}, so almost every probe is skipped"
         )
         budget = least
     # Sampled rows come on top of the allowance, which has to leave room for them.

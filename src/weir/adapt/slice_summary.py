@@ -61,7 +61,9 @@ class SliceSummary:
             return remaining
         age = min(max(now - middle, -lifetime), lifetime)
         ages = np.array([-lifetime, age, lifetime]) / 1e6
-        shares = [lags.ages(driver, self.node, ages) for driver in drivers]  # results before and after `age`
+        shares = [
+            lags.age_shares(driver, self.node, ages) for driver in drivers
+        ]  # results before and after `age`
         total = sum(float(share.sum()) for share in shares)
         to_come = sum(float(share[1]) for share in shares)
         return max(to_come / total, _UNSEEN_LAG_WEIGHT * remaining) if total > 0 else remaining

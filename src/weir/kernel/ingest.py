@@ -22,8 +22,8 @@ from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
 from weir.kernel.state_schema import StateSchema, arrival_name, find_member, row_order_schema, time_name
-from weir.order.interleave import ranks
 from weir.order.pending import PendingRows
+from weir.order.rank_rows import rank_rows
 from weir.query.model import Stream
 from weir.query.predicate import AttributeClass
 
@@ -198,7 +198,7 @@ def _rank_rows(
         selectivities=decision.selectivities,
         gains=decision.gains,
     )
-    return ranks(decision.driver_order, pending, {name: delta.times for name, delta in deltas.items()})
+    return rank_rows(decision.driver_order, pending, {name: delta.times for name, delta in deltas.items()})
 
 
 def _cut_leaf(

@@ -21,7 +21,7 @@ from weir.kernel.state_schema import (
     time_name,
     window_of,
 )
-from weir.plan.tree import Join, check, is_composed
+from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
 from weir.query.windows import TimeWindow
@@ -102,7 +102,7 @@ class PhysicalPlan:
 
 def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> PhysicalPlan:
     """Compile a plan; joins in `beside` read its states and those of joins before them."""
-    tree = check(plan, query)
+    tree = check_plan(plan, query)
     states = layouts(query, tree, beside)
     *below, root = tree.inner()
     joins = (*below, *beside, root)

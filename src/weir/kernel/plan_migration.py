@@ -36,7 +36,7 @@ from weir.kernel.path import probe_earlier_batches
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan, compile_plan
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, is_dead
-from weir.plan.tree import Join, check, is_composed
+from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.stats.batch import Hop, HopStats
@@ -71,7 +71,7 @@ class PhysicalPlans:
 
     def check_change(self, old: Join, new: Join) -> None:
         """Raise a QueryError if the states of a new plan cannot be built from those of the old one."""
-        check(new, self.query)
+        check_plan(new, self.query)
         if self.of(old).layouts == self.of(new).layouts:
             return
         if is_composed(old) or is_composed(new):

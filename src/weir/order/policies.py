@@ -55,7 +55,7 @@ def apply_policy(policy: DriverPolicy, pending: PendingRows) -> Streams | Ranks:
     return POLICIES[policy](pending)
 
 
-def order(policy: DriverPolicy, pending: PendingRows) -> Streams:
+def choose_order(policy: DriverPolicy, pending: PendingRows) -> Streams:
     """Choose the order of streams by a policy; the plan's order if the policy interleaves rows."""
     chosen = apply_policy(policy, pending)
     return pending.plan.streams if isinstance(chosen, dict) else chosen
@@ -218,4 +218,4 @@ POLICIES: Mapping[str, Callable[[PendingRows], Streams | Ranks]] = {
     "least-work": least_work,
 }
 # These choose by statistics of earlier batches.
-LEARNING: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")
+LEARNING_POLICIES: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")

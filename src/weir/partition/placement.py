@@ -22,9 +22,9 @@ from typing import Literal, get_args
 
 from weir.errors import QueryError
 
-Shared = Literal["share", "psp"]
+SharedSpread = Literal["share", "psp"]
 # Spreads with which rows find partners in any partition, so that stored slices may lie anywhere.
-SHARED: frozenset[str] = frozenset(get_args(Shared))
+SHARED_SPREADS: frozenset[str] = frozenset(get_args(SharedSpread))
 # Slices per partition in the shortest window, at least and usually: more slices balance better.
 _MIN_SLICES, _USUAL_SLICES = 4, 32
 # The longest slice is this many times as long as the shortest, so that slices stay even when rates change.
@@ -58,7 +58,7 @@ class Placement:
     @property
     def is_shared(self) -> bool:
         """True if rows find partners in any partition, so that stored slices may lie anywhere."""
-        return self.spread in SHARED
+        return self.spread in SHARED_SPREADS
 
     def partition_at(self, time: int) -> int:
         """Return the partition of an event time (µs).
@@ -77,7 +77,7 @@ def check_nodes(nodes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StoredSlice:
     """A stored slice: its partition, its rows, and the newest event time (µs) at which all are dead.
 
     `until` is None if they never are.
@@ -98,7 +98,7 @@ class ArrivalForecast:
     retention: int
 
 
-def by_time(shortest: int, partitions: int) -> Placement:
+def place_by_time(shortest: int, partitions: int) -> Placement:
     """Deal slices of usual length, for a shortest window (µs), to the partitions in turn."""
     cells = _cells_per_window(partitions)
     usual = max(1, cells // (_USUAL_SLICES * partitions))
@@ -106,9 +106,9 @@ def by_time(shortest: int, partitions: int) -> Placement:
     return Placement("psp", partitions, max(1, shortest // cells), homes)
 
 
-def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> Placement:
+def change_partitions(before: Placement, shortest: int, partitions: int, newest: int) -> Placement:
     """Change the number of partitions; times up to the newest keep their partitions where these remain."""
-    after = by_time(shortest, partitions)
+    after = place_by_time(shortest, partitions)
     ring, last = len(after.homes), newest // after.cell
     homes = list(after.homes)
     for cell in range(last - ring + 1, last + 1):
@@ -116,7 +116,9 @@ def cut_anew(before: Placement, shortest: int, partitions: int, newest: int) -> 
     return replace(after, homes=tuple(homes))
 
 
-def laid_out(before: Placement, stored: Sequence[Load], forecast: ArrivalForecast) -> Placement:
+def assign_future_cells(
+    before: Placement, stored: Sequence[StoredSlice], forecast: ArrivalForecast
+) -> Placement:
     """Assign the cells beyond the newest row again, slice by slice to the least loaded partition.
 
     A slice is as long as it takes for a usual slice's count of rows to come (workload smoothing of Wang and
@@ -145,10 +147,10 @@ def laid_out(before: Placement, stored: Sequence[Load], forecast: ArrivalForecas
     return replace(before, homes=tuple(homes))
 
 
-def levelled(stored: Sequence[Load], partitions: int) -> list[int]:
+def balance_slices(stored: Sequence[StoredSlice], partitions: int) -> list[int]:
     """Choose new partitions for stored slices, so that loads are even now and while rows die.
 
-    >>> levelled([Load(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
+    >>> balance_slices([StoredSlice(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
     [1, 0, 1, 0]
     """
     loads = [0] * partitions
@@ -161,7 +163,7 @@ def levelled(stored: Sequence[Load], partitions: int) -> list[int]:
     return homes
 
 
-def _life(stored_slice: Load) -> tuple[float, int]:
+def _life(stored_slice: StoredSlice) -> tuple[float, int]:
     return (inf if stored_slice.until is None else stored_slice.until), stored_slice.rows
 
 
@@ -183,7 +185,7 @@ def _slice_length(before: Placement, rows: int, forecast: ArrivalForecast) -> in
 class _Loads:
     """Rows of each partition, weighted by what is left of their lives as time goes on."""
 
-    def __init__(self, partitions: int, stored: Sequence[Load], forecast: ArrivalForecast) -> None:
+    def __init__(self, partitions: int, stored: Sequence[StoredSlice], forecast: ArrivalForecast) -> None:
         self._retention = max(1, forecast.retention)
         self._start = forecast.newest
         # A row at time t counts (until - t) / retention, so the sums of rows and of rows * until suffice.

@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Literal
 
-How = Literal["passive", "aggressive"]
+ResizeMode = Literal["passive", "aggressive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Resize:
     """
 
     nodes: int
-    how: How
+    how: ResizeMode
 
 
 def insertion_points(nodes: int, added: int) -> list[int]:

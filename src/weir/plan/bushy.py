@@ -48,7 +48,7 @@ def _search_exactly(space: Space) -> PlanCandidate:
         lefts = _left_parts(masks, size)
         rights = masks[:, None] ^ lefts
         pairs = rows[lefts] * rows[rights] * (compared[masks][:, None] / (compared[lefts] * compared[rights]))
-        probe = costs.probe + costs.seek * space.by_value(lefts, rights)
+        probe = costs.probe + costs.seek * space.searches_range(lefts, rights)
         whole = renewal[masks][:, None] * (costs.match * rows[masks][:, None] + costs.compare * pairs)
         seconds = (
             best[lefts] + best[rights] + maintenance[lefts] + maintenance[rights] + whole

@@ -72,7 +72,7 @@ class _Search:
                 and (cpu := self._pair_cpu(left, right)) <= self._bound
             ):
                 best, self._bound = (left, right), cpu
-        matches = (space.graph.costs.match + space.out(mask)) * space.rate(mask)
+        matches = (space.graph.costs.match + space.output_seconds(mask)) * space.rate(mask)
         for parts in self._partitions(mask, (), matches, 0.0, 0.0):
             orders = find_best_orders(space, parts, self._extension_seconds)
             cpu = orders.seconds + sum(self._least[part] for part in parts)

@@ -61,7 +61,7 @@ def cost(graph: JoinGraph, tree: JTree) -> PlanCost:
 
 def _node(space: Space, node: JTree, root: bool) -> NodeCost:
     mask = space.mask(node.streams)
-    cpu = 0.0 if root else space.upkeep(mask)
+    cpu = 0.0 if root else space.maintenance_seconds(mask)
     if not isinstance(node, Leaf):
         inputs = [space.mask(child.streams) for child in node.inputs]
         cpu += sum(path_seconds(space, inputs, i, order) for i, order in enumerate(node.orders))

@@ -8,11 +8,11 @@ from weir.plan.tree import Join, JTree, Leaf
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
-def render(tree: JTree, cost: PlanCost | None = None) -> str:
+def render_tree(tree: JTree, cost: PlanCost | None = None) -> str:
     """Render the tree, one node per line, with the probing order of every input.
 
     >>> from weir.plan.tree import join
-    >>> print(render(join(join("a", "b"), "c")))
+    >>> print(render_tree(join(join("a", "b"), "c")))
     join (root)
     ├─ join, probes c
     │  ├─ a, probes b
@@ -23,7 +23,7 @@ def render(tree: JTree, cost: PlanCost | None = None) -> str:
     if isinstance(tree, Leaf):
         return tree.stream
     root = costs.get(str(tree))
-    described = "" if root is None else f": {show_count(root.rate)} results/s, CPU {show_share(root.cpu)}"
+    described = "" if root is None else f": {format_count(root.rate)} results/s, CPU {format_share(root.cpu)}"
     return "\n".join([f"join (root){described}", *_branches(tree, "", costs)])
 
 
@@ -43,15 +43,15 @@ def _branches(node: Join, indent: str, costs: dict[str, NodeCost]) -> list[str]:
 def _describe(cost: NodeCost | None) -> str:
     if cost is None:
         return ""
-    state = f"{show_count(cost.rows)} rows ({show_bytes(cost.memory)})"
-    return f": {show_count(cost.rate)} rows/s, state {state}, CPU {show_share(cost.cpu)}"
+    state = f"{format_count(cost.rows)} rows ({format_bytes(cost.memory)})"
+    return f": {format_count(cost.rate)} rows/s, state {state}, CPU {format_share(cost.cpu)}"
 
 
-def mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
+def render_mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
     """Render the tree as a Mermaid flow chart, inputs above the join that reads them.
 
     >>> from weir.plan.tree import join
-    >>> print(mermaid(join("a", "b")))
+    >>> print(render_mermaid(join("a", "b")))
     flowchart TB
       n0["a"] --> n2
       n1["b"] --> n2
@@ -74,7 +74,7 @@ def _chart_node(node: JTree, lines: list[str], counter: list[int], costs: dict[s
 
 
 def _describe_briefly(cost: NodeCost | None) -> str:
-    return "" if cost is None else f"<br>{show_count(cost.rate)} rows/s<br>CPU {show_share(cost.cpu)}"
+    return "" if cost is None else f"<br>{format_count(cost.rate)} rows/s<br>CPU {format_share(cost.cpu)}"
 
 
 def _next_name(counter: list[int]) -> str:
@@ -82,19 +82,19 @@ def _next_name(counter: list[int]) -> str:
     return f"n{counter[0] - 1}"
 
 
-def show_share(seconds: float) -> str:
+def format_share(seconds: float) -> str:
     """Format CPU seconds per second as a share of one core.
 
-    >>> show_share(0.0123), show_share(1.5), show_share(0.0000123)
+    >>> format_share(0.0123), format_share(1.5), format_share(0.0000123)
     ('1.23%', '150%', '0.00123%')
     """
     return f"{100 * seconds:.3g}%"
 
 
-def show_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Format a number of bytes, to three digits.
 
-    >>> show_bytes(1234), show_bytes(20 << 20), show_bytes(7)
+    >>> format_bytes(1234), format_bytes(20 << 20), format_bytes(7)
     ('1.21 KiB', '20 MiB', '7 bytes')
     """
     if count < 1:
@@ -106,10 +106,10 @@ def show_bytes(count: float) -> str:
     return "1 byte" if (count, unit) == (1, "bytes") else f"{count:.3g} {unit}"
 
 
-def show_count(count: float) -> str:
+def format_count(count: float) -> str:
     """Format a count, to three digits at least.
 
-    >>> show_count(1500000.2), show_count(3.14159)
+    >>> format_count(1500000.2), format_count(3.14159)
     ('1,500,000', '3.14')
     """
     return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"

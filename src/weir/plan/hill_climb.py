@@ -152,9 +152,9 @@ def lower_bound(space: Space) -> Limits:
     # A state that holds few rows may have no slice to visit.
     visited = 0.0 if space.graph.basic else space.graph.slices
     probes = costs.probe * visited * sum(space.rate(mask) for mask in streams)
-    results = (costs.match + space.out(space.everything)) * space.rate(space.everything)
-    hops = costs.fixed / space.graph.batch * sum(space.slicing(mask).new_slices for mask in streams)
+    results = (costs.match + space.output_seconds(space.everything)) * space.rate(space.everything)
+    hops = costs.fixed / space.graph.batch * sum(space.slice_model(mask).new_slices for mask in streams)
     return Limits(
-        cpu=sum(space.upkeep(mask) for mask in streams) + probes + results + hops,
+        cpu=sum(space.maintenance_seconds(mask) for mask in streams) + probes + results + hops,
         memory=sum(space.memory(mask) for mask in streams),
     )

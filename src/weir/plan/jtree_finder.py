@@ -50,7 +50,7 @@ def reserved_for_others(space: Space, mask: Mask) -> tuple[float, float]:
     others = [1 << i for i in bits(space.everything & ~mask)]
     everyone = sum(space.memory(1 << i) for i in range(len(space.names)))
     own = sum(space.memory(1 << i) for i in bits(mask))
-    return sum(space.upkeep(other) for other in others), everyone - own
+    return sum(space.maintenance_seconds(other) for other in others), everyone - own
 
 
 def tabulate_extensions(space: Space) -> ExtensionSeconds:
@@ -75,7 +75,7 @@ class _Known:
     def add(self, space: Space, mask: Mask, plans: list[PlanCandidate]) -> None:
         cpu, memory = min(plan.cpu for plan in plans), min(plan.memory for plan in plans)
         self.plans[mask] = plans
-        self.least[mask] = cpu + space.upkeep(mask), memory + space.memory(mask)
+        self.least[mask] = cpu + space.maintenance_seconds(mask), memory + space.memory(mask)
         insort(self.by_lowest[mask & -mask], mask, key=neg)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.plan.probing_orders import probing_orders
+from weir.plan.probing_orders import choose_probing_orders
 from weir.plan.space import ProbingOrders, Space
 from weir.plan.stream_sets import Mask, bits
 from weir.plan.tree import Join, JTree, Leaf
@@ -48,13 +48,13 @@ def join_candidates(
 ) -> PlanCandidate:
     """Join trees, whose outputs are stored from now on; probing orders are chosen unless given."""
     masks = [child.mask for child in inputs]
-    orders = orders or probing_orders(space, masks)
+    orders = orders or choose_probing_orders(space, masks)
     return PlanCandidate(
         mask=sum(masks),
         inputs=tuple(inputs),
         orders=orders.orders,
         seconds=orders.seconds,
-        cpu=orders.seconds + sum(child.cpu + space.upkeep(child.mask) for child in inputs),
+        cpu=orders.seconds + sum(child.cpu + space.maintenance_seconds(child.mask) for child in inputs),
         memory=sum(child.memory + space.memory(child.mask) for child in inputs),
     )
 

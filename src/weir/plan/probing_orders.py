@@ -15,7 +15,7 @@ _MAX_EXACT_INPUTS = 6
 ExtensionSeconds = Callable[[Mask, Mask], float]
 
 
-def probing_orders(space: Space, inputs: Sequence[Mask]) -> ProbingOrders:
+def choose_probing_orders(space: Space, inputs: Sequence[Mask]) -> ProbingOrders:
     """Choose the orders of a join: the best ones for few inputs, greedy ones for many. Cached in `space`."""
     key = tuple(inputs)
     if key not in space.orders_cache:
@@ -32,7 +32,7 @@ def find_greedy_orders(space: Space, inputs: Sequence[Mask]) -> ProbingOrders:
     costs, count = space.graph.costs, len(inputs)
     drivers = np.arange(count)
     rows = np.array([space.rows(mask) for mask in inputs])
-    visited = np.array([space.slicing(mask).visited for mask in inputs])
+    visited = np.array([space.slice_model(mask).visited_slices for mask in inputs])
     edge_selectivity, edge_compared, linked = space.edge_matrices(inputs)
     partials, masks = rows.copy(), np.array(inputs)
     bound = masks.copy()
@@ -47,7 +47,7 @@ def find_greedy_orders(space: Space, inputs: Sequence[Mask]) -> ProbingOrders:
         chosen = np.where(candidates, grown, np.inf).argmin(axis=1)
         matches = partials * grown[drivers, chosen]
         comparisons = partials * rows[chosen] * (compared * shared)[drivers, chosen]
-        probe = costs.probe + costs.seek * space.by_value(bound, masks[chosen])
+        probe = costs.probe + costs.seek * space.searches_range(bound, masks[chosen])
         seconds += probe * visited[chosen] * partials + costs.compare * comparisons + costs.match * matches
         partials, growth = matches, growth * edge_selectivity[chosen]
         compared = compared * edge_compared[chosen]
@@ -55,7 +55,7 @@ def find_greedy_orders(space: Space, inputs: Sequence[Mask]) -> ProbingOrders:
         bound |= masks[chosen]
         remaining[drivers, chosen] = False
         visits.append(chosen)
-    seconds += space.out(sum(inputs)) * partials
+    seconds += space.output_seconds(sum(inputs)) * partials
     renewal = np.array([space.renewal_rate(mask) for mask in inputs])
     orders = tuple(tuple(int(i) for i in order) for order in np.array(visits).T)
     return ProbingOrders(orders, float(seconds @ renewal) + space.join_overhead(inputs))

@@ -26,7 +26,7 @@ class SliceModel:
     """One state: new slices per batch, slices visited by a probe, rows stored, rows rewritten per second."""
 
     new_slices: float
-    visited: float
+    visited_slices: float
     stored_rows: float
     rewritten_rows: float
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.plan.slice_model import SliceModel, model_all_states, model_state
-from weir.plan.stream_sets import Floats, StreamSets
-from weir.plan.stream_sets import Mask as Mask
+from weir.plan.stream_sets import Floats, Mask, StreamSets
 from weir.stats.join_graph import JoinGraph
 
 # Products of the rows of all windows must stay within the range of a float.
@@ -45,7 +44,7 @@ class Space(StreamSets):
         self._models: dict[Mask, SliceModel] = {}
         self._memory: dict[Mask, float] = {}
 
-    def slicing(self, mask: Mask) -> SliceModel:
+    def slice_model(self, mask: Mask) -> SliceModel:
         """How the state of a set is stored."""
         if mask not in self._models:
             streams = self.streams(mask)
@@ -59,12 +58,12 @@ class Space(StreamSets):
         if mask not in self._memory:
             size = self.graph.row_bytes
             row_size = 1.0 if size is None else size(frozenset(self.streams(mask)))
-            self._memory[mask] = self.slicing(mask).stored_rows * row_size
+            self._memory[mask] = self.slice_model(mask).stored_rows * row_size
         return self._memory[mask]
 
-    def upkeep(self, mask: Mask) -> float:
+    def maintenance_seconds(self, mask: Mask) -> float:
         """Seconds per second to insert, rewrite and delete the rows of a set's state."""
-        costs, state = self.graph.costs, self.slicing(mask)
+        costs, state = self.graph.costs, self.slice_model(mask)
         rows = self.rate(mask) * (costs.insert + costs.delete) + state.rewritten_rows * costs.merge
         return rows + state.new_slices * costs.cut / self.graph.batch
 
@@ -72,14 +71,14 @@ class Space(StreamSets):
         """Seconds to extend every alive combination of `bound` by `partner`."""
         costs = self.graph.costs
         rows = self.rows(bound)
-        compared = rows * self.rows(partner) * self.narrowed(bound, partner) if costs.compare else 0.0
+        compared = rows * self.rows(partner) * self.compared_share(bound, partner) if costs.compare else 0.0
         whole = bound | partner
-        probe = costs.probe + costs.seek * bool(self.by_value(bound, partner))
-        probes = probe * self.slicing(partner).visited * rows
-        matches = (costs.match + self.out(whole)) * self.rows(whole)
+        probe = costs.probe + costs.seek * bool(self.searches_range(bound, partner))
+        probes = probe * self.slice_model(partner).visited_slices * rows
+        matches = (costs.match + self.output_seconds(whole)) * self.rows(whole)
         return probes + costs.compare * compared + matches
 
-    def out(self, whole: Mask) -> float:
+    def output_seconds(self, whole: Mask) -> float:
         """Seconds to emit one row of a set: zero unless it is a result."""
         return self.graph.costs.out * self._columns(whole) if whole == self.everything else 0.0
 
@@ -88,7 +87,7 @@ class Space(StreamSets):
 
         Every new slice of an input makes a hop to the slices of every other input.
         """
-        states = [self.slicing(mask) for mask in inputs]
+        states = [self.slice_model(mask) for mask in inputs]
         hops = [self.hop_overhead(mask) for mask in inputs]
         seconds = sum(state.new_slices * (sum(hops) - own) for state, own in zip(states, hops, strict=True))
         return seconds / self.graph.batch
@@ -97,11 +96,11 @@ class Space(StreamSets):
         """Seconds for one new slice to probe a state, however few rows it has."""
         costs = self.graph.costs
         slice_seconds = costs.visit + costs.gather * self._columns(partner)
-        return costs.fixed + slice_seconds * self.slicing(partner).visited
+        return costs.fixed + slice_seconds * self.slice_model(partner).visited_slices
 
     @cached_property
     def state_tables(self) -> tuple[Floats, ...]:
-        """By mask: new slices per second, slices that a probe visits, `hop_overhead`, `upkeep`.
+        """By mask: new slices per second, slices that a probe visits, `hop_overhead`, `maintenance_seconds`.
 
         Each set is led by its first stream. Overheads are those of connected sets only: columns are costly to
         count.
@@ -124,12 +123,12 @@ class Space(StreamSets):
         bound = np.arange(len(rows))[:, None]
         partners = np.flatnonzero(self.connected_table)[None, :]
         whole = bound | partners
-        probe = costs.probe + costs.seek * self.by_value(bound, partners)
+        probe = costs.probe + costs.seek * self.searches_range(bound, partners)
         seconds = np.asarray(probe * self.state_tables[1][partners] * rows[bound])
         if costs.compare:
             left = compared[whole] / (compared[bound] * compared[partners])
             seconds += costs.compare * rows[bound] * rows[partners] * left
-        out = np.where(whole == self.everything, self.out(self.everything), 0.0)
+        out = np.where(whole == self.everything, self.output_seconds(self.everything), 0.0)
         seconds += (costs.match + out) * rows[whole]
         seconds[(bound & partners != 0) | (bound == 0)] = np.nan
         return seconds

@@ -110,7 +110,7 @@ class StreamSets:
                 selectivity *= factor
         return selectivity
 
-    def narrowed(self, bound: Mask, partner: Mask) -> float:
+    def compared_share(self, bound: Mask, partner: Mask) -> float:
         """The share of a partner's rows that indices leave to compare."""
         compared = 1.0
         for edge, share in self._indexed.items():
@@ -121,7 +121,7 @@ class StreamSets:
                 compared *= share
         return compared
 
-    def by_value(self, bound: Any, partner: Any) -> Any:
+    def searches_range(self, bound: Any, partner: Any) -> Any:
         """True where a probe searches a range of values: no key is shared, but some edge has an index.
 
         For one pair of sets, or for arrays of them.

@@ -93,7 +93,7 @@ def join(*inputs: JTree | str, orders: Sequence[Sequence[int]] | None = None) ->
     return Join(nodes, tuple(tuple(order) for order in orders))
 
 
-def check(tree: JTree, query: Query) -> Join:
+def check_plan(tree: JTree, query: Query) -> Join:
     """Return the tree if it joins exactly the streams of the query, else raise."""
     if not isinstance(tree, Join):
         raise QueryError(f"a plan must join at least two streams; got the single stream {tree}")

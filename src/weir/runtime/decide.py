@@ -19,7 +19,7 @@ from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import PhysicalPlans, effort_allowed
 from weir.order.pending import PendingRows
-from weir.order.policies import LEARNING, DriverOrder, order
+from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, not_a_budget
@@ -89,7 +89,7 @@ class Policy:
     @property
     def learns(self) -> bool:
         """True if batches are observed: to adapt, or for the driver order."""
-        return self.adapt is not None or self.driver_order in LEARNING
+        return self.adapt is not None or self.driver_order in LEARNING_POLICIES
 
 
 class Decider:
@@ -266,7 +266,7 @@ class Decider:
             return wanted
         # What will come is taken to be like what is there.
         rows = before.rows
-        return order(wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.gains))
+        return choose_order(wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.gains))
 
     def _idle(self, before: Manifest) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""

@@ -30,7 +30,7 @@ def driver_order(
         probing[hop.driver] = probing.get(hop.driver, 1.0) * (float(share > 0) if allowance.ages else share)
     if min(probing.values(), default=1.0) >= 1 and (lags is None or not allowance.ages):
         return wanted
-    mean_lags = {name: 0.0 if lags is None else lags.mean(name) for name in plan.streams}
+    mean_lags = {name: 0.0 if lags is None else lags.mean_lag(name) for name in plan.streams}
     return tuple(_order_streams(plan, probing, mean_lags))
 
 

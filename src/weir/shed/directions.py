@@ -40,16 +40,16 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
         joined = bound | partner
         scores, lift = score(names[driver], names[i])
         selectivity = space.selectivity(bound, partner)
-        index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
-        compared, per_match = _comparisons(space.narrowed(bound, partner), selectivity)
+        index = costs.probe + costs.seek * bool(space.searches_range(bound, partner))
+        compared, per_match = _comparisons(space.compared_share(bound, partner), selectivity)
         yield HopHarvest(
             hop=Hop(names[driver], node, names[i]),
             rows=space.rows(partner),
             selectivity=lift * selectivity,
             scores=scores,
-            search=index * space.slicing(partner).visited,
+            search=index * space.slice_model(partner).visited_slices,
             compare=costs.compare * space.rows(partner) * compared,
-            match=costs.match + costs.compare * per_match + space.out(joined),
+            match=costs.match + costs.compare * per_match + space.output_seconds(joined),
         )
         bound = joined
 
@@ -78,8 +78,8 @@ def score_ages(
     count = math.ceil(theirs / basic_window - 1e-9)
     if lags is None:
         return (1 / count,) * count, 1.0
-    scores = lags.ages(driver, partner, basic_window * np.arange(count + 1, dtype=np.float64))
-    before, after = lags.ages(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
+    scores = lags.age_shares(driver, partner, basic_window * np.arange(count + 1, dtype=np.float64))
+    before, after = lags.age_shares(driver, partner, np.array([-mine, 0.0, theirs])).tolist()
     chance = theirs / (mine + theirs)
     return tuple(scores.tolist()), after / (before + after) / chance if before + after else 1.0
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from weir.errors import QueryError
-from weir.plan.space import Mask, Space
+from weir.plan.space import Space
+from weir.plan.stream_sets import Mask
 from weir.plan.tree import Join, Leaf
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
@@ -152,10 +153,14 @@ def _seconds(
 ) -> tuple[float, float]:
     """Seconds of one probe, and for each row of the probed state; matches and their storage included."""
     costs, joined = space.graph.costs, bound | partner
-    index = costs.probe + costs.seek * bool(space.by_value(bound, partner))
-    storage = space.upkeep(joined) / space.rate(joined) if is_stored and space.rate(joined) else 0.0
-    matches = (costs.match + space.out(joined) + storage) * selectivity
-    return index * space.slicing(partner).visited, costs.compare * space.narrowed(bound, partner) + matches
+    index = costs.probe + costs.seek * bool(space.searches_range(bound, partner))
+    storage = (
+        space.maintenance_seconds(joined) / space.rate(joined) if is_stored and space.rate(joined) else 0.0
+    )
+    matches = (costs.match + space.output_seconds(joined) + storage) * selectivity
+    return index * space.slice_model(partner).visited_slices, costs.compare * space.compared_share(
+        bound, partner
+    ) + matches
 
 
 def _state_rows(node: Join, inflow: float, joint: float) -> float:

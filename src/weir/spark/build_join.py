@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from weir.adapt.planner import PlannedJoin
 from weir.options import JoinOptions
-from weir.partition.placement import SHARED
+from weir.partition.placement import SHARED_SPREADS
 from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import PerStream
@@ -33,7 +33,7 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
 def _plan(query: Query, frames: Mapping[str, DataFrame], options: JoinOptions) -> PlannedJoin:
     request, frame = options.plan_request, next(iter(frames.values()))
     is_streaming = any(frame.isStreaming for frame in frames.values())
-    if request.plan == "auto" and is_streaming and options.spread in SHARED:
+    if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
     cores = frame.sparkSession.sparkContext.defaultParallelism
     return request.planned(query, cores=min(options.partitions or cores, cores))

@@ -20,8 +20,8 @@ from weir.adapt.skew import SECOND_JOB, is_uneven, work
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.options import check_partitions
-from weir.partition.placement import SHARED, Placement
-from weir.partition.resize import How, Resize
+from weir.partition.placement import SHARED_SPREADS, Placement
+from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
 from weir.runtime.manifest import Manifest
@@ -68,10 +68,10 @@ class SparkEngine:
     def resize(self, change: Resize, placement: Placement | None) -> None:
         """Go over to another number of partitions with the next batch that is decided."""
         check_partitions(change.nodes)
-        if change.how not in get_args(How):
+        if change.how not in get_args(ResizeMode):
             raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {change.how!r}")
         spread = self._job.routing.name if placement is None else placement.spread
-        if spread not in SHARED:
+        if spread not in SHARED_SPREADS:
             raise QueryError(
                 f"the number of partitions cannot change while spread='{spread}' says where rows lie; "
                 "start the join with spread='share' or 'psp' and a new checkpointLocation"

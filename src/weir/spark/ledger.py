@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
-from weir.partition.placement import SHARED
+from weir.partition.placement import SHARED_SPREADS
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -73,10 +73,10 @@ class Ledger:
             self._write("job.json", dict(job))
             return
         # Rows that are shared find partners wherever these lie, but none of them twice.
-        is_open = known["spread"] in SHARED or known.get("partitions") == 1
+        is_open = known["spread"] in SHARED_SPREADS or known.get("partitions") == 1
         for what, value in job.items():
             # Another probing order finds the same results in the same state.
-            alike = what == "tree" or (what == "spread" and value in SHARED and is_open)
+            alike = what == "tree" or (what == "spread" and value in SHARED_SPREADS and is_open)
             if not alike and known.get(what) != value:
                 old, new = _brief(known.get(what), value), _brief(value, known.get(what))
                 raise ChangedQueryError(
@@ -94,7 +94,7 @@ class Ledger:
         """The spread by which the state here was shared; None if rows lie where a key or a segment says."""
         known = self._read("job.json")
         found = None if known is None else known["spread"]
-        return found if found in SHARED else None
+        return found if found in SHARED_SPREADS else None
 
     def write_spread(self, spread: str) -> None:
         """From now on the state is shared, and it does not matter how many partitions there are."""
@@ -140,7 +140,7 @@ def job_of(query: Query, plan: Join, partitions: int, spread: str) -> dict[str, 
         "tree": to_json(plan),
         **({"join windows": [str(n.window) for n in plan.inner()]} if is_composed(plan) else {}),
         "spread": spread,
-        **({} if spread in SHARED else {"partitions": partitions}),
+        **({} if spread in SHARED_SPREADS else {"partitions": partitions}),
     }
 
 

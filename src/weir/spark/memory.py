@@ -7,7 +7,7 @@ import logging
 from pyspark.sql import SparkSession
 
 from weir.options import check_budget
-from weir.plan.explain import show_bytes
+from weir.plan.explain import format_bytes
 from weir.query.model import Budget
 from weir.spark.routing import is_one_host
 from weir.units import show_size
@@ -28,7 +28,7 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
             "a budget's memory of %s is more than the executors were given, %s; state that their hosts "
             "cannot keep in memory is read from files, which is slower: give it less, or add executors",
             show_size(budget.bytes),
-            show_bytes(there),
+            format_bytes(there),
         )
 
 

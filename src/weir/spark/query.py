@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.errors import QueryError
-from weir.partition.resize import How, Resize
+from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
@@ -32,7 +32,7 @@ class SparkQuery:
         """The last batches."""
         return [self._extended(progress) for progress in self._query.recentProgress]
 
-    def repartition(self, partitions: int, adjustment: How = "passive") -> None:
+    def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Go over to another number of partitions, from the next batch on, for spreads `share` and `psp`.
 
         With `passive` only new rows go there, and old ones stay until they are out of their windows; with

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from weir.kernel.decision import Decision
 from weir.partition.placement import (
-    SHARED,
+    SHARED_SPREADS,
     ArrivalForecast,
-    Load,
     Placement,
-    by_time,
-    cut_anew,
-    laid_out,
-    levelled,
+    StoredSlice,
+    assign_future_cells,
+    balance_slices,
+    change_partitions,
+    place_by_time,
 )
 from weir.partition.resize import Resize
 from weir.query.model import Query
@@ -32,7 +32,7 @@ def placement_after(
     """The placement of the batch after a manifest, and why it is another than before; "" if it is not."""
     old = before.placement or routing.start()
     spread, why = _spread(before, old, routing)
-    if spread not in SHARED:
+    if spread not in SHARED_SPREADS:
         return old, why
     partitions = old.partitions if resize is None else resize.nodes
     # By time, work is where the slices are; shared by all tasks it is not.
@@ -57,7 +57,7 @@ def relocated(before: Manifest, placement: Placement) -> Manifest:
     if not placement.relocate:
         return before
     slices: dict[int, list[SliceEntry]] = {}
-    for home, entry in zip(levelled(_held(before), placement.partitions), before.entries, strict=True):
+    for home, entry in zip(balance_slices(_held(before), placement.partitions), before.entries, strict=True):
         slices.setdefault(home, []).append(entry)
     return replace(before, parts={home: PartitionState(tuple(given)) for home, given in slices.items()})
 
@@ -76,8 +76,8 @@ def _cut(old: Placement, before: Manifest, routing: Routing, partitions: int) ->
         return old
     assert routing.shortest is not None, "psp is routed with its shortest window"
     if not old.homes or not before.newest:
-        return by_time(routing.shortest, partitions)
-    return cut_anew(old, routing.shortest, partitions, max(before.newest.values()))
+        return place_by_time(routing.shortest, partitions)
+    return change_partitions(old, routing.shortest, partitions, max(before.newest.values()))
 
 
 def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement:
@@ -90,13 +90,13 @@ def _laid_out(placement: Placement, before: Manifest, query: Query) -> Placement
     retentions = [query.bounds.retention(i) or 0 for i in range(len(query.names))]
     kept = max(0, sum(retentions) // len(retentions)) + lag
     outlook = ArrivalForecast(newest, oldest, before.skew.rate, kept)
-    return laid_out(placement, _held(relocated(before, placement), lag), outlook)
+    return assign_future_cells(placement, _held(relocated(before, placement), lag), outlook)
 
 
-def _held(manifest: Manifest, lag: int = 0) -> list[Load]:
+def _held(manifest: Manifest, lag: int = 0) -> list[StoredSlice]:
     """The slices of a manifest, one for one, for a watermark that is so far behind the newest row."""
     return [
-        Load(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
+        StoredSlice(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
         for number, part in manifest.parts.items()
         for entry in part.slices
     ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from weir.adapt.analyse import Movable
 from weir.errors import QueryError
 from weir.expr.nodes import Column
-from weir.partition.placement import SHARED, Placement, Shared, by_time
+from weir.partition.placement import SHARED_SPREADS, Placement, SharedSpread, place_by_time
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass
@@ -54,8 +54,8 @@ class Routing:
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
-    shared: Shared | None = None
-    instead: Shared | None = None
+    shared: SharedSpread | None = None
+    instead: SharedSpread | None = None
     shortest: int | None = None
 
     @property
@@ -71,7 +71,7 @@ class Routing:
     def start(self) -> Placement:
         """The placement of the first batch."""
         if self.shared == "psp" and self.shortest is not None:
-            return by_time(self.shortest, self.partitions)
+            return place_by_time(self.shortest, self.partitions)
         return Placement(self.name, self.partitions)
 
     @property
@@ -101,13 +101,13 @@ def routing(
     partitions: int | None,
     cores: int,
     streaming: bool,
-    shared: Shared = "share",
+    shared: SharedSpread = "share",
 ) -> Routing:
     """The spread asked for, or the best there is; refused where the query or the plan cannot have it.
 
     Without a key, `auto` takes the spread named by `shared`; with one, it may go over to it.
     """
-    if wanted in SHARED and not streaming:
+    if wanted in SHARED_SPREADS and not streaming:
         raise QueryError(f"spread='{wanted}' is for streams; static DataFrames take 'hash' or 'atr'")
     count = partitions or cores
     rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
@@ -123,12 +123,12 @@ def routing(
             return Routing(count, key=key)
         return Routing(count, key=key, instead=shared, shortest=_shortest(query))
     # One partition that is shared may become several.
-    if count == 1 and wanted not in SHARED:
+    if count == 1 and wanted not in SHARED_SPREADS:
         return Routing(1)
     if wanted == "atr" or not streaming:
         return Routing(count, segments=_segments(query))
     if is_mjoin(plan):
-        chosen: Shared = shared if wanted == "auto" else "psp" if wanted == "psp" else "share"
+        chosen: SharedSpread = shared if wanted == "auto" else "psp" if wanted == "psp" else "share"
         return Routing(count, shared=chosen, shortest=_shortest(query))
     if wanted != "auto":
         raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
@@ -140,7 +140,7 @@ def is_one_host(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def shared_on(master: str) -> Shared:
+def shared_on(master: str) -> SharedSpread:
     """The spread for any condition: every task may read all slices where all tasks are on one host.
 
     >>> shared_on("local[4]"), shared_on("local-cluster[2,1,1024]"), shared_on("yarn")
@@ -151,7 +151,7 @@ def shared_on(master: str) -> Shared:
 
 def check_plan(plan: Join, spread: str) -> None:
     """Refuse a plan that a running query cannot go over to for where its rows lie."""
-    if spread in SHARED and not is_mjoin(plan):
+    if spread in SHARED_SPREADS and not is_mjoin(plan):
         raise QueryError(
             f"a running query with spread='{spread}' whose rows find partners in other partitions cannot go "
             f"over to the tree {plan}; choose other probing orders of the mjoin"

@@ -137,7 +137,7 @@ def _evenly(rows: DataFrame, partitions: int) -> SparkColumn:
 
 
 def _by_time(placement: Placement) -> SparkColumn:
-    """The home of a row's time, as `Placement.home` says; a row without one goes somewhere, to be counted.
+    """The home of a row's time (`Placement.partition_at`); a row without one goes somewhere, to be counted.
 
     Only the list changes from batch to batch, which is no part of the code that Spark generates.
     """

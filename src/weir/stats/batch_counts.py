@@ -86,4 +86,4 @@ def _added_hops(ours: Mapping[Hop, HopStats], theirs: Mapping[Hop, HopStats]) ->
 def _added_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
     if ours is None or theirs is None:
         return ours or theirs
-    return ours.aged(theirs, kept=1.0)
+    return ours.decay_and_add(theirs, kept=1.0)

@@ -77,7 +77,7 @@ class LagHistograms:
     first: str
     lags: Mapping[str, LagHistogram]
 
-    def ages(self, driver: str, partner: str, edges: Floats) -> Floats:
+    def age_shares(self, driver: str, partner: str, edges: Floats) -> Floats:
         """The share of results with T(driver) - T(partner) between each two edges, in seconds."""
         begin, end = edges[:-1], edges[1:]
         if driver == self.first:
@@ -89,11 +89,11 @@ class LagHistograms:
         middles = partner_lags.middles[:, None]
         return partner_lags.shares @ self._lags(driver).share(begin + middles, end + middles)
 
-    def mean(self, stream: str) -> float:
+    def mean_lag(self, stream: str) -> float:
         """The mean lag of a stream behind `first`, in seconds."""
         return 0.0 if stream == self.first else float(self._lags(stream).shares @ self._lags(stream).middles)
 
-    def aged(self, seen: LagHistograms, kept: float) -> LagHistograms:
+    def decay_and_add(self, seen: LagHistograms, kept: float) -> LagHistograms:
         """Decay these counts to the share `kept`, and add those of one more batch."""
         return LagHistograms(
             self.first, {name: _decay_and_add(old, seen.lags[name], kept) for name, old in self.lags.items()}

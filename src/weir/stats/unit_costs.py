@@ -44,8 +44,3 @@ class UnitCosts:
     def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> UnitCosts:
         """The model of qualified plans (Zhu et al. 2010, table 1): C_j a match, C_i and C_d a stored row."""
         return UnitCosts(match=join, insert=insert, delete=delete)
-
-    @staticmethod
-    def per_comparison(compare: float) -> UnitCosts:
-        """Every compared pair counts (Gedik et al. 2007; Wang and Rundensteiner 2009)."""
-        return UnitCosts(compare=compare)

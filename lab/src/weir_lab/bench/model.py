@@ -19,7 +19,7 @@ from weir.adapt.calibrate import calibrate_costs
 from weir.adapt.estimate import estimate_join_graph
 from weir.local.query import LocalQuery
 from weir.plan.cost import cost
-from weir.plan.probing_orders import probing_orders
+from weir.plan.probing_orders import choose_probing_orders
 from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.build import build_query
@@ -209,7 +209,7 @@ def _parts(rng: np.random.Generator, names: Sequence[str], binary: bool) -> list
 def _ordered(space: Space, tree: Join) -> Join:
     """The same tree with the orders that the planner would choose."""
     inputs = tuple(_ordered(space, child) if isinstance(child, Join) else child for child in tree.inputs)
-    return Join(inputs, probing_orders(space, [space.mask(child.streams) for child in inputs]).orders)
+    return Join(inputs, choose_probing_orders(space, [space.mask(child.streams) for child in inputs]).orders)
 
 
 def _figures(what: str, found: list[tuple[tuple[float, float], Trial]], aim: float) -> list[Figure]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.order.interleave import ranks
-from weir.order.policies import DriverOrder, DriverPolicy, order
+from weir.order.policies import DriverOrder, DriverPolicy, choose_order
+from weir.order.rank_rows import rank_rows
 from weir_lab.driver.arrivals import Int64s
 from weir_lab.driver.course import Course, early, ratio
 from weir_lab.driver.settings import (
@@ -124,7 +124,7 @@ def play(streams: Streams, count: int, policy: str, facts: Known, ahead: bool = 
         elif policy == ROUND_ROBIN:
             yield mjoin.in_turn(buffers)
         else:
-            yield mjoin.by_stream(order(named(policy), streams.waiting(cuts, batch, facts)), buffers)
+            yield mjoin.by_stream(choose_order(named(policy), streams.waiting(cuts, batch, facts)), buffers)
 
 
 def sequence(
@@ -132,7 +132,7 @@ def sequence(
 ) -> tuple[Int64s, Int64s]:
     """The rows of a batch as they go: the number of the stream of each, and its place in that stream."""
     times = {name: found[cuts[name][batch] : cuts[name][batch + 1]] for name, found in streams.times.items()}
-    found = ranks(wanted, streams.waiting(cuts, batch, facts), times)
+    found = rank_rows(wanted, streams.waiting(cuts, batch, facts), times)
     names = streams.data_set.streams
     owners = np.repeat(np.arange(len(names)), [len(times[name]) for name in names])
     places = np.concatenate([np.arange(*cuts[name][batch : batch + 2]) for name in names])

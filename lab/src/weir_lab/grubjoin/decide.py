@@ -72,7 +72,7 @@ def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direct
     names = [f"s{i + 1}" for i in range(streams)]
     edges = {pair: _spread(rng, *SELECTIVITIES) for pair in combinations(names, 2)}
     rates = {name: float(rng.uniform(*RATES)) for name in names}
-    graph = JoinGraph.of(rates, WINDOW, edges, UnitCosts.per_comparison(1.0))
+    graph = JoinGraph.of(rates, WINDOW, edges, UnitCosts(compare=1.0))
     orders = tuple(_order(names, edges, i) for i in range(streams))
     lags = {name: _bell(rng) for name in names[1:]}
     plan = Join(tuple(map(Leaf, names)), orders)

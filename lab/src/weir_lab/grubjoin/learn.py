@@ -54,7 +54,7 @@ class Learned:
                 sums[hop] *= self._kept
         if self._lags is not None:
             nothing = {name: _emptied(lags) for name, lags in self._lags.lags.items()}
-            self._lags = self._lags.aged(LagHistograms(self._lags.first, nothing), self._kept)
+            self._lags = self._lags.decay_and_add(LagHistograms(self._lags.first, nothing), self._kept)
 
     @property
     def correlations(self) -> LagHistograms | None:
@@ -79,11 +79,11 @@ class Learned:
         usual = matches / pairs if pairs else 0.01
         edges = dict.fromkeys(map(frozenset, combinations(names, 2)), usual)
         windows = dict.fromkeys(names, self._window)
-        return JoinGraph(names, dict(rates), windows, edges, costs=UnitCosts.per_comparison(1.0))
+        return JoinGraph(names, dict(rates), windows, edges, costs=UnitCosts(compare=1.0))
 
     def _see(self, stats: BatchReport) -> None:
         if stats.lags is not None:
-            self._lags = stats.lags if self._lags is None else self._lags.aged(stats.lags, 1.0)
+            self._lags = stats.lags if self._lags is None else self._lags.decay_and_add(stats.lags, 1.0)
 
 
 def _emptied(lags: LagHistogram) -> LagHistogram:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from weir.partition.resize import How, Resize
+from weir.partition.resize import Resize, ResizeMode
 from weir.partition.ring_cost import best_length
 from weir_lab.psp.settings import MACHINE, RATE, Setting, arrivals
 from weir_lab.ring.clock import Clock, feed
@@ -90,7 +90,7 @@ class _Watched:
         elif way != "none":
             self._adapt(way)
 
-    def _adapt(self, how: How) -> None:
+    def _adapt(self, how: ResizeMode) -> None:
         setting = self._setting
         rate = self._seen / _EVERY / setting.streams
         self._seen = 0

@@ -15,12 +15,12 @@ from weir.order.pending import Int64s, PendingRows
 from weir.order.policies import DriverOrder, apply_policy
 
 
-def ranks(order: DriverOrder, pending: PendingRows, times: Mapping[str, Int64s]) -> dict[str, Int64s]:
+def rank_rows(order: DriverOrder, pending: PendingRows, times: Mapping[str, Int64s]) -> dict[str, Int64s]:
     """Return the rank of every row of a batch, given the event times of each stream's rows.
 
     >>> from weir.plan.tree import join
     >>> pending = PendingRows(join("a", "b"), {"a": 3, "b": 1}, {})
-    >>> by_stream = ranks("timestamp", pending, {"a": np.array([5, 1, 9]), "b": np.array([7])})
+    >>> by_stream = rank_rows("timestamp", pending, {"a": np.array([5, 1, 9]), "b": np.array([7])})
     >>> by_stream["a"].tolist(), by_stream["b"].tolist()
     ([0, 0, 2], [1])
     """
