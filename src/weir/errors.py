@@ -15,24 +15,24 @@ class QueryError(ValueError):
     """A query, option or script is invalid; the message says what is wrong, where, and what to do."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> QueryError:
+def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") -> QueryError:
     """Return the error for a name that does not exist, with the nearest one that does.
 
-    >>> str(unknown("stream", "ordrs", ["orders", "clicks"]))
+    >>> str(unknown_name("stream", "ordrs", ["orders", "clicks"]))
     "stream 'ordrs' is not known; did you mean 'orders'? There are 'orders', 'clicks'"
-    >>> str(unknown("stream", "x", ["orders", "clicks"]))
+    >>> str(unknown_name("stream", "x", ["orders", "clicks"]))
     "stream 'x' is not known; there are 'orders', 'clicks'"
     """
     names = list(known)
-    near = nearest(name, names)
+    near = find_nearest(name, names)
     hint = "there" if near is None else f"did you mean '{near}'? There"
     return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_list_names(names)}")
 
 
-def strict(settings: type[T]) -> type[T]:
+def refuse_unknown_keys(settings: type[T]) -> type[T]:
     """Make the constructor of a settings class raise a QueryError for unknown keys and surplus values.
 
-    >>> @strict
+    >>> @refuse_unknown_keys
     ... class Pace:
     ...     def __init__(self, seconds=1): ...
     >>> Pace(bpm=90)
@@ -47,7 +47,7 @@ def strict(settings: type[T]) -> type[T]:
     def checked_init(self: T, *given: Any, **named: Any) -> None:
         for name in named:
             if name not in known:
-                raise unknown("key", name, known, where=f" in weir.{settings.__name__}")
+                raise unknown_name("key", name, known, where=f" in weir.{settings.__name__}")
         if len(given) > len(known):
             raise QueryError(
                 f"weir.{settings.__name__} takes {len(known)} values, {', '.join(known)}; got {len(given)}"
@@ -58,10 +58,10 @@ def strict(settings: type[T]) -> type[T]:
     return settings
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the most similar known name, ignoring case; None if none is similar.
 
-    >>> nearest("WITHN", ["on", "within"])
+    >>> find_nearest("WITHN", ["on", "within"])
     'within'
     """
     spelled = {candidate.lower(): candidate for candidate in reversed(list(known))}

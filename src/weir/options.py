@@ -19,16 +19,16 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from weir.adapt.planner import PlanRequest
 from weir.adapt.settings import Adapt
-from weir.errors import QueryError, nearest, unknown
+from weir.errors import QueryError, find_nearest, unknown_name
 from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
-from weir.query.model import Budget, Query, not_a_budget
+from weir.query.model import Budget, Query, wrong_budget
 from weir.query.options import PerStream, QueryOptions, argument, show_given
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName, check_shed
-from weir.units import interval, show_size
+from weir.units import format_size, parse_interval
 
 PlanName: TypeAlias = Literal["auto", "mjoin", "bjtree"]
 Selectivities: TypeAlias = Mapping[tuple[str, str], float]
@@ -112,7 +112,7 @@ class JoinOptions(QueryOptions):
         if self.partitions is not None:
             check_partitions(self.partitions)
         if self.idle is not None:
-            interval(self.idle)
+            parse_interval(self.idle)
 
     @property
     def plan_request(self) -> PlanRequest:
@@ -176,11 +176,11 @@ def check_budget(given: Any) -> None:
     if given is None:
         return
     if not isinstance(given, Budget):
-        raise not_a_budget(given)
+        raise wrong_budget(given)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if given.bytes is not None and given.bytes > memory:
         raise QueryError(
-            f"a budget's memory of {show_size(given.bytes)} is more than this machine has, "
+            f"a budget's memory of {format_size(given.bytes)} is more than this machine has, "
             f"{format_bytes(memory)}; give it less"
         )
 
@@ -210,7 +210,7 @@ def _check_adapt(given: Any) -> None:
     known = [field.name for field in fields(Adapt)]
     for key in given if isinstance(given, Mapping) else ():
         if key not in known:
-            raise unknown("key", str(key), known, where=" in adapt=")
+            raise unknown_name("key", str(key), known, where=" in adapt=")
     if not isinstance(given, Adapt | bool | None):
         raise QueryError(f"adapt= is True, False or weir.Adapt(change=0.05, gain=0.05); got {given!r}")
 
@@ -219,7 +219,7 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
     """Refuse an option that came in as a table: its name is misspelt, or a clause of the statement."""
     clauses = {field.name: field.metadata["clause"] for field in arguments_of("join")}
     for name, given in tables.items():
-        near = nearest(name, [*clauses, "streams"]) if isinstance(given, _OPTION_TYPES) else None
+        near = find_nearest(name, [*clauses, "streams"]) if isinstance(given, _OPTION_TYPES) else None
         if near is not None:
             clause = clauses.get(near) if function == "sql" else None
             hint = f"did you mean '{near}'?" if clause is None else f"write {clause} in the statement"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 from numbers import Integral
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 
 _MICROSECONDS = {
     "week": 604_800_000_000,
@@ -29,11 +29,11 @@ _SIZES = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2*
 _SIZE = re.compile(r"\s*(\d+)\s*(?:(b)|([kmgtp])(?:i?b)?)?\s*", re.IGNORECASE)
 
 
-def interval(text: str | timedelta | int) -> int:
+def parse_interval(text: str | timedelta | int) -> int:
     """Convert an interval as Spark writes it, a timedelta, or microseconds to microseconds.
 
-    >>> interval("1 hour 30 minutes"), interval("INTERVAL 5 SECONDS"), interval("10 mins"), interval("250 ms")
-    (5400000000, 5000000, 600000000, 250000)
+    >>> parse_interval("1 hour 30 minutes"), parse_interval("INTERVAL 5 SECONDS"), parse_interval("250 ms")
+    (5400000000, 5000000, 250000)
     """
     if isinstance(text, timedelta):
         return text // timedelta(microseconds=1)
@@ -68,7 +68,7 @@ def _parse_unit(written: str, text: str) -> int:
             f"'{text}' has no fixed length, since months and years vary; use weeks, days or smaller units"
         )
     if name not in _MICROSECONDS:
-        raise unknown(
+        raise unknown_name(
             "unit", written, [f"{unit}s" for unit in _MICROSECONDS], where=f" in the interval '{text}'"
         )
     return _MICROSECONDS[name]
@@ -81,10 +81,10 @@ def _invalid_interval(text: str) -> QueryError:
     )
 
 
-def show_interval(microseconds: int) -> str:
+def format_interval(microseconds: int) -> str:
     """Format microseconds as an interval in words, largest unit first.
 
-    >>> show_interval(5400000000), show_interval(-250000), show_interval(0)
+    >>> format_interval(5400000000), format_interval(-250000), format_interval(0)
     ('1 hour 30 minutes', '-250 milliseconds', '0 seconds')
     """
     rest, parts = abs(microseconds), []
@@ -112,10 +112,10 @@ def parse_size(text: str | int) -> int:
     return int(match[1]) * _SIZES[(match[3] or "").lower()]
 
 
-def show_size(count: int) -> str:
+def format_size(count: int) -> str:
     """Format bytes in the largest unit that keeps the number whole, as `parse_size` reads it.
 
-    >>> show_size(2147483648), show_size(1536), show_size(100)
+    >>> format_size(2147483648), format_size(1536), format_size(100)
     ('2g', '1536b', '100b')
     """
     for unit in "ptgmk":

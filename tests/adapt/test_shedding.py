@@ -140,7 +140,7 @@ def test_the_way_asked_for_is_taken(shed: Any, told: str) -> None:
         ({"shed": "grub"}, "shed is one of 'auto', 'jaqpot', 'harvest', 'random-drop'; got 'grub'"),
         ({"basic": "11 seconds"}, "do not fit into the longest window, 10 seconds of stream 'a'"),
         ({"basic": "1 millisecond"}, "into more than 1000; make them longer"),
-        ({"basic": "0 seconds"}, "must be longer than nothing; got 0 seconds"),
+        ({"basic": "0 seconds"}, "must be longer than zero; got 0 seconds"),
         ({"basic": 2}, "basic= is a length of time, like '2 seconds'; got 2"),
         (
             {"shed": "harvest", "plan": join(join("a", "b"), "c")},

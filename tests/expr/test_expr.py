@@ -12,7 +12,7 @@ import sqlglot
 
 from weir.errors import QueryError
 from weir.expr.bind import bind
-from weir.expr.evaluate import evaluate, holds
+from weir.expr.evaluate import evaluate, evaluate_predicate
 from weir.expr.functions import callable_names
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
@@ -238,15 +238,15 @@ def test_data_errors_are_null() -> None:
 
 def test_holds_is_true_only_where_the_answer_is_true() -> None:
     expr = parse("a.x > 1", SCOPE)
-    answer = holds(expr, lambda _: pa.array([0.0, 2.0, None, NAN] * 5)[1:], 19)
+    answer = evaluate_predicate(expr, lambda _: pa.array([0.0, 2.0, None, NAN] * 5)[1:], 19)
     assert answer.dtype == np.bool_
     assert answer.tolist() == ([False, True, False, True] * 5)[1:]
-    assert holds(parse("1 > 2", SCOPE), lambda _: pa.array([]), 3).tolist() == [False] * 3
-    assert holds(parse("a.x > NULL", SCOPE), lambda _: pa.array([1.0, 2.0]), 2).tolist() == [
+    assert evaluate_predicate(parse("1 > 2", SCOPE), lambda _: pa.array([]), 3).tolist() == [False] * 3
+    assert evaluate_predicate(parse("a.x > NULL", SCOPE), lambda _: pa.array([1.0, 2.0]), 2).tolist() == [
         False,
         False,
     ]
-    assert holds(expr, lambda _: pa.array([], pa.float64()), 0).tolist() == []
+    assert evaluate_predicate(expr, lambda _: pa.array([], pa.float64()), 0).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_holds_is_true_only_where_the_answer_is_true() -> None:
 )
 @pytest.mark.parametrize("rows", [0, 3])
 def test_no_rows_and_only_nulls_are_fine(text: str, rows: int) -> None:
-    assert not holds(parse(text, SCOPE), lambda column: pa.nulls(rows, column.type), rows).any()
+    assert not evaluate_predicate(parse(text, SCOPE), lambda column: pa.nulls(rows, column.type), rows).any()
 
 
 def test_a_slice_of_a_column_is_read_from_its_own_place() -> None:
@@ -326,7 +326,7 @@ def test_a_function_of_the_user_gets_and_returns_whole_arrays() -> None:
 def test_a_function_of_the_user_must_return_as_many_values() -> None:
     scope = Scope(SCOPE.schemas, {"short": udf(lambda x: x[:1])})
     with pytest.raises(QueryError, match="function 'short' returned 1 values for 2 rows"):
-        holds(parse("short(a.ok)", scope), lambda _: pa.array([True, False]), 2)
+        evaluate_predicate(parse("short(a.ok)", scope), lambda _: pa.array([True, False]), 2)
     with pytest.raises(QueryError, match="a function over Arrow arrays"):
         udf("no function")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="type 'bolean' is not known; did you mean 'boolean'"):
@@ -356,7 +356,7 @@ def _fails(ok: pa.Array) -> pa.Array:
 def test_a_function_of_the_user_that_breaks_its_promise_is_named(fn: Any, message: str) -> None:
     scope = Scope(SCOPE.schemas, {"mine": udf(fn)})
     with pytest.raises(QueryError) as error:
-        holds(parse("mine(a.ok)", scope), lambda _: pa.array([True, False]), 2)
+        evaluate_predicate(parse("mine(a.ok)", scope), lambda _: pa.array([True, False]), 2)
     assert "function 'mine'" in str(error.value)
     assert message in str(error.value)
     assert "must return an Arrow or NumPy array of as many values, of type boolean" in str(error.value)

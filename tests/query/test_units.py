@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.units import interval, parse_size, show_interval, show_size
+from weir.units import format_interval, format_size, parse_interval, parse_size
 
 SECOND = 1_000_000
 
@@ -43,7 +43,7 @@ SECOND = 1_000_000
     ],
 )
 def test_interval(text: str | timedelta | int, microseconds: int) -> None:
-    assert interval(text) == microseconds
+    assert parse_interval(text) == microseconds
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_interval(text: str | timedelta | int, microseconds: int) -> None:
 )
 def test_bad_interval(text: str, fragments: list[str]) -> None:
     with pytest.raises(QueryError) as error:
-        interval(text)
+        parse_interval(text)
     assert all(fragment in str(error.value) for fragment in fragments), str(error.value)
 
 
 @given(st.integers(-(10**15), 10**15))
 def test_shown_intervals_read_back(microseconds: int) -> None:
-    assert interval(show_interval(microseconds)) == microseconds
+    assert parse_interval(format_interval(microseconds)) == microseconds
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_bad_size(text: str) -> None:
 
 @given(st.integers(0, 2**52))
 def test_shown_sizes_read_back(count: int) -> None:
-    assert parse_size(show_size(count)) == count
+    assert parse_size(format_size(count)) == count

@@ -8,7 +8,7 @@ from weir.kernel.decision import Decision
 from weir.plan.tree import Join, hops
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.units import show_interval
+from weir.units import format_interval
 
 # A hop with a larger share of probes counts as unrestricted, as does a stream with a smaller share of drops.
 _ALMOST_ALL = 0.9999
@@ -28,7 +28,7 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
             "choose": allowance.choose,
             "sample": allowance.sample,
             "ages": {
-                str(hop): {"every": show_interval(ages.every), "kept": sorted(ages.kept)}
+                str(hop): {"every": format_interval(ages.every), "kept": sorted(ages.kept)}
                 for hop, ages in allowance.ages.items()
             },
             "drop": dict(allowance.drop),
@@ -66,9 +66,9 @@ def describe_allowance(allowance: Allowance) -> list[str]:
 def _describe_ages(ages: Ages) -> str:
     """Return the allowed ages, e.g. "up to 2 seconds, 6 seconds to 8 seconds"."""
     ranges = [
-        f"up to {show_interval(oldest + 1)}"
+        f"up to {format_interval(oldest + 1)}"
         if youngest is None
-        else f"{show_interval(youngest)} to {show_interval(oldest + 1)}"
+        else f"{format_interval(youngest)} to {format_interval(oldest + 1)}"
         for youngest, oldest in ages.runs()
     ]
     return ", ".join(ranges) or "none"

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from weir.errors import QueryError, strict
+from weir.errors import QueryError, refuse_unknown_keys
 
 # What may change of a running plan: the tree with its probing orders, the probing orders alone, or nothing.
 Movable = Literal["tree", "orders", "nothing"]
 
 
-@strict
+@refuse_unknown_keys
 @dataclass(frozen=True, slots=True)
 class Adapt:
     """How much a statistic must change to start an analysis, and the gain that justifies a change.

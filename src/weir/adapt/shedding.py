@@ -19,7 +19,7 @@ from weir.shed.freshness import FreshnessError, compute_refresh_rates, find_loos
 from weir.shed.linear_program import solve_steady_grants
 from weir.shed.strategies import Proposal, ShedName, choose_strategy
 from weir.stats.join_graph import JoinGraph
-from weir.units import show_interval
+from weir.units import format_interval
 
 # Reasons of decisions that no analysis made: the user's own, and the first one of a query that must shed.
 AS_ASKED = "as asked"
@@ -108,7 +108,7 @@ def _describe_freshness(freshness: Mapping[str, float], factor: float) -> str:
     if math.isinf(factor):
         return "no freshness is possible"
     return "possible: " + ", ".join(
-        f"{name} {show_interval(round(factor * seconds * 1e6))}" for name, seconds in freshness.items()
+        f"{name} {format_interval(round(factor * seconds * 1e6))}" for name, seconds in freshness.items()
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.adapt.estimate import assume_selectivity, is_key_equality
-from weir.expr.evaluate import evaluate, holds
+from weir.expr.evaluate import evaluate, evaluate_predicate
 from weir.expr.nodes import Column, Expr, streams_of
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct
@@ -54,7 +54,7 @@ def _filter(query: Query, name: str, table: pa.Table) -> pa.Table:
     passes = table.column(query.stream(name).time).is_valid().to_numpy()
     for condition in query.predicate.filters:
         if condition.stream == name:
-            passes = passes & holds(condition.expr, _fetch_from({name: table}), table.num_rows)
+            passes = passes & evaluate_predicate(condition.expr, _fetch_from({name: table}), table.num_rows)
     return table.filter(pa.array(passes))
 
 
@@ -100,7 +100,7 @@ def _try_pairs(predicate: Conjunct, tables: Mapping[str, pa.Table], rng: np.rand
         name: tables[name].take(pa.array(rng.integers(0, tables[name].num_rows, _SAMPLED_PAIRS)))
         for name in sorted(predicate.streams)
     }
-    share = float(holds(predicate.expr, _fetch_from(drawn), _SAMPLED_PAIRS).mean())
+    share = float(evaluate_predicate(predicate.expr, _fetch_from(drawn), _SAMPLED_PAIRS).mean())
     return share or min(assume_selectivity(predicate), 1 / _SAMPLED_PAIRS)
 
 

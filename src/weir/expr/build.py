@@ -8,7 +8,7 @@ from inspect import signature
 
 import pyarrow as pa
 
-from weir.errors import QueryError, nearest
+from weir.errors import QueryError, find_nearest
 from weir.expr.casts import can_cast
 from weir.expr.evaluate import evaluate
 from weir.expr.functions import FUNCTIONS, callable_names, canonical_name
@@ -36,7 +36,7 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
 
 
 def _unknown_function(name: str) -> QueryError:
-    near = nearest(name, callable_names())
+    near = find_nearest(name, callable_names())
     hint = "; a" if near is None else f"; did you mean '{near}'? A"
     return QueryError(
         f"function '{name}' is not known{hint} function of your own "

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.expr.casts import cast, drop_time_zone
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import (
@@ -54,7 +54,7 @@ def date_trunc_rule(args: Sequence[Expr]) -> Signature:
     if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not _may_be_time(time.type):
         raise wrong_types(args, "a constant unit and a timestamp")
     if unit.value.lower() not in UNITS:
-        raise unknown("unit", unit.value, UNITS)
+        raise unknown_name("unit", unit.value, UNITS)
     return (STRING, pa.timestamp("us") if time.type == pa.timestamp("us") else TIMESTAMP), TIMESTAMP
 
 

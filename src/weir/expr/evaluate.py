@@ -31,7 +31,7 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> Value:
     return as_array(value, rows) if columns_of(expr) else value
 
 
-def holds(expr: Expr, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
+def evaluate_predicate(expr: Expr, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
     """Evaluate a predicate to a mask of the rows for which it is TRUE; NULL counts as false."""
     value = evaluate(expr, columns, rows)
     if isinstance(value, pa.Scalar):

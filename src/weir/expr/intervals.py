@@ -9,7 +9,7 @@ from sqlglot import exp
 from weir.errors import QueryError
 from weir.expr.nodes import Literal
 from weir.expr.types import INTERVAL
-from weir.units import interval
+from weir.units import parse_interval
 
 
 def parse_interval_literal(node: Any) -> Literal:
@@ -31,5 +31,5 @@ def parse_interval_literal(node: Any) -> Literal:
 
 def _microseconds(amount: str, unit: str) -> int:
     if amount.startswith("-") and unit:
-        return -interval(f"{amount[1:]} {unit}")
-    return interval(f"{amount} {unit}".strip())
+        return -parse_interval(f"{amount[1:]} {unit}")
+    return parse_interval(f"{amount} {unit}".strip())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.expr.nodes import Column
 from weir.expr.types import normalise, parse_type
 
@@ -77,13 +77,13 @@ class Scope:
         known = [
             field.name if stream else f"{name}.{field.name}" for name in names for field in self.schemas[name]
         ]
-        raise unknown("column", column, known, f" in stream '{stream}'" if stream else "")
+        raise unknown_name("column", column, known, f" in stream '{stream}'" if stream else "")
 
     def stream(self, name: str) -> str:
         """Return the query's spelling of a stream's name, or raise."""
         known = self.find_stream(name)
         if known is None:
-            raise unknown("stream", name, self.schemas)
+            raise unknown_name("stream", name, self.schemas)
         return known
 
     def find_stream(self, name: str) -> str | None:

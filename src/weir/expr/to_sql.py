@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from weir.expr.nodes import Call, Column, Expr, Literal
 from weir.expr.types import common_type, spark_name
-from weir.units import show_interval
+from weir.units import format_interval
 
 # Operators by precedence, from the loosest to the tightest.
 _LEVELS = (("or",), ("and",), ("not",), ("=", "<=>", "<>", "<", "<=", ">", ">="), ("|",), ("^",), ("&",),
@@ -115,7 +115,7 @@ def _format_constant(value: Any, type: Any) -> str:
 
 def _format_time(value: int, type: Any) -> str:
     if pa.types.is_duration(type):
-        return f"INTERVAL {'-' * (value < 0)}{show_interval(abs(value))}"
+        return f"INTERVAL {'-' * (value < 0)}{format_interval(abs(value))}"
     try:
         if pa.types.is_date(type):
             return f"DATE '{(_EPOCH + datetime.timedelta(days=value)).date()}'"

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.expr.convert_column import convert_column
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -78,7 +78,7 @@ def parse_type(name: str) -> pa.DataType:
         return decimal_type(int(digits[1] or 10), int(digits[2] or 0))
     text = ALIASES.get(text, text)
     if text not in SPARK_NAMES:
-        raise unknown("type", name, [*SPARK_NAMES, "decimal(p,s)", "array<...>"])
+        raise unknown_name("type", name, [*SPARK_NAMES, "decimal(p,s)", "array<...>"])
     return SPARK_NAMES[text]
 
 

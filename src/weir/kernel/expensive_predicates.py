@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weir.expr.evaluate import holds
+from weir.expr.evaluate import evaluate_predicate
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
@@ -90,7 +90,7 @@ def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Boo
     for first in range(0, len(probe), step):
         chunk = slice(first, first + step)
         pairs = compact.extend(probe[chunk], _make_rows((slices, positions[chunk], rows[chunk])))
-        truth[chunk] = holds(expr, pairs.fetch, pairs.rows)
+        truth[chunk] = evaluate_predicate(expr, pairs.fetch, pairs.rows)
     return truth
 
 

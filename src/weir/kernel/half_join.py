@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from weir.expr.evaluate import holds
+from weir.expr.evaluate import evaluate_predicate
 from weir.kernel.access_path import Access, KeyAccess, VectorAccess
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
@@ -229,7 +229,7 @@ class HalfJoin:
             pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
             for expr in plan.residual:
-                keep &= holds(expr, pairs.fetch, pairs.rows)
+                keep &= evaluate_predicate(expr, pairs.fetch, pairs.rows)
             driver, parts = _filter(driver, parts, keep)
         for expr in plan.expensive:
             if len(driver):
@@ -257,7 +257,7 @@ class HalfJoin:
             doubtful = np.flatnonzero(keep & ~is_exact(index_probe.codes[i][driver], c.domain, c.null_safe))
             if len(doubtful):
                 pairs = partial.extend(driver, rows).pick(doubtful)
-                keep[doubtful] = holds(equality, pairs.fetch, pairs.rows)
+                keep[doubtful] = evaluate_predicate(equality, pairs.fetch, pairs.rows)
         return keep
 
 

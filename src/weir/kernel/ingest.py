@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from weir.expr.evaluate import evaluate, holds
+from weir.expr.evaluate import evaluate, evaluate_predicate
 from weir.expr.nodes import Column
 from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
@@ -111,7 +111,7 @@ def _pass_filters(program: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bool
     keep = np.ones(rows.num_rows, np.bool_)
     for condition in program.query.predicate.filters:
         if condition.stream == stream.name:
-            keep &= holds(condition.expr, _fetch_from(rows), rows.num_rows)
+            keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows)
     return keep
 
 

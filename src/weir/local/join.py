@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from weir.adapt.planner import PlannedJoin, chart_plan, explain_plan
 from weir.adapt.shedding import AS_ASKED
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
 from weir.local.query import LocalQuery
 from weir.local.tables import read_all, read_schema
@@ -68,7 +68,7 @@ class LocalJoin:
     def explain(self, mode: str | bool | None = None) -> None:
         """Print the query and its plan, or with "mermaid" the plan as a chart; any mode of Spark's does."""
         if isinstance(mode, str) and mode.lower() not in (*_SPARK_MODES, "mermaid"):
-            raise unknown("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
+            raise unknown_name("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
             raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
         print(chart_plan(self.planned) if str(mode).lower() == "mermaid" else self.explanation())

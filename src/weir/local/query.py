@@ -10,7 +10,7 @@ import pyarrow as pa
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
 from weir.adapt.statistics import Statistics
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import State
@@ -152,7 +152,7 @@ class LocalQuery:
         for given, table in batch.items():
             name = spelled.get(str(given).lower())
             if name is None:
-                raise unknown("stream", str(given), self.query.names)
+                raise unknown_name("stream", str(given), self.query.names)
             if name in named:
                 raise _twice(name)
             named[name] = table

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.errors import unknown
+from weir.errors import unknown_name
 from weir.stats.join_graph import JoinGraph
 
 Mask = int
@@ -47,7 +47,7 @@ class StreamSets:
         try:
             return sum(self._bit[name] for name in streams)
         except KeyError as error:
-            raise unknown("stream", error.args[0], self.names, where=" in the join graph") from None
+            raise unknown_name("stream", error.args[0], self.names, where=" in the join graph") from None
 
     def streams(self, mask: Mask) -> tuple[str, ...]:
         """The streams of a set, in the graph's order."""

@@ -19,11 +19,11 @@ from weir.query.difference_bounds import close_bounds
 from weir.query.model import Query, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.parse import bind_expression, parse_condition
+from weir.query.per_stream import read_freshness, read_streams, read_windows
 from weir.query.predicate import Predicate
 from weir.query.select_list import bind_outputs, parse_select_list
-from weir.query.settings import read_freshness, read_streams, read_windows
 from weir.query.sql import parse_sql
-from weir.units import interval
+from weir.units import parse_interval
 
 
 def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
@@ -53,7 +53,7 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
         fresh=read_freshness(clauses.fresh, names, windows),
         budget=options.budget,
         bounds=bounds,
-        basic=None if options.basic is None else interval(options.basic),
+        basic=None if options.basic is None else parse_interval(options.basic),
     )
 
 

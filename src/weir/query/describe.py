@@ -9,7 +9,7 @@ from weir.expr.types import spark_name
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, TimeBound
 from weir.query.windows import RowWindow
-from weir.units import show_interval
+from weir.units import format_interval
 
 
 def describe(query: Query) -> str:
@@ -20,7 +20,7 @@ def describe(query: Query) -> str:
         "classes": map(_describe_class, query.predicate.classes),
         "time bounds": _describe_bounds(query),
         "select": (f"{output.name}: {to_sql(output.expr)}" for output in query.select),
-        "basic windows": [show_interval(query.basic)] if query.basic else [],
+        "basic windows": [format_interval(query.basic)] if query.basic else [],
         "budget": [str(query.budget)] if query.budget else [],
     }
     lines = []
@@ -36,16 +36,16 @@ def _describe_streams(query: Query) -> Iterator[str]:
         counts_rows = isinstance(window, RowWindow)
         parts = [f"time {stream.time}", f"window {window}" if window else "window from time bounds"]
         parts += [] if counts_rows else [f"kept {_describe_retention(query.bounds.retention(i))}"]
-        parts += [f"late {show_interval(stream.late)}"] if stream.late else []
+        parts += [f"late {format_interval(stream.late)}"] if stream.late else []
         if fresh is not None:
-            parts.append(f"fresh {RowWindow(fresh) if counts_rows else show_interval(fresh)}")
+            parts.append(f"fresh {RowWindow(fresh) if counts_rows else format_interval(fresh)}")
         yield f"{stream.name}: {', '.join(parts)}"
 
 
 def _describe_retention(retention: int | None) -> str:
     if retention is None:
         return "for ever"
-    return show_interval(retention) if retention > 0 else "not at all"
+    return format_interval(retention) if retention > 0 else "not at all"
 
 
 def _describe_conditions(query: Query) -> Iterator[str]:

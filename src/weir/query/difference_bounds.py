@@ -15,7 +15,7 @@ from itertools import product
 from weir.errors import QueryError
 from weir.query.predicate import TimeBound
 from weir.query.windows import RowWindow, TimeWindow, Window, check_length
-from weir.units import show_interval
+from weir.units import format_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _check_sums(closed: Bounds, i: int) -> None:
     """Raise if bounds that are short enough add up to one that is too long."""
     for j, bound in enumerate(closed.upper[i]):
         if bound is not None:
-            total = f"{closed.names[j]} - {closed.names[i]} <= {show_interval(bound)}"
+            total = f"{closed.names[j]} - {closed.names[i]} <= {format_interval(bound)}"
             check_length(bound, f"the sum of the time bounds, {total},")
 
 

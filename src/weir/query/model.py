@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import QueryError, strict, unknown
+from weir.errors import QueryError, refuse_unknown_keys, unknown_name
 from weir.expr.nodes import Expr, streams_of
 from weir.expr.types import spark_name
 from weir.query.difference_bounds import Bounds
 from weir.query.predicate import Predicate
 from weir.query.windows import RowWindow, Window, check_length
-from weir.units import parse_size, show_interval, show_size
+from weir.units import format_interval, format_size, parse_size
 
 MAX_STREAMS = 20
-MOST_BASIC_WINDOWS = 1000
+MAX_BASIC_WINDOWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Stream:
         _refuse_characters(self.name)
         _refuse_duplicates(f"column of stream '{self.name}'", self.schema.names)
         if self.time not in self.schema.names:
-            raise unknown(
+            raise unknown_name(
                 "column", self.time, self.schema.names, where=f" as the time of stream '{self.name}'"
             )
         kind = self.schema.field(self.time).type
@@ -46,9 +46,9 @@ class Stream:
             )
         if self.late < 0:
             raise QueryError(
-                f"lateness cannot be negative; stream '{self.name}' has {show_interval(self.late)}"
+                f"lateness cannot be negative; stream '{self.name}' has {format_interval(self.late)}"
             )
-        check_length(self.late, f"the lateness of stream '{self.name}', {show_interval(self.late)},")
+        check_length(self.late, f"the lateness of stream '{self.name}', {format_interval(self.late)},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Output:
     expr: Expr
 
 
-@strict
+@refuse_unknown_keys
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The share of the cores that a query may use, and the bytes of its state; None is no limit.
@@ -84,15 +84,15 @@ class Budget:
 
     def __str__(self) -> str:
         limits = [f"cpu {self.cpu}"] if self.cpu is not None else []
-        limits += [f"memory {show_size(self.bytes)}"] if self.bytes is not None else []
+        limits += [f"memory {format_size(self.bytes)}"] if self.bytes is not None else []
         return ", ".join(limits) or "no limit"
 
 
-def not_a_budget(given: object) -> QueryError:
+def wrong_budget(given: object) -> QueryError:
     """Return the error for a value that is not a budget; for a mapping, it names the unknown key."""
     for key in given if isinstance(given, Mapping) else ():
         if key not in ("cpu", "memory"):
-            return unknown("key", str(key), ("cpu", "memory"), where=" in a budget")
+            return unknown_name("key", str(key), ("cpu", "memory"), where=" in a budget")
     return QueryError(f"a budget is written weir.Budget(cpu=0.8, memory='2g'); got {given!r}")
 
 
@@ -164,7 +164,7 @@ class Query:
         for stream in self.streams:
             if stream.name.lower() == name.lower():
                 return stream
-        raise unknown("stream", name, self.names)
+        raise unknown_name("stream", name, self.names)
 
     def _check_freshness(self, i: int, name: str) -> None:
         fresh, window = self.fresh[i], self.windows[i]
@@ -174,11 +174,11 @@ class Query:
             minimum, given = window.rows, str(fresh)
         else:
             minimum = window.microseconds if window else self.bounds.retention(i) or 0
-            given = show_interval(fresh)
+            given = format_interval(fresh)
         if fresh < minimum:
             raise QueryError(
                 f"the freshness of stream '{name}' is {given}, below its window of "
-                f"{window or show_interval(minimum)}: rows that may still join would be ignored; "
+                f"{window or format_interval(minimum)}: rows that may still join would be ignored; "
                 "make it at least as long as the window"
             )
 
@@ -186,19 +186,19 @@ class Query:
         """Raise unless basic windows divide the longest window; shorter windows may be a single one."""
         if self.basic is None:
             return
-        basic = show_interval(self.basic)
+        basic = format_interval(self.basic)
         if self.basic <= 0:
-            raise QueryError(f"basic windows must be longer than nothing; got {basic}")
+            raise QueryError(f"basic windows must be longer than zero; got {basic}")
         lengths = [self.bounds.retention(i) or 0 for i in range(len(self.names))]
         length = max(lengths)
         window = (
-            f"the longest window, {show_interval(length)} of stream '{self.names[lengths.index(length)]}'"
+            f"the longest window, {format_interval(length)} of stream '{self.names[lengths.index(length)]}'"
         )
         if 0 < length < self.basic:
             raise QueryError(f"basic windows of {basic} do not fit into {window}; make them shorter")
-        if length > MOST_BASIC_WINDOWS * self.basic:
+        if length > MAX_BASIC_WINDOWS * self.basic:
             raise QueryError(
-                f"basic windows of {basic} would divide {window}, into more than {MOST_BASIC_WINDOWS}; "
+                f"basic windows of {basic} would divide {window}, into more than {MAX_BASIC_WINDOWS}; "
                 "make them longer"
             )
 

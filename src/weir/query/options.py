@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from weir.errors import QueryError
 from weir.expr.scope import UserFunction, udf
-from weir.query.model import Budget, not_a_budget
+from weir.query.model import Budget, wrong_budget
 from weir.query.windows import RowWindow, TimeWindow
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class QueryOptions:
         if not isinstance(self.basic, str | timedelta | None):
             raise QueryError(f"basic= is a length of time, like '2 seconds'; got {show_given(self.basic)}")
         if not isinstance(self.budget, Budget | None):
-            raise not_a_budget(self.budget)
+            raise wrong_budget(self.budget)
         _check_functions(self.functions)
 
     @property

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from weir.expr.nodes import Expr, Literal, streams_of
 from weir.query.windows import check_length
-from weir.units import show_interval
+from weir.units import format_interval
 
 Order = Choice["<", "<=", ">", ">="]
 Domain: TypeAlias = pa.DataType
@@ -168,7 +168,7 @@ class TimeBound:
         return frozenset([self.earlier, self.later])
 
     def __str__(self) -> str:
-        limit, below = show_interval(self.microseconds), show_interval(self.microseconds + 1)
+        limit, below = format_interval(self.microseconds), format_interval(self.microseconds + 1)
         bound = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
         return f"{self.later} - {self.earlier} {bound}"
 

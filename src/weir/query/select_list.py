@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.expr.nodes import Column
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
@@ -55,4 +55,4 @@ def _find_stream(name: str, streams: Sequence[Stream]) -> Stream:
     for stream in streams:
         if stream.name.lower() == name.lower():
             return stream
-    raise unknown("stream", name, [stream.name for stream in streams], where=f" in '{name}.*'")
+    raise unknown_name("stream", name, [stream.name for stream in streams], where=f" in '{name}.*'")

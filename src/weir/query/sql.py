@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.query.model import check_names
 from weir.query.parse import parse_statements
 from weir.query.unsupported_sql import (
@@ -100,4 +100,4 @@ def _find_table(table: str, tables: Mapping[str, T]) -> str:
     for name in tables:
         if name.lower() == table.lower():
             return name
-    raise unknown("table", table, tables, where=" in FROM")
+    raise unknown_name("table", table, tables, where=" in FROM")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from weir.errors import QueryError
-from weir.units import interval, show_interval
+from weir.units import format_interval, parse_interval
 
 # Times and lengths are int64; below this, a time and a few lengths can be added without overflow.
 MAX_LENGTH = 2**61
@@ -37,10 +37,10 @@ class TimeWindow:
     @classmethod
     def parse(cls, text: str | timedelta | int) -> TimeWindow:
         """Parse an interval in words, a timedelta, or microseconds."""
-        return cls(interval(text))
+        return cls(parse_interval(text))
 
     def __str__(self) -> str:
-        return show_interval(self.microseconds)
+        return format_interval(self.microseconds)
 
 
 @dataclass(frozen=True, slots=True)

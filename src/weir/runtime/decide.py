@@ -22,7 +22,7 @@ from weir.order.pending import PendingRows
 from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
-from weir.query.model import Budget, Query, not_a_budget
+from weir.query.model import Budget, Query, wrong_budget
 from weir.runtime.driver_order import driver_order
 from weir.runtime.manifest import Manifest
 from weir.shed.allowance import Allowance
@@ -115,7 +115,7 @@ class Decider:
         if self._policy.adapt is None:
             raise QueryError("the budget of a query that does not adapt is fixed; start it with adapt=True")
         if not isinstance(budget, Budget):
-            raise not_a_budget(budget)
+            raise wrong_budget(budget)
         self._budget = budget
 
     @property

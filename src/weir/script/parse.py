@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from sqlglot import Token, TokenType
 
 from weir.adapt.settings import Adapt
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
 from weir.script.model import Script, Sink, StreamSource
 from weir.script.token_reader import TokenReader, is_word, split_statements
-from weir.units import interval
+from weir.units import parse_interval
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 _BUDGET = ("cpu", "memory")
@@ -69,7 +69,9 @@ def _parse_stream(reader: TokenReader, known: Sequence[StreamSource]) -> StreamS
     time_line = reader.line
     time = reader.read_name("the column of the event time")
     if names is not None and time.lower() not in map(str.lower, names):
-        raise QueryError(f"line {time_line}: {unknown('column', time, names, where=f' in stream {name!r}')}")
+        raise QueryError(
+            f"line {time_line}: {unknown_name('column', time, names, where=f' in stream {name!r}')}"
+        )
     rate = _parse_rate(reader) if reader.accept("RATE") else None
     late = _parse_length(reader) if reader.accept("LATENESS") else 0
     if not reader.is_done:
@@ -146,7 +148,7 @@ def _check_keys(
     values: dict[str, str] = {}
     for key, value in given.items():
         if key.lower() not in known:
-            raise QueryError(f"line {line}: {unknown(what, key, known, where=f' in {where}')}")
+            raise QueryError(f"line {line}: {unknown_name(what, key, known, where=f' in {where}')}")
         if key.lower() in values:
             raise QueryError(f"line {line}: {what} '{key}' is given twice in {where}")
         values[key.lower()] = value
@@ -179,7 +181,7 @@ def _parse_length(reader: TokenReader) -> int:
     line = reader.line
     text = reader.read_rest()
     with _errors_at(line):
-        length = interval(text)
+        length = parse_interval(text)
     if length < 0:
         raise QueryError(f"line {line}: '{text}' is negative; expected a length like 5 SECONDS")
     return length
@@ -238,4 +240,4 @@ def _find_source(table: str, sources: Sequence[StreamSource]) -> StreamSource:
     for source in sources:
         if source.name.lower() == table.lower():
             return source
-    raise unknown("stream", table, [source.name for source in sources], where=" in FROM")
+    raise unknown_name("stream", table, [source.name for source in sources], where=" in FROM")

@@ -12,7 +12,7 @@ from weir.adapt.planner import chart_plan
 from weir.errors import QueryError
 from weir.script.model import Script, Sink, StreamSource
 from weir.script.parse import errors_in_select
-from weir.units import show_interval
+from weir.units import format_interval
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
@@ -59,7 +59,7 @@ def explain_script(
     if mermaid:
         return chart_plan(join.planned)
     sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
-    interval = f", every {show_interval(script.sink.trigger)}" if script.sink.trigger else ""
+    interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
     sink = f"  {_format_target(script.sink)}{interval}"
     return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from weir.errors import QueryError, strict
+from weir.errors import QueryError, refuse_unknown_keys
 
 
-@strict
+@refuse_unknown_keys
 @dataclass(frozen=True, slots=True)
 class Ages:
     """Basic windows, each `every` microseconds of age long: number k holds ages from k to k + 1 times that.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from weir.errors import QueryError, strict, unknown
+from weir.errors import QueryError, refuse_unknown_keys, unknown_name
 from weir.plan.tree import Join, hops
 from weir.shed.ages import Ages
 from weir.stats.batch import Hop
@@ -14,7 +14,7 @@ from weir.stats.batch import Hop
 Choose = Literal["newest", "hash"]
 
 
-@strict
+@refuse_unknown_keys
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """Bounds on the work of each hop and on the rows of each stream; what is not named is not bounded.
@@ -63,7 +63,7 @@ class Allowance:
                 )
         for stream in self.drop:
             if stream not in plan.streams:
-                raise unknown("stream", stream, plan.streams, where=" in an allowance's drop")
+                raise unknown_name("stream", stream, plan.streams, where=" in an allowance's drop")
 
     def restrict_to(self, plan: Join) -> Allowance:
         """The allowance without the hops that another plan does not have."""

@@ -10,7 +10,7 @@ import numpy as np
 from weir.errors import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join, Leaf
-from weir.query.model import MOST_BASIC_WINDOWS
+from weir.query.model import MAX_BASIC_WINDOWS
 from weir.query.windows import RowWindow
 from weir.shed.harvest_model import Direction, HopHarvest
 from weir.stats.batch import Hop
@@ -110,7 +110,7 @@ def default_basic_window(windows: Iterable[float]) -> float:
     A window shorter than that is one basic window.
     """
     lengths = list(windows)
-    return max(min(lengths) / _BASIC_WINDOWS, max(lengths) / MOST_BASIC_WINDOWS)
+    return max(min(lengths) / _BASIC_WINDOWS, max(lengths) / MAX_BASIC_WINDOWS)
 
 
 def choose_basic_window(graph: JoinGraph, plan: Join, seconds: float | None = None) -> float:
@@ -125,9 +125,9 @@ def choose_basic_window(graph: JoinGraph, plan: Join, seconds: float | None = No
             f"{windows[longest]:g} seconds of stream '{longest}'; got {length:g}"
         )
     # With a tolerance: a thousandth of a window is rounded.
-    if windows[longest] / length > MOST_BASIC_WINDOWS * (1 + 1e-9):
+    if windows[longest] / length > MAX_BASIC_WINDOWS * (1 + 1e-9):
         raise QueryError(
             f"basic windows of {length:g} seconds would divide a window of {windows[longest]:g} seconds "
-            f"into more than {MOST_BASIC_WINDOWS}; take longer ones"
+            f"into more than {MAX_BASIC_WINDOWS}; take longer ones"
         )
     return length

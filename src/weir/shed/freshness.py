@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.shed.flow import check_budget
 from weir.shed.hop_network import HopNetwork, Path
 from weir.stats.join_graph import JoinGraph
@@ -178,7 +178,7 @@ def check_refresh(net: HopNetwork, refresh: Mapping[str, float]) -> Mapping[str,
     """Refuse refresh rates of unknown states, and rates that are not numbers of zero or more."""
     for state, rate in refresh.items():
         if state not in net.states:
-            raise unknown("state", state, net.states, where=" in the refresh rates")
+            raise unknown_name("state", state, net.states, where=" in the refresh rates")
         if not (math.isfinite(rate) and rate >= 0):
             raise QueryError(f"the refresh rate of {state} must be zero or more rows a second; got {rate}")
     return refresh
@@ -193,7 +193,7 @@ def _find_path(net: HopNetwork, stream: str) -> Path:
     for path in net.paths:
         if path.stream == stream:
             return path
-    raise unknown("stream", stream, [path.stream for path in net.paths], where=" in fresh")
+    raise unknown_name("stream", stream, [path.stream for path in net.paths], where=" in fresh")
 
 
 def _infeasible(net: HopNetwork, refresh: Mapping[str, float]) -> FreshnessError:

@@ -10,7 +10,7 @@ from weir.options import check_budget
 from weir.plan.explain import format_bytes
 from weir.query.model import Budget
 from weir.spark.routing import is_one_host
-from weir.units import show_size
+from weir.units import format_size
 
 _LOG = logging.getLogger("weir")
 
@@ -27,7 +27,7 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
         _LOG.warning(
             "a budget's memory of %s is more than the executors were given, %s; state that their hosts "
             "cannot keep in memory is read from files, which is slower: give it less, or add executors",
-            show_size(budget.bytes),
+            format_size(budget.bytes),
             format_bytes(there),
         )
 

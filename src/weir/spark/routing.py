@@ -23,7 +23,7 @@ from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass
 from weir.query.windows import RowWindow
-from weir.units import show_interval
+from weir.units import format_interval
 
 _LOG = logging.getLogger("weir")
 
@@ -90,7 +90,9 @@ class Routing:
             how = "by slices of time" if self.shared == "psp" else "that share all slices"
             return f"{self.partitions} partitions {how}"
         assert self.segments is not None, "several partitions have a way to divide rows"
-        length = show_interval(-(-self.segments.length // 1000) * 1000)  # a window of 8 s reaches 8 s - 1 µs
+        length = format_interval(
+            -(-self.segments.length // 1000) * 1000
+        )  # a window of 8 s reaches 8 s - 1 µs
         return f"{self.partitions} partitions by segments of {length} of stream '{self.segments.master}'"
 
 

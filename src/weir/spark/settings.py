@@ -11,7 +11,7 @@ from weir.adapt.shedding import AS_ASKED
 from weir.errors import QueryError
 from weir.options import JoinOptions, OnNullTime
 from weir.shed.allowance import Allowance
-from weir.units import interval
+from weir.units import parse_interval
 
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
@@ -42,7 +42,7 @@ class Settings:
 def read_settings(options: JoinOptions, spark: SparkSession) -> Settings:
     """The settings of a join in a session; weir keeps at least two batches whatever the session says."""
     return Settings(
-        idle=None if options.idle is None else interval(options.idle),
+        idle=None if options.idle is None else parse_interval(options.idle),
         on_null_time=options.on_null_time,
         batches_to_retain=max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)),
         allowance=options.allowance,

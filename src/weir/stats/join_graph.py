@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.query.windows import RowWindow
 from weir.stats.unit_costs import UnitCosts
 
@@ -144,7 +144,7 @@ class JoinGraph:
     def _check_streams(self, streams: Streams, what: str) -> None:
         for name in sorted(streams):
             if name not in self.streams:
-                raise unknown("stream", name, self.streams, where=f" in a {what}")
+                raise unknown_name("stream", name, self.streams, where=f" in a {what}")
         if len(streams) < 2:
             raise QueryError(f"a {what} is between two streams or more; got {_join_names(streams)} alone")
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class LagHistograms:
 
     def _lags(self, stream: str) -> LagHistogram:
         if stream not in self.lags:
-            raise unknown("stream", stream, (self.first, *self.lags), where=" in the correlations")
+            raise unknown_name("stream", stream, (self.first, *self.lags), where=" in the correlations")
         return self.lags[stream]
 
 

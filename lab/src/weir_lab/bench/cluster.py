@@ -70,7 +70,7 @@ def cluster(folder: Path, workers: int = 2, cores: int = 1, memory: str = "1g") 
 def _launch(log: Path, main: str, *arguments: str) -> subprocess.Popen[bytes]:
     pyspark = find_spec("pyspark")
     if pyspark is None or not pyspark.submodule_search_locations:
-        raise QueryError("a cluster needs Spark: pip install 'weir[spark]'")
+        raise QueryError("a cluster needs Spark: pip install 'weir-streams[spark]'")
     home = pyspark.submodule_search_locations[0]
     settings = {
         "SPARK_HOME": home,

@@ -22,7 +22,7 @@ _SETTINGS: Mapping[str, Any] = {
 def session(name: str, **settings: str) -> Any:
     """A SparkSession of two cores with the web page off."""
     if find_spec("pyspark") is None:
-        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+        raise QueryError("this benchmark needs Spark: pip install 'weir-streams[spark]'")
     from weir_lab.spark_session import local_session
 
     return local_session(name, CORES, {**_SETTINGS, **settings})

@@ -78,7 +78,7 @@ def soak(
 def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
     """Kill a job on Spark again and again; False if its output is not exact."""
     if find_spec("pyspark") is None:
-        raise QueryError("this benchmark needs Spark: pip install 'weir[spark]'")
+        raise QueryError("this benchmark needs Spark: pip install 'weir-streams[spark]'")
     from weir_lab.bench.crash import KILLS, QUICK_KILLS, run
 
     outcome = run(kills or (QUICK_KILLS if quick else KILLS), seed)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown
+from weir.errors import QueryError, unknown_name
 from weir.query.model import Stream
 from weir.query.options import PerStream, Span
 from weir.query.windows import RowWindow, TimeWindow, Window
-from weir.units import interval
+from weir.units import parse_interval
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
@@ -67,7 +67,7 @@ def _by_stream(
     names = {name.lower(): name for name in streams}
     for key in given:
         if str(key).lower() not in names:
-            raise unknown("stream", str(key), streams, where=f" in {argument}=")
+            raise unknown_name("stream", str(key), streams, where=f" in {argument}=")
     return {names[key.lower()]: value for key, value in given.items() if value is not None}
 
 
@@ -76,14 +76,14 @@ def _read_window(span: Span, name: str, what: str) -> Window:
         return span
     rows = _ROWS.fullmatch(span) if isinstance(span, str) else None
     try:
-        return RowWindow(int(rows[1].replace(" ", ""))) if rows else TimeWindow(interval(span))
+        return RowWindow(int(rows[1].replace(" ", ""))) if rows else TimeWindow(parse_interval(span))
     except QueryError as error:
         raise QueryError(f"the {what} of stream '{name}': {error}") from None
 
 
 def _read_lateness(length: str | timedelta, name: str) -> int:
     try:
-        return interval(length)
+        return parse_interval(length)
     except QueryError as error:
         raise QueryError(f"the lateness of stream '{name}': {error}") from None
 
