@@ -11,7 +11,6 @@ import pyarrow as pa
 from tests.adapt.reports import report
 
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
 from weir.adapt.statistics import Statistics, iterate_steps
@@ -24,6 +23,7 @@ from weir.shed.allowance import Allowance
 from weir.stats.batch import HopStats, StateSize
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
+from weir.stats.unit_costs import TYPICAL
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})

@@ -8,14 +8,14 @@ from tests.adapt.running import Machine, asked, collect_statistics, lags_at
 
 from weir.adapt.analyse import analyse
 from weir.adapt.average import Average
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.recommendation import PlanInForce, Recommendation
-from weir.adapt.settings import Adapt, Movable
+from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.statistics import Statistics
 from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.shed.allowance import Allowance
+from weir.stats.unit_costs import TYPICAL
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)
@@ -32,7 +32,7 @@ def recommend(
     cpu: float = math.inf,
     memory: float = math.inf,
     running: PlanInForce | None = None,
-    changeable: Movable = "nothing",
+    changeable: Changeable = "nothing",
 ) -> Recommendation:
     running = running or PlanInForce(MJOIN, LEARNING, statistics)
     limits = Limits(cpu, memory)

@@ -8,8 +8,9 @@ from math import isfinite
 
 import pytest
 
-from weir.adapt.calibrate import TYPICAL, calibrate_costs
+from weir.adapt.calibrate import calibrate_costs
 from weir.plan.tree import Join, join
+from weir.stats.unit_costs import TYPICAL
 from weir_lab.bench.model import Trial, outcome
 
 BOTH = {"a": 600, "b": 400, "c": 500, "d": 300}

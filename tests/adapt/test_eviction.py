@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.adapt.running import SECOND, asked, lags_at
 
 from weir.adapt.eviction import choose_kept
-from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
+from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss
 
 QUERY = asked()
 
@@ -66,11 +66,11 @@ def test_no_more_bytes_than_allowed_and_no_slice_that_fits_evicted(
 
 def test_live_rows_and_lost_results() -> None:
     slices = [summarise("a", 0), summarise("a", 5), summarise("b", 0, rows=8)]
-    assert live_summaries(slices, None) == {"a": 20, "b": 8}
-    assert live_summaries(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
+    assert count_live_rows(slices, None) == {"a": 20, "b": 8}
+    assert count_live_rows(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
     evicted = [summarise("b", 5, rows=12)]
-    assert lost_results(evicted, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
-    assert lost_results(evicted, slices, 99 * SECOND) == {}
+    assert estimate_loss(evicted, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
+    assert estimate_loss(evicted, slices, 99 * SECOND) == {}
 
 
 def test_evicted_rows_without_results_to_come_are_no_loss() -> None:
@@ -78,6 +78,6 @@ def test_evicted_rows_without_results_to_come_are_no_loss() -> None:
     old = SliceSummary("a", 10, 100, 0, SECOND, 10 * SECOND)
     young = SliceSummary("a", 10, 100, 7 * SECOND, 8 * SECOND, 17 * SECOND)
     now, lags = 9 * SECOND, lags_at(QUERY, 3.0)
-    assert lost_results([old], [young], now)["a"] == pytest.approx(0.5)
-    assert lost_results([old], [young], now, lags)["a"] < 0.05
-    assert lost_results([young], [old], now, lags)["a"] > 0.95
+    assert estimate_loss([old], [young], now)["a"] == pytest.approx(0.5)
+    assert estimate_loss([old], [young], now, lags)["a"] < 0.05
+    assert estimate_loss([young], [old], now, lags)["a"] > 0.95

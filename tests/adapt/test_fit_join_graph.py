@@ -4,11 +4,11 @@ import pytest
 from tests.adapt.running import Machine, asked, collect_statistics
 
 from weir.adapt.average import Average
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.statistics import Statistics, iterate_steps
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import join
+from weir.stats.unit_costs import TYPICAL
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import weir
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.estimate import estimate_join_graph
 from weir.adapt.plan_estimator import PlanEstimator
 from weir.adapt.shedding import choose_shedding
@@ -19,6 +18,7 @@ from weir.plan.tree import hops, join
 from weir.query.build import build_query
 from weir.query.options import QueryOptions
 from weir.query.windows import RowWindow
+from weir.stats.unit_costs import TYPICAL
 
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.float64()})

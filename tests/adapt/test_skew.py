@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.adapt.skew import SkewMonitor, is_uneven, work
+from weir.adapt.skew import SkewMonitor, estimate_work, is_uneven
 from weir.codec import from_json, to_json
 from weir.stats.batch import Hop, HopStats
 
@@ -40,5 +40,5 @@ def test_small_work_is_not_worth_a_second_job() -> None:
 
 def test_work_is_rows_and_comparisons() -> None:
     hop = Hop("a", "(a b)", "b")
-    few, many = (work(10, {hop: HopStats(10, comparisons, 0, 0.0)}) for comparisons in (10, 10**6))
+    few, many = (estimate_work(10, {hop: HopStats(10, comparisons, 0, 0.0)}) for comparisons in (10, 10**6))
     assert 0 < few < many and 0.01 < many < 0.1

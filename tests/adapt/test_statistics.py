@@ -13,11 +13,10 @@ from tests.adapt.running import SECOND, Machine, asked, lags_at
 
 from weir.adapt.analyse import analyse
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.recommendation import PlanInForce
-from weir.adapt.settings import Adapt, Movable
+from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.statistics import Statistics
 from weir.codec import from_json, to_json
 from weir.plan.default_plan import mjoin
@@ -26,13 +25,14 @@ from weir.plan.tree import Join, hops, join
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop, HopStats, StateSize
 from weir.stats.lag_histogram import LagHistograms
+from weir.stats.unit_costs import TYPICAL
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)
 TREE = join(join("a", "b"), "c")
 TWO = asked("ab", "{0}.k = {1}.k")
 LEARNING = Allowance(sample=0.01)
-CHANGEABLE: tuple[Movable, ...] = ("tree", "orders", "nothing")
+CHANGEABLE: tuple[Changeable, ...] = ("tree", "orders", "nothing")
 
 
 def two(rows: int = 10, matches: int = 4, **more: Any) -> BatchReport:

@@ -14,10 +14,8 @@ from weir.adapt.cost_correction import measure_correction
 from weir.adapt.describe_usage import compare_usage
 from weir.adapt.fit_join_graph import fit_join_graph
 from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
-from weir.adapt.recommendation import PlanInForce as PlanInForce
-from weir.adapt.recommendation import Recommendation as Recommendation
-from weir.adapt.settings import Adapt
-from weir.adapt.settings import Movable as Movable
+from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
 from weir.plan.choose import choose
@@ -89,7 +87,7 @@ def analyse(
     costs: UnitCosts,
     settings: Adapt,
     shed: ShedName = "auto",
-    changeable: Movable = "nothing",
+    changeable: Changeable = "nothing",
 ) -> Recommendation | None:
     """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 
@@ -147,7 +145,7 @@ def _limit_model(limits: Limits, unskippable: float, correction: CostCorrection)
     return Limits(unskippable + for_probing / correction.probing, limits.memory)
 
 
-def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Movable) -> list[Join]:
+def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Changeable) -> list[Join]:
     """Return the plans that may run, the running one first."""
     plans = [running]
     if changeable == "tree":

@@ -31,13 +31,6 @@ from weir.query.options import QueryOptions
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
-# Rounded seconds of a shared machine of 2026; good enough to compare plans. Matches cost nothing beyond the
-# comparisons that find them.
-TYPICAL = UnitCosts(
-    fixed=8e-5, probe=6e-8, compare=2e-8, out=4e-9, insert=1e-7,
-    visit=5e-5, gather=1.2e-5, seek=7.5e-8, cut=2.5e-4, merge=5e-8,
-)  # fmt: skip
-
 _NUMBERS = "uvwxyz"
 _SCHEMA = pa.schema(
     {"ts": pa.timestamp("us"), "k": pa.int64(), "l": pa.int64(), **dict.fromkeys(_NUMBERS, pa.float64())}

@@ -14,11 +14,10 @@ from time import thread_time
 
 from weir.adapt.analyse import analyse
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.cpu_limit import derive_limits, exceeds_by_fixed_cost
 from weir.adapt.recommendation import PlanInForce, Recommendation
-from weir.adapt.settings import Adapt, Movable
+from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.plan.explain import format_bytes
@@ -26,7 +25,7 @@ from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName
-from weir.stats.unit_costs import UnitCosts
+from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 _LOG = logging.getLogger("weir")
 
@@ -35,7 +34,7 @@ _LOG = logging.getLogger("weir")
 class Scope:
     """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
 
-    movable: Movable = "nothing"
+    movable: Changeable = "nothing"
     shed: ShedName = "auto"
     costs: UnitCosts = TYPICAL
     interval: float | None = None
@@ -167,7 +166,7 @@ class Controller:
         self.statistics = self.statistics.restart_load(recommendation.scale)
         _LOG.info("from the next batch on: %s", recommendation.reason)
 
-    def _analyse(self, analysis: _Analysis, changeable: Movable) -> None:
+    def _analyse(self, analysis: _Analysis, changeable: Changeable) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""
         scope, started = self._scope, thread_time()
         try:

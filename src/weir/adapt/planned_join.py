@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weir.adapt.analyse import allowance_for_learning
-from weir.adapt.calibrate import TYPICAL
 from weir.adapt.controller import Scope
 from weir.adapt.describe_usage import describe_usage
 from weir.adapt.plan_estimator import PlanEstimator
-from weir.adapt.settings import Adapt, Movable
-from weir.adapt.shedding import AS_ASKED, SHED_FROM_START, Shedding, choose_shedding
+from weir.adapt.settings import Adapt, Changeable
+from weir.adapt.shedding import AS_REQUESTED, SHED_FROM_START, Shedding, choose_shedding
 from weir.plan.choose import Choice
 from weir.plan.cost import PlanCost
 from weir.plan.limits import NO_LIMITS, Limits
@@ -20,6 +19,7 @@ from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName
 from weir.stats.join_graph import JoinGraph
+from weir.stats.unit_costs import TYPICAL
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class PlannedJoin:
         if allowance is not None:
             return allowance, SHED_FROM_START
         if adapt is None or query.budget is None or query.budget.cpu is None:
-            return None, AS_ASKED
+            return None, AS_REQUESTED
         windows = dict(zip(query.names, query.windows, strict=True))
-        return allowance_for_learning(windows, plan, self.shed), AS_ASKED
+        return allowance_for_learning(windows, plan, self.shed), AS_REQUESTED
 
-    def movable(self, query: Query) -> Movable:
+    def movable(self, query: Query) -> Changeable:
         """Return what may change of the plan while it runs: nothing of one made by hand."""
         if self.by_hand:
             return "nothing"

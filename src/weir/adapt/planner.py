@@ -10,12 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.calibrate import TYPICAL, calibrate_costs
+from weir.adapt.calibrate import calibrate_costs
 from weir.adapt.estimate import estimate_join_graph
-from weir.adapt.explain_plan import chart_plan as chart_plan
-from weir.adapt.explain_plan import explain_plan as explain_plan
 from weir.adapt.plan_estimator import PlanEstimator
-from weir.adapt.planned_join import PlannedJoin as PlannedJoin
+from weir.adapt.planned_join import PlannedJoin
 from weir.adapt.shedding import choose_shedding
 from weir.adapt.table_statistics import TableStatistics, measure_tables
 from weir.adapt.user_statistics import parse_user_statistics
@@ -27,7 +25,7 @@ from weir.plan.tree import Join, JTree, Leaf, check_plan, is_composed
 from weir.query.model import Budget, Query
 from weir.shed.directions import check_harvestable, default_basic_window
 from weir.shed.strategies import ShedName
-from weir.stats.unit_costs import UnitCosts
+from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 _LOG = logging.getLogger("weir")
 # Ages and rows can be shed in an mjoin only.

@@ -12,7 +12,7 @@ import numpy as np
 from weir.errors import QueryError, refuse_unknown_keys
 
 # What may change of a running plan: the tree with its probing orders, the probing orders alone, or nothing.
-Movable = Literal["tree", "orders", "nothing"]
+Changeable = Literal["tree", "orders", "nothing"]
 
 
 @refuse_unknown_keys

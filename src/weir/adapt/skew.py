@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.adapt.calibrate import TYPICAL
 from weir.stats.batch import Hop, HopStats
+from weir.stats.unit_costs import TYPICAL
 
 # Weight of a batch relative to the next one; small, so that the rate follows the last few batches.
 _DECAY = 0.5
 # Probing slices of other partitions takes this many times as long as probing one's own.
 _SHARING_FACTOR = 1.2
 # Seconds that the second Spark job of a shared batch takes, however little it has to do.
-SECOND_JOB = 0.3
+SECOND_JOB_SECONDS = 0.3
 # Change the spread only after this many skewed batches in a row, so that single batches do not trigger it.
 _SKEWED_BATCHES = 3
 
@@ -43,7 +43,7 @@ class SkewMonitor:
         return self.uneven >= _SKEWED_BATCHES
 
 
-def work(rows: int, per_hop: Mapping[Hop, HopStats]) -> float:
+def estimate_work(rows: int, per_hop: Mapping[Hop, HopStats]) -> float:
     """Estimate the seconds of a partition's batch from its counts, with typical unit costs."""
     hops = per_hop.values()
     probes, comparisons = sum(hop.probes for hop in hops), sum(hop.comparisons for hop in hops)

@@ -69,7 +69,7 @@ class SliceSummary:
         return max(to_come / total, _UNSEEN_LAG_WEIGHT * remaining) if total > 0 else remaining
 
 
-def live_summaries(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
+def count_live_rows(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
     """Count the rows of each state that can still join at the time `now`."""
     rows: dict[str, float] = defaultdict(float)
     for summary in slices:
@@ -77,7 +77,7 @@ def live_summaries(slices: Iterable[SliceSummary], now: int | None) -> dict[str,
     return dict(rows)
 
 
-def lost_results(
+def estimate_loss(
     gone: Iterable[SliceSummary],
     slices: Iterable[SliceSummary],
     now: int | None,
@@ -93,7 +93,7 @@ def _sum_remaining(
 ) -> dict[str, float]:
     """Sum up, for each state, live rows or, with lags, rows times the share of results to come."""
     if lags is None:
-        return live_summaries(slices, now)
+        return count_live_rows(slices, now)
     weights: dict[str, float] = defaultdict(float)
     for summary in slices:
         weights[summary.node] += summary.rows * summary.estimate_remaining_share(now, lags)

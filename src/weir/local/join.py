@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.planner import PlannedJoin, chart_plan, explain_plan
-from weir.adapt.shedding import AS_ASKED
+from weir.adapt.explain_plan import chart_plan, explain_plan
+from weir.adapt.planned_join import PlannedJoin
+from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
 from weir.local.query import LocalQuery
@@ -59,7 +60,7 @@ class LocalJoin:
     def start(self) -> LocalQuery:
         """Start the join with empty state; the tables only name the columns, rows come by `process`."""
         plan, options, adapt = self.planned.plan, self._options, self._options.adaptation
-        allowance, reason = options.allowance, AS_ASKED
+        allowance, reason = options.allowance, AS_REQUESTED
         if allowance is None:
             allowance, reason = self.planned.start(self.query, adapt, plan)
         policy = Policy(self.query, self._driver_order, adapt=adapt, scope=self.planned.scope(self.query))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.recall import Recall
-from weir.adapt.slice_summary import SliceSummary, live_summaries, lost_results
+from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import answering
@@ -134,7 +134,7 @@ def report_batch(
         rows=batch.rows_stored,
         newest=batch.before.newest,
         reached=after.newest,
-        held=live_summaries(summarise_all(batch.before), batch.before.clock),
+        held=count_live_rows(summarise_all(batch.before), batch.before.clock),
         seconds=0.0,
         # More partitions than cores take turns.
         work=max(max(seconds, default=0.0), sum(seconds) / cores),
@@ -158,7 +158,7 @@ def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) 
     lost: Mapping[str, float] = {}
     if before.evicted:
         lags = before.statistics.lags
-        lost = lost_results(before.evicted, summarise_all(before), answered.clock, lags)
+        lost = estimate_loss(before.evicted, summarise_all(before), answered.clock, lags)
     clock = before.watermark, now
     return before.recall.after(
         answered.plan, batch.counts.hops, answered.allowance, lost, clock, plan.query.reach

@@ -9,10 +9,10 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from weir.adapt.analyse import PlanInForce, Recommendation
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller, Scope
 from weir.adapt.describe_decision import describe_decision
+from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt.planner import chart_plan
+from weir.adapt.explain_plan import chart_plan
 from weir.errors import QueryError
 from weir.script.model import Script, Sink, StreamSource
 from weir.script.parse import errors_in_select

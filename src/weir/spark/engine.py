@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from weir.adapt.skew import SECOND_JOB, is_uneven, work
+from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.options import check_partitions
@@ -123,9 +123,9 @@ class SparkEngine:
             return False
         if placement_of(decision).is_shared or not is_mjoin(decision.plan):
             return False
-        seconds = [work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
+        seconds = [estimate_work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
         # A sink that wants a DataFrame takes a second job anyway.
-        extra = 0.0 if isinstance(self._sink, FrameSink) else SECOND_JOB
+        extra = 0.0 if isinstance(self._sink, FrameSink) else SECOND_JOB_SECONDS
         return is_uneven(seconds, routing.partitions, self.cores, extra)
 
     def whole_seconds(self, batch: int, seconds: float) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from weir.adapt.analyse import Movable
+from weir.adapt.settings import Changeable
 from weir.errors import QueryError
 from weir.expr.nodes import Column
 from weir.partition.placement import SHARED_SPREADS, Placement, SharedSpread, place_by_time
@@ -160,7 +160,7 @@ def check_plan(plan: Join, spread: str) -> None:
         )
 
 
-def movable(wanted: Movable, routing: Routing) -> Movable:
+def movable(wanted: Changeable, routing: Routing) -> Changeable:
     """What of a plan may change while it runs, for where the rows lie."""
     if routing.segments is not None:
         return "nothing"

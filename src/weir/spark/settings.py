@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from weir.adapt.settings import Adapt
-from weir.adapt.shedding import AS_ASKED
+from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError
 from weir.options import JoinOptions, OnNullTime
 from weir.shed.allowance import Allowance
@@ -29,7 +29,7 @@ class Settings:
     on_null_time: OnNullTime = "drop"
     batches_to_retain: int = 2
     allowance: Allowance | None = None
-    reason: str = AS_ASKED
+    reason: str = AS_REQUESTED
     adapt: Adapt | None = None
 
     def __post_init__(self) -> None:

@@ -44,3 +44,11 @@ class UnitCosts:
     def per_match(join: float, insert: float = 0.0, delete: float = 0.0) -> UnitCosts:
         """The model of qualified plans (Zhu et al. 2010, table 1): C_j a match, C_i and C_d a stored row."""
         return UnitCosts(match=join, insert=insert, delete=delete)
+
+
+# Rounded seconds of a shared machine of 2026; good enough to compare plans. Matches cost nothing beyond the
+# comparisons that find them.
+TYPICAL = UnitCosts(
+    fixed=8e-5, probe=6e-8, compare=2e-8, out=4e-9, insert=1e-7,
+    visit=5e-5, gather=1.2e-5, seek=7.5e-8, cut=2.5e-4, merge=5e-8,
+)  # fmt: skip
