@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.adapt.running import Machine, asked, collect_statistics, lags_at
+from tests.adapt.simulated_machine import Machine, asked, collect_statistics, lags_at
 
 from weir.adapt.analyse import analyse
 from weir.adapt.average import Average
@@ -81,10 +81,10 @@ def test_expensive_predicates_do_not_make_storing_rows_seem_expensive() -> None:
 def test_windows_that_still_fill_up_do_not_make_work_seem_cheaper() -> None:
     statistics = known(Machine(QUERY, RATES, scale=5.0))
     assert statistics.load.value is not None
-    filling = replace(statistics, load=Average(0.2 * statistics.load.value, 1.0), full=0.2, scale=5.0)
+    filling = replace(statistics, load=Average(0.2 * statistics.load.value, 1.0), window_fill=0.2, scale=5.0)
     believed = recommend(filling, cpu=0.5 * statistics.load.value)
     assert believed.scale == 5.0 and believed.allowance is not None and believed.allowance.sheds
-    assert recommend(replace(filling, full=1.0), cpu=0.5 * statistics.load.value).scale < 2
+    assert recommend(replace(filling, window_fill=1.0), cpu=0.5 * statistics.load.value).scale < 2
 
 
 def test_known_lags_raise_the_recall() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.adapt.running import Machine, asked, collect_statistics
+from tests.adapt.simulated_machine import Machine, asked, collect_statistics
 
 from weir.adapt.average import Average
 from weir.adapt.change_detection import should_analyse

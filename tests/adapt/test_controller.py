@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.adapt.running import Machine, asked, lags_at
+from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 from weir.adapt import controller as module
 from weir.adapt.controller import Controller, Scope

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.adapt.running import SECOND, asked, lags_at
+from tests.adapt.simulated_machine import SECOND, asked, lags_at
 
 from weir.adapt.eviction import choose_kept
 from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.adapt.running import Machine, asked, collect_statistics
+from tests.adapt.simulated_machine import Machine, asked, collect_statistics
 
 from weir.adapt.average import Average
 from weir.adapt.fit_join_graph import fit_join_graph

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.adapt.running import WINDOW
+from tests.adapt.simulated_machine import WINDOW
 
 from weir.adapt.lag_drift import lags_differ
 from weir.stats.lag_histogram import LagHistogram, LagHistograms

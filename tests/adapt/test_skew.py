@@ -12,8 +12,8 @@ def test_skew_takes_several_uneven_batches_in_a_row() -> None:
     monitor = SkewMonitor()
     for uneven in (True, True, False, True, True):
         monitor = monitor.after(100, 1000, uneven)
-        assert not monitor.is_dominated
-    assert monitor.after(100, 1000, True).is_dominated
+        assert not monitor.is_skewed
+    assert monitor.after(100, 1000, True).is_skewed
     assert from_json(SkewMonitor, to_json(monitor)) == monitor
 
 

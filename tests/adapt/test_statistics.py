@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.adapt.reports import report
-from tests.adapt.running import SECOND, Machine, asked, lags_at
+from tests.adapt.simulated_machine import SECOND, Machine, asked, lags_at
 
 from weir.adapt.analyse import analyse
 from weir.adapt.batch_report import BatchReport
@@ -62,7 +62,7 @@ def test_a_batch_by_hand() -> None:
     assert found.rates == {"a": 10.0, "b": 10.0}
     # Over a second of ten that a window reaches back, a row finds 95 of the 100 that are there.
     assert found.selectivities(join("a", "b")) == {Hop("a", "(a b)", "b"): pytest.approx(4 / (10 * 95))}
-    assert found.gains == {"a": 2.0, "b": 2.0}
+    assert found.results_per_row == {"a": 2.0, "b": 2.0}
     assert found.load.value == pytest.approx(0.2) and found.fixed.value == pytest.approx(0.1)
     assert (found.lag, found.oldest, found.batches) == (1.5, 3.0, 1)
 
@@ -71,8 +71,8 @@ def test_rows_of_a_batch_are_reachable_for_drivers_after_them() -> None:
     last = Statistics().after(TWO, two(order=("b", "a")))
     either = Statistics().after(TWO, two(order=None))
     step = (("a",), ("b",))
-    assert last.matches[step].over == pytest.approx(10 * (95 + 10))
-    assert either.matches[step].over == pytest.approx(10 * (95 + 5))
+    assert last.matches[step].exposure == pytest.approx(10 * (95 + 10))
+    assert either.matches[step].exposure == pytest.approx(10 * (95 + 5))
 
 
 def test_dropped_rows_count_in_rates() -> None:
@@ -99,7 +99,7 @@ def test_a_gap_leaves_rates_unchanged() -> None:
     steady = paced(Statistics(), *[1.0] * 12)
     after = paced(steady, 600.0)
     assert after.rates == steady.rates == {"a": pytest.approx(10.0), "b": pytest.approx(10.0)}
-    for what in ("matches", "results", "load", "pace", "span"):
+    for what in ("matches", "results", "load", "event_time_speed", "span"):
         assert getattr(after, what) == getattr(steady, what)
     assert after.batches == 13 and from_json(Statistics, json.loads(json.dumps(to_json(after)))) == after
     assert paced(after, *[1.0] * 5).rates == {"a": pytest.approx(10.0), "b": pytest.approx(10.0)}
@@ -153,8 +153,8 @@ def test_a_sliver_is_left_out() -> None:
         known = known.after(TWO, two(rows=1000, interval=1.0))
     alone = two(rows=300, interval=1.0, newest={"a": SECOND}, reached={"a": SECOND + 100}, work=0.01)
     after = known.after(TWO, alone)
-    assert (after.rates, after.load, after.pace, after.span) == (
-        known.rates, known.load, known.pace, known.span,
+    assert (after.rates, after.load, after.event_time_speed, after.span) == (
+        known.rates, known.load, known.event_time_speed, known.span,
     )  # fmt: skip
     assert after.after(TWO, alone).span == pytest.approx(1e-4), "two of them are no accident"
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.adapt.running import asked, lags_at
+from tests.adapt.simulated_machine import asked, lags_at
 
 import weir
 from weir.order.policies import DriverOrder
 from weir.plan.tree import hops, join
-from weir.runtime.driver_order import driver_order
+from weir.runtime.driver_order import choose_driver_order
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.stats.batch import Hop
@@ -48,7 +48,7 @@ NARROW = Allowance(ages={hops(MJOIN)[0]: Ages(1_000_000, frozenset({0}))})
 def test_streams_go_by_their_lags_where_we_may_choose(
     wanted: DriverOrder, allowance: Allowance | None, lags: LagHistograms | None, found: DriverOrder
 ) -> None:
-    assert driver_order(wanted, MJOIN, allowance, lags) == found
+    assert choose_driver_order(wanted, MJOIN, allowance, lags) == found
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_in_a_tree_the_inputs_of_a_join_wait_for_those_that_do_not_look(
 ) -> None:
     plan = join("c", join("a", "b"))
     hop = next(hop for hop in hops(plan) if hop.driver == idle)
-    assert driver_order("auto", plan, Allowance({hop: 0.0}), None) == found
+    assert choose_driver_order("auto", plan, Allowance({hop: 0.0}), None) == found
 
 
 def test_without_counted_results_all_lags_are_alike() -> None:
-    assert driver_order("auto", MJOIN, NARROW, lags_at(QUERY, 0.0, results=0)) == ("a", "b", "c")
+    assert choose_driver_order("auto", MJOIN, NARROW, lags_at(QUERY, 0.0, results=0)) == ("a", "b", "c")
 
 
 def test_rows_of_one_batch_are_found_by_the_direction_that_looks() -> None:

@@ -59,7 +59,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
             "ages": {"b ⋉ a in (a b)": {"every": "3 seconds", "kept": [0, 2]}},
             "drop": {"a": 0.1},
         },
-        "reason": "as asked",
+        "reason": "as requested",
         "building": {},
     }
     assert told[1]["decision"] == local.recentProgress[1]["weir"]["decision"]

@@ -103,7 +103,7 @@ def test_partitions_change_while_the_query_runs(
         query.processAllAvailable()
         told = sections(query)[1:]
         assert told[0]["placement"] == {"spread": spread, "partitions": 4, "relocated": first == "aggressive"}
-        assert told[0]["decision"]["reason"] == f"4 partitions after 2, {first} adjustment; as asked"
+        assert told[0]["decision"]["reason"] == f"4 partitions after 2, {first} adjustment; as requested"
         assert told[-1]["placement"]["partitions"] == 4 and {"2", "3"} <= set(told[-1]["partitions"])
     finally:
         query.stop()

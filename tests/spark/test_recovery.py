@@ -217,7 +217,7 @@ def test_a_sink_that_fails_gets_the_batch_again(spark: SparkSession, tmp_path: P
     assert list(taken) == [0, 1, 2]
     assert sum(taken.values(), Counter()) == expected(feed.tables(), **PAIR)
     reasons = [progress["weir"]["decision"]["reason"] for progress in query.recentProgress]
-    assert reasons == ["smaller after 2 failed attempts", "as asked"]
+    assert reasons == ["smaller after 2 failed attempts", "as requested"]
 
 
 def test_a_decision_is_written_before_the_job_and_obeyed_by_a_retry(

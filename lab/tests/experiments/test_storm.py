@@ -123,7 +123,7 @@ def line(number: int, rows: int, seconds: float = 0.5, **weir_section: object) -
         "weir": {
             "numOutputRows": 7,
             "state": {"a": {"memoryUsedBytes": 60}, "b": {"memoryUsedBytes": 40}},
-            "decision": {"plan": "(a b c d)", "reason": "as asked"},
+            "decision": {"plan": "(a b c d)", "reason": "as requested"},
             "oldestAge": 4_000_000,
             "seconds": {"decide": 0.004, "observe": 0.006},
             **weir_section,

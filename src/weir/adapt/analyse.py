@@ -121,13 +121,13 @@ def analyse(
         gain=_gain(best, candidates[0], recall, model_limits),
         reason=_explain(statistics, running, settings, best, limits),
         scale=correction.probing,
-        moves=best.plan != running.plan,
+        changes_plan=best.plan != running.plan,
         is_urgent=ends_shedding or (is_over_limit(statistics, limits) and saves_cpu),
         warnings=() if best.shedding is None else best.shedding.warnings,
     )
 
 
-def allowance_for_learning(windows: Mapping[str, object], plan: Join, shed: ShedName) -> Allowance | None:
+def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: ShedName) -> Allowance | None:
     """Return the allowance of a query that sheds nothing yet: in an mjoin, a sample to learn lags from.
 
     The lags show which ages pay once the query has to shed.
@@ -202,7 +202,7 @@ def _choose_best(
 def _choose_allowance(graph: JoinGraph, best: _Candidate, limits: Limits, shed: ShedName) -> Allowance | None:
     if best.shedding is not None:
         return best.shedding.allowance
-    return None if math.isinf(limits.cpu) else allowance_for_learning(graph.windows, best.plan, shed)
+    return None if math.isinf(limits.cpu) else choose_learning_allowance(graph.windows, best.plan, shed)
 
 
 def _gain(best: _Candidate, running: _Candidate, recall: float, limits: Limits) -> float:

@@ -21,20 +21,20 @@ _JUMP_DEVIATIONS = 4.0
 class Average:
     """A faded sum and the exposure it was counted over, such as rows and event seconds.
 
-    `off` is the direction in which the last batch jumped: 1 up, -1 down, 0 not at all.
+    `last_jump` is the direction in which the last batch jumped: 1 up, -1 down, 0 not at all.
 
     >>> Average().after(10, 2).after(10, 2).value
     5.0
     """
 
     total: float = 0.0
-    over: float = 0.0
-    off: int = 0
+    exposure: float = 0.0
+    last_jump: int = 0
 
     @property
     def value(self) -> float | None:
         """The average; None without any exposure."""
-        return self.total / self.over if self.over > 0 else None
+        return self.total / self.exposure if self.exposure > 0 else None
 
     def after(
         self, total: float, exposure: float, is_count: bool = True, is_confirmed: bool = False
@@ -47,14 +47,14 @@ class Average:
         if exposure <= 0:
             return self
         jump = self.detect_jump(total, exposure, is_count)
-        if jump and (is_confirmed or jump == self.off):
+        if jump and (is_confirmed or jump == self.last_jump):
             return Average(total, exposure, jump)
-        return Average(DECAY * self.total + total, DECAY * self.over + exposure, jump)
+        return Average(DECAY * self.total + total, DECAY * self.exposure + exposure, jump)
 
     def fade(self) -> Average:
         """Reduce the weight, but to no less than a single count, after a batch without evidence."""
         kept = max(DECAY, 1 / self.total) if self.total > 1 else 1.0
-        return Average(kept * self.total, kept * self.over, self.off)
+        return Average(kept * self.total, kept * self.exposure, self.last_jump)
 
     def detect_jump(self, total: float, exposure: float, is_count: bool = True) -> int:
         """Return 1 if a batch lies far above the average, -1 if far below, else 0."""

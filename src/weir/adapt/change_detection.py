@@ -55,7 +55,7 @@ def is_over_limit(statistics: Statistics, limits: Limits) -> bool:
 def is_underused(statistics: Statistics, limits: Limits) -> bool:
     """True if the batches since the last decision, at least three, used far less CPU than they may."""
     load = statistics.load
-    has_enough_batches = load.over > _UNDERUSED_BATCHES * statistics.span
+    has_enough_batches = load.exposure > _UNDERUSED_BATCHES * statistics.span
     return (load.value or 0.0) < _UNDERUSED_SHARE * limits.cpu and has_enough_batches
 
 
@@ -72,7 +72,7 @@ def describe_changes(reference: Statistics, current: Statistics, settings: Adapt
         changes.append("lags between streams changed")
     for what, old, new in (
         ("join work", reference.load.value, current.load.value),
-        ("event time per second", reference.pace.value, current.pace.value),
+        ("event time per second", reference.event_time_speed.value, current.event_time_speed.value),
     ):
         if old and new and abs(new / old - 1) > max(settings.change, _SECONDS_NOISE):
             changes.append(f"{what} {_describe_ratio(new / old)}")

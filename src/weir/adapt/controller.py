@@ -34,7 +34,7 @@ _LOG = logging.getLogger("weir")
 class Scope:
     """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
 
-    movable: Changeable = "nothing"
+    changeable: Changeable = "nothing"
     shed: ShedName = "auto"
     costs: UnitCosts = TYPICAL
     interval: float | None = None
@@ -84,7 +84,7 @@ class Controller:
     def observe(self, seen: BatchReport) -> None:
         """Update the statistics with a batch, and start an analysis if they call for it. Never waits."""
         self.learn(seen)
-        self.weigh()
+        self.start_analysis()
 
     def learn(self, seen: BatchReport) -> None:
         """Update the statistics with a batch."""
@@ -94,7 +94,7 @@ class Controller:
         if seen.plan != self._running.plan:
             self._running = PlanInForce(seen.plan, seen.allowance, self._running.reference)
 
-    def weigh(self) -> None:
+    def start_analysis(self) -> None:
         """Start an analysis if the statistics call for it and none is running. Never waits."""
         is_busy = self._thread is not None and self._thread.is_alive()
         if is_busy or self._finished is not None or self.statistics.batches < self._settings.calibrate:
@@ -105,7 +105,7 @@ class Controller:
         is_shedding = not self._running.is_exact
         if should_analyse(reference, self.statistics, self._settings, limits, is_shedding):
             # While the states of the next plan are being built, do not look for another one.
-            changeable = self._scope.movable if self._next_plan is None else "nothing"
+            changeable = self._scope.changeable if self._next_plan is None else "nothing"
             analysis = _Analysis(self.statistics, self._running, self.budget)
             self._thread = Thread(target=self._analyse, args=(analysis, changeable), daemon=True)
             self._thread.start()
@@ -139,7 +139,7 @@ class Controller:
         From now on only probing orders may change.
         """
         self._next_plan, self._running = None, PlanInForce(plan, allowance)
-        self._scope = replace(self._scope, movable="orders")
+        self._scope = replace(self._scope, changeable="orders")
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait for a running analysis."""
@@ -196,8 +196,8 @@ class Controller:
         if most_bytes is not None and self.statistics.bytes > most_bytes:
             self._warn(
                 f"the state takes {format_bytes(self.statistics.bytes)}, more than its budget of "
-                f"{format_bytes(most_bytes)}, because row windows are never evicted; shorten them or raise the "
-                "memory budget"
+                f"{format_bytes(most_bytes)}, because row windows are never evicted; shorten them or raise "
+                "the memory budget"
             )
         if exceeds_by_fixed_cost(self.budget, self.statistics, self._scope.interval):
             self._warn(

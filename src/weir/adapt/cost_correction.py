@@ -46,7 +46,7 @@ def _measure_probing(
     if not before:
         return measured
     if running.is_exact:
-        return measured if statistics.full >= _FILLED_SHARE else max(measured, before)
+        return measured if statistics.window_fill >= _FILLED_SHARE else max(measured, before)
     # While shedding, seconds vary a lot: believe at once that work takes longer, but that it takes less only
     # after some batches, and step by step (the throttle of Gedik et al. 2007, section III).
     if is_underused(statistics, limits):

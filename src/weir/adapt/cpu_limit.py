@@ -29,8 +29,8 @@ def derive_limits(budget: Budget, statistics: Statistics, interval: float | None
     If the last batch took longer than the interval, rows have piled up, and each may cost less.
     """
     span = statistics.span
-    if interval is not None and statistics.pace.value:
-        span = statistics.pace.value * max(interval, statistics.seconds)
+    if interval is not None and statistics.event_time_speed.value:
+        span = statistics.event_time_speed.value * max(interval, statistics.seconds)
     memory = math.inf if budget.bytes is None else float(budget.bytes)
     if budget.cpu is None or not span:
         return Limits(memory=memory)

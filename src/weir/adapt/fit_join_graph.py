@@ -75,7 +75,7 @@ def _collect_evidence(
     for (bound, partner), average in statistics.matches.items():
         sides = frozenset({frozenset(bound), frozenset(partner)})
         matches, pairs = sums.get(sides, (0.0, 0.0))
-        sums[sides] = matches + average.total, pairs + average.over
+        sums[sides] = matches + average.total, pairs + average.exposure
     checks, measured, weights = [], [], []
     for sides, (matches, pairs) in sums.items():
         left, right = sides

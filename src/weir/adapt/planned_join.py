@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.adapt.analyse import allowance_for_learning
+from weir.adapt.analyse import choose_learning_allowance
 from weir.adapt.controller import Scope
 from weir.adapt.describe_usage import describe_usage
 from weir.adapt.plan_estimator import PlanEstimator
@@ -57,9 +57,9 @@ class PlannedJoin:
         if adapt is None or query.budget is None or query.budget.cpu is None:
             return None, AS_REQUESTED
         windows = dict(zip(query.names, query.windows, strict=True))
-        return allowance_for_learning(windows, plan, self.shed), AS_REQUESTED
+        return choose_learning_allowance(windows, plan, self.shed), AS_REQUESTED
 
-    def movable(self, query: Query) -> Changeable:
+    def changeable(self, query: Query) -> Changeable:
         """Return what may change of the plan while it runs: nothing of one made by hand."""
         if self.by_hand:
             return "nothing"
@@ -69,7 +69,7 @@ class PlannedJoin:
     def scope(self, query: Query) -> Scope:
         """Return what a controller may decide while this query runs, and by which unit costs."""
         costs = TYPICAL if self.graph is None else self.graph.costs
-        return Scope(self.movable(query), self.shed, costs)
+        return Scope(self.changeable(query), self.shed, costs)
 
     @property
     def warning(self) -> str | None:

@@ -55,7 +55,7 @@ class PlanRequest:
         if statistics is None and needs_rates:
             statistics = _measure(query, tables or {})
         wanted = "mjoin" if self.plan == "auto" and self.shed in _MJOIN_STRATEGIES else self.plan
-        planned = _choose_plan(wanted, query, statistics, limits_of(query.budget, cores))
+        planned = _choose_plan(wanted, query, statistics, convert_budget(query.budget, cores))
         planned = replace(planned, shed=self.shed)
         if self.shed in _MJOIN_STRATEGIES:
             check_harvestable(planned.plan, dict(zip(query.names, query.windows, strict=True)))
@@ -65,7 +65,7 @@ class PlanRequest:
         return planned if self.rates is None else _add_shedding(planned, query)
 
 
-def limits_of(budget: Budget | None, cores: int) -> Limits:
+def convert_budget(budget: Budget | None, cores: int) -> Limits:
     """Convert a budget to CPU seconds per second over all cores, and bytes."""
     if budget is None:
         return Limits()

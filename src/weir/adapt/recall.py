@@ -51,12 +51,12 @@ class PathSums:
 class Recall:
     """Evidence of the last batches: sums per (join, driver), and for how many batches nothing was skipped.
 
-    `last` is the newest event time (µs) after the last batch that skipped something.
+    `last_shed_time` is the newest event time (µs) after the last batch that skipped something.
     """
 
     paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
-    quiet: int = _EXACT_BATCHES
-    last: int | None = None
+    exact_batches: int = _EXACT_BATCHES
+    last_shed_time: int | None = None
 
     def after(
         self,
@@ -86,13 +86,18 @@ class Recall:
         if has_skipped or drop or evicted:
             return Recall(paths, 0, newest)
         keep = _add_composed_windows(plan, keep)
-        if keep is None or watermark is None or self.last is None or watermark - self.last <= keep:
-            return Recall(paths, self.quiet + 1, self.last)
+        if (
+            keep is None
+            or watermark is None
+            or self.last_shed_time is None
+            or watermark - self.last_shed_time <= keep
+        ):
+            return Recall(paths, self.exact_batches + 1, self.last_shed_time)
         return Recall()  # all that was skipped would have left its window by now
 
     def estimate(self, plan: Join) -> float | None:
         """Estimate emitted over exact results, without regard to freshness; None without sampled matches."""
-        if self.quiet >= _EXACT_BATCHES:
+        if self.exact_batches >= _EXACT_BATCHES:
             return 1.0
         recalls: dict[str, float] = {}
         for node in plan.inner():

@@ -28,7 +28,7 @@ class Recommendation:
     """The best plan and allowance, their expected effect, and the reason.
 
     `cpu` is in measured seconds of work per event second; `scale` is measured over modelled seconds of
-    probing. `gain` is relative to the plan in force; `moves` is true if the plan is another one. An
+    probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan is another one. An
     `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding can end. `seconds` is
     the CPU time of the analysis.
     """
@@ -41,7 +41,7 @@ class Recommendation:
     gain: float
     reason: str
     scale: float
-    moves: bool = False
+    changes_plan: bool = False
     is_urgent: bool = False
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0

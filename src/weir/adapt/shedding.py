@@ -22,7 +22,7 @@ from weir.stats.join_graph import JoinGraph
 from weir.units import format_interval
 
 # Reasons of decisions that no analysis made: the user's own, and the first one of a query that must shed.
-AS_REQUESTED = "as asked"
+AS_REQUESTED = "as requested"
 SHED_FROM_START = "the plan exceeds the CPU limit, so some work is shed"
 # If other work takes the whole CPU limit, probing still gets this share of what it would take exactly ...
 _LEAST_PROBING_SHARE = 0.01

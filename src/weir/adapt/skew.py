@@ -24,12 +24,12 @@ class SkewMonitor:
 
     rows: float = 0.0
     micros: float = 0.0
-    uneven: int = 0
+    skewed_batches: int = 0
 
     def after(self, rows: int, micros: int, uneven: bool) -> SkewMonitor:
         """Add a batch."""
         return SkewMonitor(
-            _DECAY * self.rows + rows, _DECAY * self.micros + micros, self.uneven + 1 if uneven else 0
+            _DECAY * self.rows + rows, _DECAY * self.micros + micros, self.skewed_batches + 1 if uneven else 0
         )
 
     @property
@@ -38,9 +38,9 @@ class SkewMonitor:
         return self.rows / self.micros if self.micros > 0 else 0.0
 
     @property
-    def is_dominated(self) -> bool:
+    def is_skewed(self) -> bool:
         """True if the work has been skewed for enough batches to act on it."""
-        return self.uneven >= _SKEWED_BATCHES
+        return self.skewed_batches >= _SKEWED_BATCHES
 
 
 def estimate_work(rows: int, per_hop: Mapping[Hop, HopStats]) -> float:

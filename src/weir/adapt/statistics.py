@@ -34,17 +34,17 @@ class Statistics:
     Averages:
     - `rows` and `results` per event second, `row_bytes` per stored row of a state;
     - `matches` per pair of a probing partial and a row it could reach: the selectivity of a step;
-    - `load`: seconds of join work per event second since the last decision, with the plan `loaded`;
+    - `load`: seconds of join work per event second since the last decision, with the plan `load_plan`;
     - `fixed`: seconds of a batch outside its join;
-    - `pace`: event seconds per second between triggers.
+    - `event_time_speed`: event seconds per second between triggers.
 
     `scale` is measured over modelled seconds of probing, as of the last analysis. `lags` are histograms.
 
     Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, `lag` of
-    the watermark (seconds), `oldest` age in a result (seconds), and `full`: the rows in the
+    the watermark (seconds), `oldest` age in a result (seconds), and `window_fill`: the rows in the
     windows over those expected at current rates.
 
-    `silent` is the number of the last batch that was left out as a gap or sliver.
+    `irregular_batch` is the number of the last batch that was left out as a gap or sliver.
     """
 
     batches: int = 0
@@ -54,9 +54,9 @@ class Statistics:
     lags: LagHistograms | None = None
     row_bytes: Mapping[tuple[str, ...], Average] = field(default_factory=dict)
     load: Average = field(default_factory=Average)
-    loaded: str = ""
+    load_plan: str = ""
     fixed: Average = field(default_factory=Average)
-    pace: Average = field(default_factory=Average)
+    event_time_speed: Average = field(default_factory=Average)
     scale: float | None = None
     span: float = 0.0
     seconds: float = 0.0
@@ -65,8 +65,8 @@ class Statistics:
     bytes: int = 0
     lag: float | None = None
     oldest: float | None = None
-    silent: int = 0
-    full: float = 1.0
+    irregular_batch: int = 0
+    window_fill: float = 1.0
 
     def after(self, query: Query, seen: BatchReport) -> Statistics:
         """Add a batch."""
@@ -75,7 +75,7 @@ class Statistics:
         # tells over what time its rows came.
         span = 0.0 if is_irregular else seen.span
         plan = _plan_with_orders(seen.plan)
-        load = self.load if plan == self.loaded else Average()
+        load = self.load if plan == self.load_plan else Average()
         new_rows = {name: _count_new_rows(seen, name) for name in query.names}
         known_rows = {name: self.rows.get(name, Average()) for name in query.names}
         # More rows and more work at once confirm each other.
@@ -98,9 +98,9 @@ class Statistics:
             row_bytes=_update_row_bytes(self.row_bytes, seen),
             # Windows still full of earlier, more frequent rows cost more than they will.
             load=load.after(seen.work / max(1.0, fill), span, is_count=False, is_confirmed=is_confirmed),
-            loaded=plan,
+            load_plan=plan,
             fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, is_count=False),
-            pace=self.pace.after(span, period, is_count=False),
+            event_time_speed=self.event_time_speed.after(span, period, is_count=False),
             scale=self.scale,
             span=span or self.span,
             seconds=seen.seconds,
@@ -109,8 +109,8 @@ class Statistics:
             bytes=sum(size.bytes for size in seen.state.values()),
             lag=_watermark_lag(seen),
             oldest=None if seen.oldest is None else seen.oldest / 1e6,
-            silent=self.batches if is_irregular else self.silent,
-            full=fill,
+            irregular_batch=self.batches if is_irregular else self.irregular_batch,
+            window_fill=fill,
         )
 
     def restart_load(self, scale: float) -> Statistics:
@@ -123,7 +123,7 @@ class Statistics:
         return {name: rows.value for name, rows in self.rows.items() if rows.value is not None}
 
     @property
-    def gains(self) -> dict[str, float]:
+    def results_per_row(self) -> dict[str, float]:
         """Results per row of each stream (Valsomatzis and Gounaris 2013, table 1: σ_S)."""
         results = self.results.value or 0.0
         return {name: results / rate for name, rate in self.rates.items() if rate > 0}
@@ -131,7 +131,7 @@ class Statistics:
     @property
     def results_each(self) -> float:
         """Exact results per sampled row, at least 1; they are not independent of each other."""
-        return max(1.0, max(self.gains.values(), default=1.0) / (self.recall or 1.0))
+        return max(1.0, max(self.results_per_row.values(), default=1.0) / (self.recall or 1.0))
 
     def selectivities(self, plan: Join) -> dict[Hop, float]:
         """Return the selectivity of each hop that has had a match."""
@@ -140,7 +140,7 @@ class Statistics:
 
     def _is_irregular(self, batch: BatchReport) -> bool:
         """True if a batch is a gap or a sliver, the first for a while."""
-        if self.batches < self.silent + _REGULAR_BATCHES:
+        if self.batches < self.irregular_batch + _REGULAR_BATCHES:
             return False
         if batch.span <= _GAP_FACTOR * self.span:
             return batch.span < _SLIVER_SHARE * self.span

@@ -23,7 +23,7 @@ from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
-from weir.runtime.driver_order import driver_order
+from weir.runtime.driver_order import choose_driver_order
 from weir.runtime.manifest import Manifest
 from weir.shed.allowance import Allowance
 
@@ -68,7 +68,7 @@ class DecidedPlan:
 
     plan: Join
     allowance: Allowance | None = None
-    reason: str = "as asked"
+    reason: str = "as requested"
     meanwhile: Allowance | None = None
 
 
@@ -173,7 +173,7 @@ class Decider:
     def analyse(self) -> None:
         """Begin to analyse, if what was learned calls for it; the analysis runs in a thread of its own."""
         if self.controller is not None:
-            self.controller.weigh()
+            self.controller.start_analysis()
 
     def close(self) -> None:
         """Analyse no more."""
@@ -209,7 +209,7 @@ class Decider:
             idle=self._idle(before),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
-            gains=seen.gains,
+            gains=seen.results_per_row,
             placement=placement,
             reason="; ".join(filter(None, (why, decided.reason))),
             meanwhile=decided.meanwhile,
@@ -240,7 +240,7 @@ class Decider:
         plan, allowance, reason = recommendation.plan, recommendation.allowance, recommendation.reason
         if plan == self._decided.plan:
             self._decided = replace(self._decided, allowance=allowance, reason=reason)
-        elif not recommendation.moves:
+        elif not recommendation.changes_plan:
             # It concerns the plan that answers until the states of the one decided are built.
             self._decided = replace(self._decided, meanwhile=allowance, reason=reason)
         else:
@@ -261,12 +261,14 @@ class Decider:
             # Another plan still answers, in some partitions at least: the order is for what it skips.
             meanwhile = self._decided.meanwhile
             plan, allowance = waiting[0], meanwhile and meanwhile.restrict_to(waiting[0])
-        wanted = driver_order(self._policy.driver_order, plan, allowance, seen.lags)
+        wanted = choose_driver_order(self._policy.driver_order, plan, allowance, seen.lags)
         if not placement.is_shared or not isinstance(wanted, str):
             return wanted
         # What will come is taken to be like what is there.
         rows = before.rows
-        return choose_order(wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.gains))
+        return choose_order(
+            wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.results_per_row)
+        )
 
     def _idle(self, before: Manifest) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""

@@ -14,7 +14,7 @@ from weir.shed.allowance import Allowance
 from weir.stats.lag_histogram import LagHistograms
 
 
-def driver_order(
+def choose_driver_order(
     wanted: DriverOrder, plan: Join, allowance: Allowance | None, lags: LagHistograms | None
 ) -> DriverOrder:
     """Return the requested order or, for "auto" with probes or ages skipped, the best order for that.

@@ -42,7 +42,7 @@ class SparkQuery:
             raise QueryError("the query has ended; start it with partitions= instead")
         self._batches.resize(Resize(partitions, adjustment))
 
-    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as asked") -> None:
+    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as requested") -> None:
         """From the next batch on, go over to another plan, and say why; no result is lost or comes twice.
 
         In each partition the plan before it answers until the states that the new one needs are there, which

@@ -65,7 +65,7 @@ def relocated(before: Manifest, placement: Placement) -> Manifest:
 def _spread(before: Manifest, old: Placement, routing: Routing) -> tuple[str, str]:
     if routing.is_shared:
         return routing.name, ""
-    if old.is_shared or routing.instead is None or not before.skew.is_dominated:
+    if old.is_shared or routing.instead is None or not before.skew.is_skewed:
         return old.spread, ""
     return routing.instead, f"a few keys have most of the work, so spread='{routing.instead}' from here on"
 

@@ -126,7 +126,7 @@ class JoinWriter:
             checkpoint=checkpoint,
             settings=self._settings(plan, decision),
             meanwhile=None if decision is None else decision.meanwhile,
-            scope=replace(scope, movable=movable(scope.movable, routing)),
+            scope=replace(scope, changeable=movable(scope.changeable, routing)),
         )
         batches = SparkBatches(spark, job, sink)
         started = self._stream_writer(union, checkpoint).foreachBatch(batches).start()
