@@ -18,7 +18,7 @@ import weir
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan, compile_plan
-from weir.kernel.state import State, commit
+from weir.kernel.state import State, end_batch
 from weir.local.join import LocalJoin
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow, TimeWindow
@@ -97,16 +97,16 @@ def run(
     order: tuple[str, ...] | None = None,
     candidates: int | None = None,
 ) -> Ran:
-    program, state = compiled(plan, within), State()
+    physical, state = compiled(plan, within), State()
     decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
     ran = Ran([], [], [])
     for number, tables in enumerate(fed):
         work = Work()
-        built = build(program, decision, state, tables, number, work)
-        ran.results.append(bag(list(probe(program, decision, built.state, number, work))))
+        built = build(physical, decision, state, tables, number, work)
+        ran.results.append(bag(list(probe(physical, decision, built.state, number, work))))
         ran.counts.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
         ran.sampled.append({h: (s.sampled, s.sampled_matches) for h, s in work.per_hop().items()})
-        state = commit(program, built.state)
+        state = end_batch(physical, built.state)
     return ran
 
 

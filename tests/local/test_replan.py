@@ -59,8 +59,8 @@ def decided(query: LocalQuery) -> dict[str, Any]:
 
 
 def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LEAST", 4_000)
-    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
+    monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     query, reference = started(MJOIN), started(DEEP)
     # What the new plan may do once it answers is nothing to what is made for it.
     nothing = Allowance(dict.fromkeys(hops(DEEP), 0.0))
@@ -78,8 +78,8 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
 
 
 def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LEAST", 4_000)
-    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
+    monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     # By the first d does not look, and by the second a.
     first, second = (
         Allowance({hop: 0.0 for hop in hops(plan) if hop.driver == idle})
@@ -98,8 +98,8 @@ def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pyte
 
 
 def test_what_was_given_up_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LEAST", 4_000)
-    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
+    monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     query, reference = started(MJOIN), started(BUSHY)
     given_up = None
     for number in range(19):
@@ -119,13 +119,15 @@ def test_a_batch_makes_no_more_than_it_may() -> None:
     query = started(MJOIN)
     for number in range(12):
         query.process(batch(number))
-    standing, work = MigrationState(MJOIN), Work()
+    migration, work = MigrationState(MJOIN), Work()
     for _ in range(3):
-        decision = Decision(BUSHY, "auto", effort=2000)
-        found = migrate.ready(migrate.PhysicalPlans(query.query), standing, query.state, decision, 12, work)
-        standing = found.standing
-    assert standing.plan == MJOIN and standing.building is not None
-    assert 3 * 1000 < standing.building.effort < 3 * 3000
+        decision = Decision(BUSHY, "auto", migration_steps=2000)
+        found = migrate.prepare_plan(
+            migrate.PhysicalPlans(query.query), migration, query.state, decision, 12, work
+        )
+        migration = found.migration
+    assert migration.plan == MJOIN and migration.building is not None
+    assert 3 * 1000 < migration.building.steps < 3 * 3000
 
 
 def test_other_probing_orders_are_taken_at_once() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from weir.kernel import plan_migration as migrate
-from weir.kernel import state_schema as layout
+from weir.kernel import state_schema
 from weir.plan.tree import Join, Leaf, hops
 from weir.shed.allowance import Allowance
 
@@ -62,13 +62,27 @@ def dense(draw: st.DrawFn) -> Case:
 @contextmanager
 def little_effort(rng: Random) -> Iterator[None]:
     """So few steps in one batch that making states takes several, or any number of them."""
-    known = migrate.LEAST, migrate.SHARE, migrate._FIRST_ROWS, layout.BASIC_WINDOWS
-    migrate.LEAST, migrate.SHARE, migrate._FIRST_ROWS = rng.choice((20, 60, 150, 400, 1000)), 0.0, 1
-    layout.BASIC_WINDOWS = rng.choice((1, 2, 16))  # few, so that many rows of one come piece by piece
+    known = (
+        migrate.MIN_MIGRATION_STEPS,
+        migrate.MIGRATION_SHARE,
+        migrate._FIRST_ROWS,
+        state_schema.BASIC_WINDOWS,
+    )
+    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE, migrate._FIRST_ROWS = (
+        rng.choice((20, 60, 150, 400, 1000)),
+        0.0,
+        1,
+    )
+    state_schema.BASIC_WINDOWS = rng.choice((1, 2, 16))  # few, so that many rows of one come piece by piece
     try:
         yield
     finally:
-        migrate.LEAST, migrate.SHARE, migrate._FIRST_ROWS, layout.BASIC_WINDOWS = known
+        (
+            migrate.MIN_MIGRATION_STEPS,
+            migrate.MIGRATION_SHARE,
+            migrate._FIRST_ROWS,
+            state_schema.BASIC_WINDOWS,
+        ) = known
 
 
 def everything(plan: Join, rng: Random) -> None:

@@ -35,10 +35,10 @@ BATCHES, EVERY, DIES_IN = 7, 2, 3
 @pytest.fixture
 def little_effort() -> Iterator[None]:
     """So few steps in one batch that making a state takes several."""
-    known = migrate.LEAST, migrate.SHARE
-    migrate.LEAST, migrate.SHARE = 1800, 0.0
+    known = migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE
+    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = 1800, 0.0
     yield
-    migrate.LEAST, migrate.SHARE = known
+    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = known
 
 
 def changed(join: SparkJoin, folder: Path, format: str, dies_in: int | None = None) -> SparkQuery:
@@ -75,7 +75,7 @@ def test_plans_change_every_two_batches(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(Exception, match="the machine is gone"):
         changed(join(), tmp_path, "parquet", DIES_IN)
     before = sealed(tmp_path / f"ckpt/weir/manifests/{DIES_IN - 1}.json")
-    assert any(part["standing"]["building"] for part in before["parts"].values()), "nothing was half-way"
+    assert any(part["migration"]["building"] for part in before["parts"].values()), "nothing was half-way"
     query = changed(join(), tmp_path, "json")  # whose results Spark writes, in a job of their own
     progress = {one["batchId"]: one["weir"] for one in query.recentProgress}
     assert progress[DIES_IN]["decision"]["reason"] == f"batch {DIES_IN - 1} wants it"

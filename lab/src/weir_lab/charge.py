@@ -57,7 +57,7 @@ def _matches(stats: BatchReport, hop: Hop) -> int:
 
 
 def _alive(one: Slice, watermark: int | None) -> int:
-    deadlines = one.layout.deadlines
+    deadlines = one.schema.deadlines
     if watermark is None or deadlines is None:
         return one.rows
     ends = [np.min([one.numbers(name) + more for name, more in reach], axis=0) for reach in deadlines]

@@ -22,7 +22,7 @@ from weir.adapt.estimate import estimate_join_graph
 from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan, compile_plan
-from weir.kernel.state import State, commit
+from weir.kernel.state import State, end_batch
 from weir.plan.cost import cost
 from weir.plan.tree import Join, join
 from weir.query.build import build_query
@@ -178,14 +178,14 @@ def _time_phases(sample: _Sample) -> list[float]:
     a busy machine a phase takes either its proper time or far too long.
     """
     joined = sample.build_query()
-    program = compile_plan(joined, sample.plan)
+    physical = compile_plan(joined, sample.plan)
     state, first_length = State(), sample.window + 1
     phases, cpu = [], []
     for number in range(_TIMED_BATCHES + 2):
         start, length = (0.0, first_length) if not number else (first_length + number - 1, 1.0)
         rows = {name: sample.draw_rows(i, start, length) for i, name in enumerate(joined.names)}
         started = process_time()
-        state, seconds = _run_batch(program, state, rows, number)
+        state, seconds = _run_batch(physical, state, rows, number)
         cpu.append(process_time() - started)
         phases.append(seconds)
     shortest = [min(phase) for phase in zip(*phases[2:], strict=True)]
@@ -193,17 +193,17 @@ def _time_phases(sample: _Sample) -> list[float]:
 
 
 def _run_batch(
-    program: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
+    physical: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
 ) -> tuple[State, tuple[float, float, float]]:
     """Run a batch; return the state after it and the wall seconds of its three phases."""
-    decision, work = Decision(program.plan, program.query.names), Work()
+    decision, work = Decision(physical.plan, physical.query.names), Work()
     started = perf_counter()
-    built = build(program, decision, state, rows, number, work)
+    built = build(physical, decision, state, rows, number, work)
     built_at, lower_hops = perf_counter(), _hop_seconds(work)
-    for _ in probe(program, decision, built.state, number, work):
+    for _ in probe(physical, decision, built.state, number, work):
         pass
     probed_at, probing = perf_counter(), _hop_seconds(work)
-    state = commit(program, built.state)
+    state = end_batch(physical, built.state)
     assembling = probed_at - built_at - (probing - lower_hops)
     return state, (probing, assembling, perf_counter() - started - probing - assembling)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.expr.nodes import streams_of
-from weir.kernel.state_schema import layouts, stored_schema
+from weir.kernel.state_schema import derive_schemas, stored_schema
 from weir.plan.tree import join
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine, Equality
@@ -119,7 +119,7 @@ def _value_bytes(kind: pa.DataType) -> float:
 
 def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]:
     """Return the seconds that a slice of each stream covers, and of states that the stream leads."""
-    schemas = layouts(query, join(*query.names))
+    schemas = derive_schemas(query, join(*query.names))
     seconds = {}
     for name in query.names:
         schema = schemas[name]

@@ -33,8 +33,8 @@ class SliceSummary:
     @staticmethod
     def of(source: Slice) -> SliceSummary:
         """Summarise a slice."""
-        first, last = source.spans[source.layout.lead]
-        return SliceSummary(source.layout.node, source.rows, source.bytes, first, last, source.deadline)
+        first, last = source.spans[source.schema.lead]
+        return SliceSummary(source.schema.node, source.rows, source.bytes, first, last, source.deadline)
 
     def count_live_rows(self, now: int | None) -> float:
         """Estimate how many rows can still join at the time `now`, as if rows were spread evenly."""

@@ -27,13 +27,15 @@ class AgeFilter:
 
     @staticmethod
     def of(
-        program: PhysicalPlan, allowance: Allowance | None, hop: HalfJoinPlan, sample: ProbeSample | None
+        physical: PhysicalPlan, allowance: Allowance | None, hop: HalfJoinPlan, sample: ProbeSample | None
     ) -> AgeFilter:
         """Return the filter that an allowance asks for at a hop."""
         ages = None if allowance is None else allowance.ages.get(hop.hop)
         if ages is None:
             return AgeFilter(hop)
-        return AgeFilter(hop, tuple(_bounds_of_runs(hop, program.layouts[hop.hop.driver].lead, ages)), sample)
+        return AgeFilter(
+            hop, tuple(_bounds_of_runs(hop, physical.schemas[hop.hop.driver].lead, ages)), sample
+        )
 
     @property
     def is_active(self) -> bool:

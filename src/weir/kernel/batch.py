@@ -60,7 +60,7 @@ class Work:
 
 
 def build(
-    program: PhysicalPlan,
+    physical: PhysicalPlan,
     decision: Decision,
     state: State,
     tables: Mapping[str, pa.Table],
@@ -68,17 +68,17 @@ def build(
     work: Work,
 ) -> Ingested:
     """Ingest the rows of a batch and run every join below the root; `probe` takes the state returned."""
-    ingested = ingest(program, decision, state, tables, batch)
+    ingested = ingest(physical, decision, state, tables, batch)
     state = ingested.state
-    for node in program.nodes[:-1]:
-        hops = work.beside if node.node in program.beside else work.hops
-        partials = run_join(node, program, decision, state, batch, hops)
-        state = store(program, node, partials, state, batch)
+    for node in physical.nodes[:-1]:
+        hops = work.beside if node.node in physical.migration_joins else work.hops
+        partials = run_join(node, physical, decision, state, batch, hops)
+        state = store(physical, node, partials, state, batch)
     return replace(ingested, state=state)
 
 
 def probe(
-    program: PhysicalPlan,
+    physical: PhysicalPlan,
     decision: Decision,
     state: State,
     batch: int,
@@ -90,9 +90,9 @@ def probe(
     With `drivers`, only the slices with these `id`s probe: several calls that divide the slices of a batch
     among them find together what one call finds.
     """
-    results = Results(program.query, decision, state.next_numbers, batch)
-    work.apart = LagRecorder.of(program, decision.allowance, batch)
-    for _, partial in run_join(program.root, program, decision, state, batch, work.hops, drivers):
+    results = Results(physical.query, decision, state.next_row_numbers, batch)
+    work.apart = LagRecorder.of(physical, decision.allowance, batch)
+    for _, partial in run_join(physical.root, physical, decision, state, batch, work.hops, drivers):
         if work.apart is not None:
             work.apart.add(partial)
         for chunk, stale in results.chunks(partial):

@@ -26,8 +26,8 @@ class Decision:
     - `candidates`: a bound on what a hop has in flight, below the usual one: less memory, more time.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
-    - `meanwhile`: the allowance of the earlier plan that answers while states of the plan are built.
-    - `effort`: how many steps of hops the batch may spend on building them; None: no limit.
+    - `interim_allowance`: the allowance of the earlier plan that answers while states of the plan are built.
+    - `migration_steps`: how many steps of hops the batch may spend on building them; None: no limit.
     """
 
     plan: Join
@@ -41,8 +41,8 @@ class Decision:
     gains: Mapping[str, float] = field(default_factory=dict)
     placement: Placement | None = None
     reason: str = ""
-    meanwhile: Allowance | None = None
-    effort: int | None = None
+    interim_allowance: Allowance | None = None
+    migration_steps: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.driver_order, str):

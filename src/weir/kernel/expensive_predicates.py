@@ -14,7 +14,7 @@ from weir.expr.evaluate import evaluate_predicate
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
-from weir.kernel.row_ids import RowIds, partial_at, places
+from weir.kernel.row_ids import RowIds, get_row_ids, partial_from_row_ids
 
 # Bytes read by one evaluation: inputs and intermediate values should stay in the cache. With images of 60 kB
 # a pair takes five times as long when hundreds of megabytes are gathered at once.
@@ -52,7 +52,7 @@ def holds_for_pairs(expr: Expr, partial: Partial, driver: Picks, partner: Rows) 
 def _groups_read(exprs: Sequence[Expr], partial: Partial) -> list[Group]:
     """Return the groups of a partial that some of the predicates read."""
     streams = frozenset().union(*map(streams_of, exprs))
-    return [group for group in partial.groups if not streams.isdisjoint(group.layout.streams)]
+    return [group for group in partial.groups if not streams.isdisjoint(group.schema.streams)]
 
 
 def _number_combinations(groups: Sequence[Group], rows: int) -> Int64s:
@@ -83,7 +83,7 @@ def _distinct(codes: Int64s | Picks, size: int) -> tuple[Picks, Picks]:
 def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Bools:
     """Evaluate a predicate on pairs of row `probe[i]` of `probes` and row i of the partner."""
     slices, positions, rows = partner
-    compact = partial_at(places(probes)) if probes.groups else probes
+    compact = partial_from_row_ids(get_row_ids(probes)) if probes.groups else probes
     pair_bytes = compact.row_bytes + max(s.row_bytes for s in slices)
     step = max(1, int(_BYTES / max(pair_bytes, 1.0)))
     truth = np.empty(len(probe), np.bool_)
@@ -101,4 +101,4 @@ def _make_rows(row_ids: RowIds) -> Rows:
         (slices[positions[first]], rows[first:last].astype(np.intp, copy=False))
         for first, last in zip([0, *ends[:-1]], ends, strict=True)
     ]
-    return Rows(slices[0].layout, parts)
+    return Rows(slices[0].schema, parts)

@@ -199,11 +199,11 @@ class HalfJoin:
 
     def _check_row_windows(self, partial: Partial, slice_: Slice, driver: Picks, row: Picks) -> Bools:
         """Neither may a row of the partial have left its window when the partner arrived, nor the reverse."""
-        sequence = slice_.layout.sequence
+        sequence = slice_.schema.sequence
         assert sequence is not None
         keep: Bools = slice_.numbers(sequence)[row] < self._leaves_at(partial)[driver]
         latest = partial.latest(sequence_columns)[driver]
-        for window in slice_.layout.row_windows:
+        for window in slice_.schema.row_windows:
             row_numbers = slice_.numbers(window.row_number)[row]
             keep &= latest < self.row_windows[window.name].leaves_at(row_numbers)
         return keep
@@ -212,7 +212,7 @@ class HalfJoin:
         """Return the sequence number at whose arrival the first row of each partial leaves its window."""
         earliest = np.full(partial.rows, NEVER)
         for group in partial.groups:
-            for window in group.layout.row_windows:
+            for window in group.schema.row_windows:
                 leaves = self.row_windows[window.name].leaves_at(group.numbers(window.row_number))
                 np.minimum(earliest, leaves, out=earliest)
         return earliest

@@ -55,22 +55,22 @@ class _Delta:
 
 
 def ingest(
-    program: PhysicalPlan, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
+    physical: PhysicalPlan, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
 ) -> Ingested:
     """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
-    streams = [stream for stream in program.query.streams if stream.name in tables]
+    streams = [stream for stream in physical.query.streams if stream.name in tables]
     drop = {} if decision.allowance is None else decision.allowance.drop
     deltas = {
-        s.name: _read_delta(program, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
+        s.name: _read_delta(physical, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
         for s in streams
     }
-    columns = {name: _encode(program.layouts[name], delta, batch) for name, delta in deltas.items()}
-    state = _number_rows(program, state, deltas, columns)
+    columns = {name: _encode(physical.schemas[name], delta, batch) for name, delta in deltas.items()}
+    state = _number_rows(physical, state, deltas, columns)
     newest = dict(state.newest)
     slices: dict[str, list[Slice]] = {}
-    ranked = _rank_rows(program, decision, state, deltas)
+    ranked = _rank_rows(physical, decision, state, deltas)
     for name, delta in deltas.items():
-        slices |= _cut_leaf(program, name, columns[name], delta.keep, ranked[name], batch)
+        slices |= _cut_leaf(physical, name, columns[name], delta.keep, ranked[name], batch)
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
     return Ingested(
@@ -84,7 +84,7 @@ def ingest(
 
 
 def _read_delta(
-    program: PhysicalPlan, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
+    physical: PhysicalPlan, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
 ) -> _Delta:
     """Drop late rows and rows without a time, then mark those that pass the filters and random drop."""
     read = rows.num_rows
@@ -97,19 +97,19 @@ def _read_delta(
     in_time = has_time & ~late
     if not in_time.all():
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
-    keep = _pass_filters(program, stream, rows)
+    keep = _pass_filters(physical, stream, rows)
     passed = int(keep.sum())
     if drop:
         keep &= ~select_share(hash_rows(_hash_content(rows), batch, "drop", stream.name), drop)
     dropped = passed - int(keep.sum())
-    if not keep.all() and not program.layouts[stream.name].row_windows:
+    if not keep.all() and not physical.schemas[stream.name].row_windows:
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
     return _Delta(rows, micros, keep, read, int(late.sum()), read - int(has_time.sum()), dropped, newest)
 
 
-def _pass_filters(program: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
+def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
-    for condition in program.query.predicate.filters:
+    for condition in physical.query.predicate.filters:
         if condition.stream == stream.name:
             keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows)
     return keep
@@ -138,44 +138,44 @@ def encode_keys(
     return encode(evaluate(member, fetch, rows), c.domain, c.null_safe)[0]
 
 
-def _encode(layout: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
+def _encode(schema: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
     """Compute the stored columns of a leaf, except for the numbers of row windows."""
     count = delta.rows.num_rows
     fetch = _fetch_from(delta.rows)
-    columns = {time_name(layout.node): pa.array(delta.times)}
-    for name, c in layout.keys.items():
-        columns[name] = pa.array(encode_keys(c, layout.streams, fetch, count))
-    for column in layout.payload:
+    columns = {time_name(schema.node): pa.array(delta.times)}
+    for name, c in schema.keys.items():
+        columns[name] = pa.array(encode_keys(c, schema.streams, fetch, count))
+    for column in schema.payload:
         columns[str(column)] = fetch(column)
-    if layout.arrivals:
-        columns[arrival_name(layout.node)] = pa.array(np.full(count, batch))
+    if schema.arrivals:
+        columns[arrival_name(schema.node)] = pa.array(np.full(count, batch))
     return columns
 
 
 def _number_rows(
-    program: PhysicalPlan,
+    physical: PhysicalPlan,
     state: State,
     deltas: Mapping[str, _Delta],
     columns: Mapping[str, dict[str, pa.Array]],
 ) -> State:
     """Add each row's sequence number and row number to `columns`, if row windows need them."""
-    names = [name for name in program.query.names if name in deltas]
-    if not any(program.layouts[name].sequence for name in names):
+    names = [name for name in physical.query.names if name in deltas]
+    if not any(physical.schemas[name].sequence for name in names):
         return state
     sequences = _sequence([deltas[n].times for n in names], [_hash_content(deltas[n].rows) for n in names])
-    next_row_numbers = dict(state.next_numbers)
+    next_row_numbers = dict(state.next_row_numbers)
     for name, sequence in zip(names, sequences, strict=True):
-        layout = program.layouts[name]
-        assert layout.sequence is not None
-        columns[name][layout.sequence] = pa.array(sequence + state.next_place)
-        for window in layout.row_windows:
+        schema = physical.schemas[name]
+        assert schema.sequence is not None
+        columns[name][schema.sequence] = pa.array(sequence + state.next_sequence)
+        for window in schema.row_windows:
             first = next_row_numbers.get(window.name, 0)
             columns[name][window.row_number] = pa.array(first + np.argsort(np.argsort(sequence)))
-            if layout.arrivals:  # with a row window, freshness counts rows
+            if schema.arrivals:  # with a row window, freshness counts rows
                 columns[name][arrival_name(name)] = columns[name][window.row_number]
             next_row_numbers[window.name] = first + len(sequence)
     total = sum(len(sequence) for sequence in sequences)
-    return replace(state, next_place=state.next_place + total, next_numbers=next_row_numbers)
+    return replace(state, next_sequence=state.next_sequence + total, next_row_numbers=next_row_numbers)
 
 
 def _sequence(times: list[Int64s], hashes: list[Int64s]) -> list[Int64s]:
@@ -188,11 +188,11 @@ def _sequence(times: list[Int64s], hashes: list[Int64s]) -> list[Int64s]:
 
 
 def _rank_rows(
-    program: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
+    physical: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
 ) -> dict[str, Int64s]:
     """Rank every row by the driver order, or by the policy that chooses one."""
     pending = PendingRows(
-        plan=program.plan,
+        plan=physical.plan,
         deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
         states={node: state.count_rows(node) for node in state.slices},
         selectivities=decision.selectivities,
@@ -202,7 +202,7 @@ def _rank_rows(
 
 
 def _cut_leaf(
-    program: PhysicalPlan,
+    physical: PhysicalPlan,
     name: str,
     columns: dict[str, pa.Array],
     keep: Bools,
@@ -210,14 +210,14 @@ def _cut_leaf(
     batch: int,
 ) -> dict[str, list[Slice]]:
     """Cut a stream's rows into slices per rank; with a row window, store the order of all rows as well."""
-    layout, sort = program.layouts[name], program.sorts[name]
-    rows = layout.record_batch(columns)
+    schema, sort = physical.schemas[name], physical.sorts[name]
+    rows = schema.record_batch(columns)
     if not keep.all():
         rows, row_ranks = rows.filter(pa.array(keep)), row_ranks[keep]
     slices = {
-        name: [s for rank, run in _split_ranks(rows, row_ranks) for s in cut(layout, sort, batch, rank, run)]
+        name: [s for rank, run in _split_ranks(rows, row_ranks) for s in cut(schema, sort, batch, rank, run)]
     }
-    row_order = row_order_schema(layout)
+    row_order = row_order_schema(schema)
     if row_order is not None:
         slices[row_order.node] = cut(row_order, ByTime(), batch, 0, row_order.record_batch(columns))
     return slices

@@ -22,7 +22,7 @@ Columns = dict[str, pa.Array]
 
 
 def store(
-    program: PhysicalPlan, node: NodePlan, partials: Iterable[tuple[int, Partial]], state: State, batch: int
+    physical: PhysicalPlan, node: NodePlan, partials: Iterable[tuple[int, Partial]], state: State, batch: int
 ) -> State:
     """Store the outputs of a join, each with its rank."""
     assert node.output is not None
@@ -34,7 +34,7 @@ def store(
     slices = []
     for rank, columns in outputs.items():
         rows = node.output.record_batch(columns)
-        slices += cut(node.output, program.sorts[node.node], batch, rank, rows)
+        slices += cut(node.output, physical.sorts[node.node], batch, rank, rows)
     return state.add({node.node: slices})
 
 
@@ -42,35 +42,35 @@ def _concat(chunks: list[Columns]) -> Columns:
     return {name: pa.concat_arrays([chunk[name] for chunk in chunks]) for name in chunks[0]}
 
 
-def _stored_columns(layout: StateSchema, partial: Partial) -> Columns:
+def _stored_columns(schema: StateSchema, partial: Partial) -> Columns:
     """Gather or compute the columns of a partial that its node stores."""
     columns = {}
-    for name in layout.times:
+    for name in schema.times:
         is_stored = partial.stores(name)
         columns[name] = partial.numbers(name) if is_stored else partial.latest(lambda part: (part.lead,))
-    for name, c in layout.keys.items():
+    for name, c in schema.keys.items():
         columns[name] = (
             partial.numbers(name)
             if partial.stores(name)
-            else encode_keys(c, layout.streams, partial.fetch, partial.rows)
+            else encode_keys(c, schema.streams, partial.fetch, partial.rows)
         )
-    for name in (*layout.arrivals, *(window.row_number for window in layout.row_windows)):
+    for name in (*schema.arrivals, *(window.row_number for window in schema.row_windows)):
         if partial.stores(name):
             columns[name] = partial.numbers(name)
-    if layout.sequence is not None:
-        columns[layout.sequence] = partial.latest(sequence_columns)
-    payload = {str(column): partial.fetch(column) for column in layout.payload}
+    if schema.sequence is not None:
+        columns[schema.sequence] = partial.latest(sequence_columns)
+    payload = {str(column): partial.fetch(column) for column in schema.payload}
     return {**{name: pa.array(numbers) for name, numbers in columns.items()}, **payload}
 
 
-def _number_rows(layout: StateSchema, outputs: dict[int, Columns], state: State) -> State:
+def _number_rows(schema: StateSchema, outputs: dict[int, Columns], state: State) -> State:
     """Number the rows of a join's own row window by (sequence number, content), over all ranks."""
-    own = [window for window in layout.row_windows if window.name == layout.node]
-    if not own or not outputs or layout.sequence is None:
+    own = [window for window in schema.row_windows if window.name == schema.node]
+    if not own or not outputs or schema.sequence is None:
         return state
     (window,) = own
-    first = state.next_numbers.get(window.name, 0)
-    sequences = [columns[layout.sequence].to_numpy() for columns in outputs.values()]
+    first = state.next_row_numbers.get(window.name, 0)
+    sequences = [columns[schema.sequence].to_numpy() for columns in outputs.values()]
     hashes = [
         content_hash(list(columns.values()), len(sequence))
         for columns, sequence in zip(outputs.values(), sequences, strict=True)
@@ -81,4 +81,4 @@ def _number_rows(layout: StateSchema, outputs: dict[int, Columns], state: State)
     ends = np.cumsum([len(sequence) for sequence in sequences])[:-1]
     for columns, numbers in zip(outputs.values(), np.split(row_numbers, ends), strict=True):
         columns[window.row_number] = pa.array(numbers)
-    return replace(state, next_numbers={**state.next_numbers, window.name: first + len(order)})
+    return replace(state, next_row_numbers={**state.next_row_numbers, window.name: first + len(order)})

@@ -36,9 +36,9 @@ class LagRecorder:
         self._counts: dict[str, Int64s] = {name: np.zeros(_BUCKETS, np.int64) for name in others}
 
     @staticmethod
-    def of(program: PhysicalPlan, allowance: Allowance | None, batch: int) -> LagRecorder | None:
+    def of(physical: PhysicalPlan, allowance: Allowance | None, batch: int) -> LagRecorder | None:
         """Return a recorder for a batch; None without a sample, and for all but mjoins over time windows."""
-        query, root = program.query, program.root
+        query, root = physical.query, physical.root
         counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
         if counts_rows or any(name not in query.names for name in root.inputs):
             return None
@@ -52,7 +52,7 @@ class LagRecorder:
 
     def add(self, results: Partial) -> None:
         """Count the lags of those results that are sampled."""
-        sampled = self._samples[results.groups[0].layout.node].mark(results)
+        sampled = self._samples[results.groups[0].schema.node].mark(results)
         results = results.pick(np.flatnonzero(sampled))
         first_times = results.numbers(time_name(self._first))
         for name, (low, high) in self._ranges.items():

@@ -14,7 +14,7 @@ class StateBuild:
 
     It holds all combinations with a row of batch `since` or later, and those of older rows whose row of the
     input `driver` is at `until` or later (None: none of these yet). `rows` of the driver are done, at a cost
-    of `effort` steps; `left` are still to do.
+    of `steps` steps; `left` are still to do.
     """
 
     node: str
@@ -23,10 +23,10 @@ class StateBuild:
     until: int | None = None
     rows: int = 0
     left: int = 0
-    effort: int = 0
+    steps: int = 0
 
     @property
-    def share(self) -> float:
+    def progress(self) -> float:
         """How much of it is built, from 0 to 1."""
         if self.left:
             return self.rows / (self.rows + self.left)
@@ -46,7 +46,7 @@ class MigrationState:
         """While a state is under construction, slices before this batch are not merged with later ones."""
         return None if self.building is None else self.building.since
 
-    def towards(self, target: Join) -> MigrationState:
+    def aim_at(self, target: Join) -> MigrationState:
         """Drop what a plan does not need; if no state of that plan is missing, it answers."""
         needed = _state_names(target)
         keep = self.building is not None and self.building.node in needed
@@ -58,13 +58,13 @@ class MigrationState:
         """Return the joins below the root whose states a plan still needs, inputs first."""
         return [node for node in _joins_below_root(target) if str(node) not in self._complete]
 
-    def beside(self, target: Join) -> tuple[Join, ...]:
+    def migration_joins(self, target: Join) -> tuple[Join, ...]:
         """Return the joins that are run for a plan in addition to those of the plan that answers."""
         kept = {*self.done, *(() if self.building is None else (self.building.node,))}
         additional = kept - _state_names(self.plan)
         return tuple(node for node in _joins_below_root(target) if str(node) in additional)
 
-    def shares(self, target: Join) -> Mapping[str, float]:
+    def measure_progress(self, target: Join) -> Mapping[str, float]:
         """Return how much is built of each state that a plan needs and the answering one does not have."""
         own = _state_names(self.plan)
         names = [name for node in _joins_below_root(target) if (name := str(node)) not in own]
@@ -76,7 +76,7 @@ class MigrationState:
 
     def _share(self, name: str) -> float:
         if self.building is not None and self.building.node == name:
-            return self.building.share
+            return self.building.progress
         return float(name in self._complete)
 
 

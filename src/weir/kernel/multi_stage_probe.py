@@ -26,22 +26,22 @@ from weir.kernel.time_range import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Partials of one driver and rank on their way to hop number `place` of their path."""
+    """Partials of one driver and rank on their way to hop number `hop_number` of their path."""
 
     driver: str
     rank: int
-    place: int
+    hop_number: int
     partial: Partial
 
 
-class Relay:
+class MultiStageProbe:
     """The hops of one mjoin during one batch."""
 
-    def __init__(self, program: PhysicalPlan, decision: Decision, batch: int) -> None:
-        self._program, self._decision, self._batch = program, decision, batch
+    def __init__(self, physical: PhysicalPlan, decision: Decision, batch: int) -> None:
+        self._program, self._decision, self._batch = physical, decision, batch
         self._runs = {
-            driver: PathRun(path, program, decision, batch)
-            for driver, path in zip(program.root.inputs, program.root.paths, strict=True)
+            driver: PathRun(path, physical, decision, batch)
+            for driver, path in zip(physical.root.inputs, physical.root.paths, strict=True)
         }
 
     def start(self, state: State, work: Work) -> Iterator[Parcel]:
@@ -60,17 +60,17 @@ class Relay:
     def visit(self, parcel: Parcel, state: State, work: Work) -> Iterator[Parcel]:
         """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""
         run = self._runs[parcel.driver]
-        hop = run.path[parcel.place]
-        half_join = run.half_join(parcel.place, parcel.rank, SliceIndex(state.of(hop.partner.node)), {})
+        hop = run.path[parcel.hop_number]
+        half_join = run.half_join(parcel.hop_number, parcel.rank, SliceIndex(state.of(hop.partner.node)), {})
         counts = work.hops[hop.hop]
         probes, sampled = counts.probes, counts.sampled
         for matches in half_join.run(parcel.partial, counts):
-            onward = replace(parcel, place=parcel.place + 1, partial=matches)
-            if onward.place == len(run.path):
+            onward = replace(parcel, hop_number=parcel.hop_number + 1, partial=matches)
+            if onward.hop_number == len(run.path):
                 yield onward
                 continue
-            shedding = run.shedding(onward.place)
-            admitted = shedding.admit_partial(matches, work.hops[run.path[onward.place].hop])
+            shedding = run.shedding(onward.hop_number)
+            admitted = shedding.admit_partial(matches, work.hops[run.path[onward.hop_number].hop])
             if admitted.rows:
                 yield self._count_probes(replace(onward, partial=admitted), work)
         # Probes were counted where they were sent from, not in each partition that they visit.
@@ -78,7 +78,7 @@ class Relay:
 
     def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
         """Return the state that a parcel probes next, and the range of lead times that it can reach there."""
-        hop = self._runs[parcel.driver].path[parcel.place]
+        hop = self._runs[parcel.driver].path[parcel.hop_number]
         lead = TimeRange(hop.lead, parcel.partial)
         return hop.partner.node, lead.earliest, lead.latest
 
@@ -102,7 +102,7 @@ class Relay:
 
     def _count_probes(self, parcel: Parcel, work: Work) -> Parcel:
         run = self._runs[parcel.driver]
-        counts = work.hops[run.path[parcel.place].hop]
+        counts = work.hops[run.path[parcel.hop_number].hop]
         counts.probes += parcel.partial.rows
         if run.sample is not None:
             counts.sampled += run.sample.count(parcel.partial)

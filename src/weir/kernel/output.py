@@ -29,12 +29,14 @@ class Results:
     `oldest` is the age (µs) of the oldest row emitted so far, among streams with a freshness in time.
     """
 
-    def __init__(self, query: Query, decision: Decision, next_numbers: Mapping[str, int], batch: int) -> None:
+    def __init__(
+        self, query: Query, decision: Decision, next_row_numbers: Mapping[str, int], batch: int
+    ) -> None:
         self._query, self._decision = query, decision
         self._result_schema = result_schema(query)
         # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
         self._fresh_from = {
-            name: next_numbers.get(name, 0) - fresh
+            name: next_row_numbers.get(name, 0) - fresh
             if isinstance(window, RowWindow)
             else _first_fresh_batch(decision, fresh, batch)
             for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True)

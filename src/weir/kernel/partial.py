@@ -30,8 +30,8 @@ SlicePart = tuple[Slice, Picks | None]
 class Rows:
     """Rows picked from slices of one state; each column is gathered once, when asked for."""
 
-    def __init__(self, layout: StateSchema, parts: Sequence[SlicePart]) -> None:
-        self.layout = layout
+    def __init__(self, schema: StateSchema, parts: Sequence[SlicePart]) -> None:
+        self.schema = schema
         self._parts = parts
         self._columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         self._numbers: dict[str, Int64s] = {}
@@ -94,9 +94,9 @@ class Group:
         self.picks = picks
 
     @property
-    def layout(self) -> StateSchema:
+    def schema(self) -> StateSchema:
         """What the rows hold."""
-        return self.rows.layout
+        return self.rows.schema
 
     def column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """Return a stored column, one value per row of the partial."""
@@ -131,7 +131,7 @@ class Partial:
     @staticmethod
     def of(driver: Slice) -> Partial:
         """Start a path with the rows of a slice."""
-        return Partial((Group(Rows(driver.layout, [(driver, None)])),), driver.rows)
+        return Partial((Group(Rows(driver.schema, [(driver, None)])),), driver.rows)
 
     def extend(self, picks: Picks, partner: Rows) -> Partial:
         """Pair row `picks[i]` with row i of the partner."""
@@ -147,7 +147,7 @@ class Partial:
 
     def find_group(self, name: str) -> Group | None:
         """Return the group that stores a number of this name."""
-        return next((g for g in self.groups if name in g.layout.numbers), None)
+        return next((g for g in self.groups if name in g.schema.numbers), None)
 
     @property
     def row_bytes(self) -> float:
@@ -165,11 +165,11 @@ class Partial:
     def fetch(self, column: Column) -> pa.Array:
         """Return a payload column in one piece."""
         group = self._group_of(column)
-        return restore(group.array(group.layout.sources[column]), column.type)
+        return restore(group.array(group.schema.sources[column]), column.type)
 
     def source(self, column: Column) -> str:
         """Return the stored column with the values of a payload column; joined streams share their key's."""
-        return self._group_of(column).layout.sources[column]
+        return self._group_of(column).schema.sources[column]
 
     def output(self, column: Column) -> pa.Array | pa.ChunkedArray:
         """Return a payload column, chunked where that saves a copy."""
@@ -183,7 +183,7 @@ class Partial:
 
     def latest(self, names: Callable[[StateSchema], Sequence[str]]) -> Int64s:
         """Return the greatest of some stored numbers of all groups, row by row."""
-        return reduce(np.maximum, [g.numbers(name) for g in self.groups for name in names(g.layout)])
+        return reduce(np.maximum, [g.numbers(name) for g in self.groups for name in names(g.schema)])
 
     def _group_storing(self, name: str) -> Group:
         group = self.find_group(name)
@@ -191,7 +191,7 @@ class Partial:
         return group
 
     def _group_of(self, column: Column) -> Group:
-        return next(g for g in self.groups if column.stream in g.layout.streams)
+        return next(g for g in self.groups if column.stream in g.schema.streams)
 
 
 def _take(values: pa.Array, picks: Picks | None) -> pa.Array:

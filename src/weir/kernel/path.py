@@ -20,11 +20,11 @@ from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
 from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.probe_shedding import ProbeShedding
-from weir.kernel.row_ids import together
+from weir.kernel.row_ids import concat_partials
 from weir.kernel.row_window import RowWindowOrder, order_row_window
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
-from weir.kernel.state_schema import LINE
+from weir.kernel.state_schema import ROW_ORDER
 from weir.stats.batch import Hop
 
 Path = tuple[HalfJoinPlan, ...]
@@ -33,8 +33,8 @@ Path = tuple[HalfJoinPlan, ...]
 class PathRun:
     """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
 
-    def __init__(self, path: Path, program: PhysicalPlan, decision: Decision, batch: int) -> None:
-        self.path, self._program, self._decision, self._batch = path, program, decision, batch
+    def __init__(self, path: Path, physical: PhysicalPlan, decision: Decision, batch: int) -> None:
+        self.path, self._program, self._decision, self._batch = path, physical, decision, batch
         self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
 
     def shedding(self, number: int) -> ProbeShedding:
@@ -74,7 +74,7 @@ class _Step:
 
 def run_join(
     node: NodePlan,
-    program: PhysicalPlan,
+    physical: PhysicalPlan,
     decision: Decision,
     state: State,
     batch: int,
@@ -83,7 +83,7 @@ def run_join(
 ) -> Iterator[tuple[int, Partial]]:
     """Yield every new output of a join with its rank, lowest rank first."""
     indexes = {name: SliceIndex(state.of(name)) for name in node.inputs}
-    row_windows = _order_row_windows(program, state, batch)
+    row_windows = _order_row_windows(physical, state, batch)
     starts: list[tuple[int, Partial, PathRun]] = []
     for name, path in zip(node.inputs, node.paths, strict=True):
         slices = [
@@ -95,7 +95,7 @@ def run_join(
             and all(indexes[hop.partner.node].has_visible(batch, s.rank) for hop in path)
         ]
         if slices:
-            run = PathRun(path, program, decision, batch)
+            run = PathRun(path, physical, decision, batch)
             admitted = run.shedding(0).admit_rows([Partial.of(s) for s in slices], hops[path[0].hop])
             starts += [(s.rank, partial, run) for s, partial in zip(slices, admitted, strict=True)]
     by_rank = itemgetter(0)
@@ -155,14 +155,14 @@ def _put_sampled_first(rows: list[Partial], sample: ProbeSample) -> list[Partial
         partial.pick(np.flatnonzero(~mark)) if mark.any() else partial
         for partial, mark in zip(rows, marks, strict=True)
     ]
-    return [together(sampled), *(partial for partial in others if partial.rows)]
+    return [concat_partials(sampled), *(partial for partial in others if partial.rows)]
 
 
 def _follow_admitted(rows: list[Partial], path: Path, steps: list[_Step]) -> Iterator[Partial]:
     """Follow a path with rows that its first hop has admitted."""
     # Expensive predicates are evaluated once for all rows of a rank, not again for each slice.
     if len(rows) > 1 and any(hop.expensive for hop in path):
-        rows = [together(rows)]
+        rows = [concat_partials(rows)]
     first, *later = steps
     for partial in rows:
         yield from _follow(first.half_join.run(partial, first.work), later)
@@ -178,15 +178,15 @@ def _follow(partials: Iterable[Partial], steps: list[_Step]) -> Iterator[Partial
         yield from _follow(first.half_join.run(admitted, first.work), later)
 
 
-def _order_row_windows(program: PhysicalPlan, state: State, batch: int) -> Mapping[str, RowWindowOrder]:
+def _order_row_windows(physical: PhysicalPlan, state: State, batch: int) -> Mapping[str, RowWindowOrder]:
     """Order the rows that this batch brings into each row window."""
     orders = {}
-    for layout in program.layouts.values():
-        for window in layout.row_windows:
-            if layout.node == window.name and layout.sequence is not None:
-                next_row_number = state.next_numbers.get(window.name, 0)
-                slices = state.of(window.name + LINE) or state.of(window.name)
+    for schema in physical.schemas.values():
+        for window in schema.row_windows:
+            if schema.node == window.name and schema.sequence is not None:
+                next_row_number = state.next_row_numbers.get(window.name, 0)
+                slices = state.of(window.name + ROW_ORDER) or state.of(window.name)
                 orders[window.name] = order_row_window(
-                    window, layout.sequence, next_row_number, slices, batch
+                    window, schema.sequence, next_row_number, slices, batch
                 )
     return orders

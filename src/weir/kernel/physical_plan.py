@@ -13,10 +13,10 @@ from weir.kernel.access_path import Access, KeyAccess, choose_access
 from weir.kernel.index import ByTime, Spec
 from weir.kernel.keys import is_always_exact
 from weir.kernel.state_schema import (
-    LINE,
+    ROW_ORDER,
     StateSchema,
+    derive_schemas,
     find_member,
-    layouts,
     row_order_schema,
     time_name,
     window_of,
@@ -74,21 +74,21 @@ class NodePlan:
 class PhysicalPlan:
     """A compiled plan; its joins are listed inputs first, the root last.
 
-    The joins in `beside` belong to a plan that the query migrates to; they run as well.
+    The joins in `migration_joins` belong to a plan that the query migrates to; they run as well.
     """
 
     query: Query
     plan: Join
-    layouts: Mapping[str, StateSchema]
+    schemas: Mapping[str, StateSchema]
     nodes: tuple[NodePlan, ...]
     sorts: Mapping[str, Spec]
-    beside: frozenset[str] = frozenset()
+    migration_joins: frozenset[str] = frozenset()
 
-    def layout_of(self, node: str) -> StateSchema | None:
+    def schema_of(self, node: str) -> StateSchema | None:
         """Return the schema of a node's slices, or of the row order of a stream with a row window."""
-        leaf, is_row_order, _ = node.partition(LINE)
-        layout = self.layouts.get(leaf)
-        return row_order_schema(layout) if is_row_order and layout is not None else layout
+        leaf, is_row_order, _ = node.partition(ROW_ORDER)
+        schema = self.schemas.get(leaf)
+        return row_order_schema(schema) if is_row_order and schema is not None else schema
 
     @property
     def root(self) -> NodePlan:
@@ -100,14 +100,16 @@ class PhysicalPlan:
         return next(node for node in self.nodes if node.node == name)
 
 
-def compile_plan(query: Query, plan: Join, beside: Sequence[Join] = ()) -> PhysicalPlan:
-    """Compile a plan; joins in `beside` read its states and those of joins before them."""
+def compile_plan(query: Query, plan: Join, migration_joins: Sequence[Join] = ()) -> PhysicalPlan:
+    """Compile a plan; joins in `migration_joins` read its states and those of joins before them."""
     tree = check_plan(plan, query)
-    states = layouts(query, tree, beside)
+    states = derive_schemas(query, tree, migration_joins)
     *below, root = tree.inner()
-    joins = (*below, *beside, root)
+    joins = (*below, *migration_joins, root)
     nodes = tuple(_compile_node(query, node, states, is_composed(tree), node is root) for node in joins)
-    return PhysicalPlan(query, tree, states, nodes, _choose_sorts(states, nodes), frozenset(map(str, beside)))
+    return PhysicalPlan(
+        query, tree, states, nodes, _choose_sorts(states, nodes), frozenset(map(str, migration_joins))
+    )
 
 
 def _choose_sorts(states: Mapping[str, StateSchema], nodes: tuple[NodePlan, ...]) -> dict[str, Spec]:
@@ -160,7 +162,7 @@ def _compile_hop(
     query: Query, hop: Hop, bound: tuple[StateSchema, ...], partner: StateSchema, max_lags: MaxLags
 ) -> HalfJoinPlan:
     """Compile the hop from the states `bound` so far to a partner."""
-    before = frozenset[str]().union(*(layout.streams for layout in bound))
+    before = frozenset[str]().union(*(schema.streams for schema in bound))
     conjuncts = tuple(
         c
         for c in query.predicate.conjuncts
@@ -169,7 +171,7 @@ def _compile_hop(
     access, decided = choose_access(query.predicate.classes, conjuncts, before, partner)
     undecided = [c for c in conjuncts if c not in decided and not _is_decided_by_key(c, access)]
     exprs = [c.expr for c in sorted(undecided, key=lambda c: isinstance(c, Cosine))]
-    times = tuple(name for layout in bound for name in layout.times)
+    times = tuple(name for schema in bound for name in schema.times)
     bounds = {name: _time_bounds(name, times, max_lags) for name in partner.times}
     lead = bounds.pop(partner.lead)
     return HalfJoinPlan(

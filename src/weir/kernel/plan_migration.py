@@ -42,8 +42,8 @@ from weir.query.windows import RowWindow
 from weir.stats.batch import Hop, HopStats
 
 # A batch may spend this share of its own steps on building states, and at least this many steps.
-SHARE = 0.5
-LEAST = 100_000
+MIGRATION_SHARE = 0.5
+MIN_MIGRATION_STEPS = 100_000
 # Storing a row takes about as long as this many steps of a hop.
 _STEPS_PER_STORED_ROW = 10
 # Driver rows that probe before the steps per row are known.
@@ -57,22 +57,22 @@ class PhysicalPlans:
     def __init__(self, query: Query, known: Collection[PhysicalPlan] = ()) -> None:
         self.query = query
         self._compiled: dict[tuple[Join, tuple[Join, ...]], PhysicalPlan] = {
-            (program.plan, ()): program for program in known if not program.beside
+            (physical.plan, ()): physical for physical in known if not physical.migration_joins
         }
 
-    def of(self, plan: Join, beside: tuple[Join, ...] = ()) -> PhysicalPlan:
-        """Return the compiled plan; `beside` lists joins of a plan that the query migrates to."""
-        key = (plan, beside)
+    def of(self, plan: Join, migration_joins: tuple[Join, ...] = ()) -> PhysicalPlan:
+        """Return the compiled plan; `migration_joins` lists joins of a plan that the query migrates to."""
+        key = (plan, migration_joins)
         if key not in self._compiled:
             while len(self._compiled) >= _MAX_CACHED:
                 del self._compiled[next(iter(self._compiled))]
-            self._compiled[key] = compile_plan(self.query, plan, beside)
+            self._compiled[key] = compile_plan(self.query, plan, migration_joins)
         return self._compiled[key]
 
     def check_change(self, old: Join, new: Join) -> None:
         """Raise a QueryError if the states of a new plan cannot be built from those of the old one."""
         check_plan(new, self.query)
-        if self.of(old).layouts == self.of(new).layouts:
+        if self.of(old).schemas == self.of(new).schemas:
             return
         if is_composed(old) or is_composed(new):
             raise QueryError(
@@ -91,15 +91,15 @@ class PhysicalPlans:
 class PreparedPlan:
     """The compiled plan that answers a batch, the decision for it, and the state to start from."""
 
-    program: PhysicalPlan
+    physical: PhysicalPlan
     decision: Decision
-    standing: MigrationState
+    migration: MigrationState
     state: State
 
 
-def ready(
-    programs: PhysicalPlans,
-    standing: MigrationState,
+def prepare_plan(
+    physical_plans: PhysicalPlans,
+    migration: MigrationState,
     state: State,
     decision: Decision,
     batch: int,
@@ -107,50 +107,50 @@ def ready(
 ) -> PreparedPlan:
     """Build missing states of the decided plan, within the steps that the decision allows."""
     target = decision.plan
-    standing, spent = standing.towards(target), 0
-    while missing := standing.missing(target):
-        building = standing.building or _begin(missing[0], state, batch)
-        standing = replace(standing, building=building)
-        program = programs.of(standing.plan, standing.beside(target))
-        max_steps = None if decision.effort is None else decision.effort - spent
-        backfill = _Backfill(program, decision, state, building, max_steps, work.beside)
-        state = store(program, backfill.node, backfill.run(), state, batch - 1)
+    migration, spent = migration.aim_at(target), 0
+    while missing := migration.missing(target):
+        building = migration.building or _begin(missing[0], state, batch)
+        migration = replace(migration, building=building)
+        physical = physical_plans.of(migration.plan, migration.migration_joins(target))
+        max_steps = None if decision.migration_steps is None else decision.migration_steps - spent
+        backfill = _Backfill(physical, decision, state, building, max_steps, work.beside)
+        state = store(physical, backfill.node, backfill.run(), state, batch - 1)
         spent += backfill.spent
         if not backfill.is_done:
-            standing = replace(standing, building=backfill.building)
+            migration = replace(migration, building=backfill.building)
             break
-        standing = replace(standing, done=(*standing.done, building.node), building=None)
+        migration = replace(migration, done=(*migration.done, building.node), building=None)
     else:
-        standing = MigrationState(target)
-    return as_it_stands(programs, standing, state, decision)
+        migration = MigrationState(target)
+    return use_existing_states(physical_plans, migration, state, decision)
 
 
-def as_it_stands(
-    programs: PhysicalPlans, standing: MigrationState, state: State, decision: Decision
+def use_existing_states(
+    physical_plans: PhysicalPlans, migration: MigrationState, state: State, decision: Decision
 ) -> PreparedPlan:
     """Prepare a batch with the states that exist; slices that neither plan needs are dropped."""
-    program = programs.of(standing.plan, standing.beside(decision.plan))
-    if not state.slices.keys() <= program.layouts.keys():
-        kept = {node: slices for node, slices in state.slices.items() if program.layout_of(node) is not None}
+    physical = physical_plans.of(migration.plan, migration.migration_joins(decision.plan))
+    if not state.slices.keys() <= physical.schemas.keys():
+        kept = {node: slices for node, slices in state.slices.items() if physical.schema_of(node) is not None}
         state = replace(state, slices=kept)
-    return PreparedPlan(program, answering(decision, standing.plan), standing, state)
+    return PreparedPlan(physical, decide_for_plan(decision, migration.plan), migration, state)
 
 
-def effort(hops: Iterable[HopStats | HopWork]) -> int:
+def count_steps(hops: Iterable[HopStats | HopWork]) -> int:
     """Count the steps that hops have taken."""
     return sum(hop.probes + hop.comparisons + hop.matches for hop in hops)
 
 
-def effort_allowed(last: int) -> int:
+def limit_migration_steps(last: int) -> int:
     """Return the steps that a batch may spend on building states, given those of the last batch."""
-    return max(LEAST, int(SHARE * last))
+    return max(MIN_MIGRATION_STEPS, int(MIGRATION_SHARE * last))
 
 
-def answering(decision: Decision, plan: Join) -> Decision:
+def decide_for_plan(decision: Decision, plan: Join) -> Decision:
     """Return the decision for a plan that answers until the decided one can."""
     if plan == decision.plan:
         return decision
-    allowance = None if decision.meanwhile is None else decision.meanwhile.restrict_to(plan)
+    allowance = None if decision.interim_allowance is None else decision.interim_allowance.restrict_to(plan)
     return replace(decision, plan=plan, allowance=allowance)
 
 
@@ -163,7 +163,7 @@ def _begin(node: Join, state: State, batch: int) -> StateBuild:
 class _Backfill:
     """One batch's work on a state: the driver's older rows probe, newest first, within a number of steps."""
 
-    program: PhysicalPlan
+    physical: PhysicalPlan
     decision: Decision
     state: State
     building: StateBuild
@@ -174,7 +174,7 @@ class _Backfill:
     node: NodePlan = field(init=False)
 
     def __post_init__(self) -> None:
-        self.node = self.program.node(self.building.node)
+        self.node = self.physical.node(self.building.node)
 
     def run(self) -> Iterator[tuple[int, Partial]]:
         """Yield outputs of rank 0; afterwards `building`, `spent` and `is_done` tell how far it went."""
@@ -186,17 +186,17 @@ class _Backfill:
                 return
             starts, until = self._next_rows(slices)
             counts = [self.hops[hop.hop] for hop in path]
-            before, stored = effort(counts), 0
+            before, stored = count_steps(counts), 0
             for output in probe_earlier_batches(
                 path, starts, self.decision, self.state, self.building.since, self.hops
             ):
                 stored += output.rows
                 yield 0, output
-            steps = effort(counts) - before + _STEPS_PER_STORED_ROW * stored
+            steps = count_steps(counts) - before + _STEPS_PER_STORED_ROW * stored
             self.spent += steps
             rows = self.building.rows + sum(partial.rows for partial in starts)
-            total = self.building.effort + steps
-            self.building = replace(self.building, until=until, rows=rows, effort=total)
+            total = self.building.steps + steps
+            self.building = replace(self.building, until=until, rows=rows, steps=total)
         self.is_done = True
 
     def _open_slices(self) -> list[Slice]:
@@ -231,4 +231,4 @@ class _Backfill:
             return rows
         if not self.building.rows:
             return _FIRST_ROWS
-        return max(1, int((self.max_steps - self.spent) * self.building.rows / self.building.effort))
+        return max(1, int((self.max_steps - self.spent) * self.building.rows / self.building.steps))

@@ -82,7 +82,7 @@ class ProbeShedding:
         if self.choose == "hash":
             values = ~self._hash(_concat_content(partials))
         else:
-            values = np.concatenate([partial.latest(lambda layout: layout.times) for partial in partials])
+            values = np.concatenate([partial.latest(lambda schema: schema.times) for partial in partials])
         return _highest(values, self._count(values), lambda: _concat_content(partials))
 
     def _hash(self, values: Int64s) -> Int64s:

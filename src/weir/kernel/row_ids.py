@@ -14,7 +14,7 @@ from weir.kernel.slice import Slice
 RowIds = tuple[Sequence[Slice], Int64s, Int64s]
 
 
-def places(partial: Partial) -> list[RowIds]:
+def get_row_ids(partial: Partial) -> list[RowIds]:
     """Return the row ids of each group of a partial."""
     row_ids: list[RowIds] = []
     for group in partial.groups:
@@ -25,16 +25,16 @@ def places(partial: Partial) -> list[RowIds]:
     return row_ids
 
 
-def partial_at(row_ids: Sequence[RowIds]) -> Partial:
+def partial_from_row_ids(row_ids: Sequence[RowIds]) -> Partial:
     """Return the partial with these row ids."""
     return Partial(tuple(_make_group(*ids) for ids in row_ids), len(row_ids[0][1]))
 
 
-def together(partials: Sequence[Partial]) -> Partial:
+def concat_partials(partials: Sequence[Partial]) -> Partial:
     """Concatenate partials over the same states."""
     if len(partials) == 1:
         return partials[0]
-    return partial_at([_concat(ids) for ids in zip(*map(places, partials), strict=True)])
+    return partial_from_row_ids([_concat(ids) for ids in zip(*map(get_row_ids, partials), strict=True)])
 
 
 def split_partial(partial: Partial, size: int) -> Iterator[Partial]:
@@ -42,10 +42,12 @@ def split_partial(partial: Partial, size: int) -> Iterator[Partial]:
     if partial.rows <= size:
         yield partial
         return
-    row_ids = places(partial)
+    row_ids = get_row_ids(partial)
     for first in range(0, partial.rows, size):
         last = first + size
-        yield partial_at([(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids])
+        yield partial_from_row_ids(
+            [(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids]
+        )
 
 
 def _concat(parts: Sequence[RowIds]) -> RowIds:
@@ -72,4 +74,4 @@ def _make_group(slices: Sequence[Slice], positions: Int64s, rows: Int64s) -> Gro
     ]
     inverse = np.empty(len(order), np.intp)
     inverse[order] = np.arange(len(order))
-    return Group(Rows(slices[0].layout, parts), inverse)
+    return Group(Rows(slices[0].schema, parts), inverse)

@@ -58,10 +58,10 @@ def has_left(slice_: Slice, next_row_numbers: dict[str, int]) -> bool:
     """True if every row of a slice has left one of its row windows."""
     return any(
         slice_.spans[window.row_number][1] + window.rows < next_row_numbers.get(window.name, 0)
-        for window in slice_.layout.row_windows
+        for window in slice_.schema.row_windows
     )
 
 
-def sequence_columns(layout: StateSchema) -> tuple[str, ...]:
+def sequence_columns(schema: StateSchema) -> tuple[str, ...]:
     """Return the stored column with the sequence number of a row, if its state has one."""
-    return () if layout.sequence is None else (layout.sequence,)
+    return () if schema.sequence is None else (schema.sequence,)

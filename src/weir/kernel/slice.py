@@ -37,7 +37,7 @@ class Slice:
     number. Batch and rank say which rows may see it.
     """
 
-    layout: StateSchema
+    schema: StateSchema
     batch: int
     rank: int
     window: int
@@ -66,7 +66,7 @@ class Slice:
     @property
     def span(self) -> tuple[int, int]:
         """The least and the greatest lead time."""
-        return self.spans[self.layout.lead]
+        return self.spans[self.schema.lead]
 
     def numbers(self, name: str) -> Int64s:
         """Return a stored int64 column, without a copy."""
@@ -75,7 +75,7 @@ class Slice:
 
     def times(self) -> Int64s:
         """Return the lead time of every row."""
-        return self.numbers(self.layout.lead)
+        return self.numbers(self.schema.lead)
 
     def index(self, spec: Spec) -> Index:
         """Return an index over the rows; free for the one the slice is sorted by, others are built once."""
@@ -96,7 +96,7 @@ class Slice:
 
     def fetch(self, column: Column) -> pa.Array:
         """Return the values of a payload column, in the slice's order."""
-        return restore(self.data.column(self.layout.sources[column]), column.type)
+        return restore(self.data.column(self.schema.sources[column]), column.type)
 
     def is_visible_to(self, batch: int, rank: int) -> bool:
         """True if rows of that batch and rank may join with this slice."""
@@ -110,31 +110,31 @@ def restore(values: Any, kind: pa.DataType) -> Any:
     return values.cast(kind, safe=False)
 
 
-def cut(layout: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> list[Slice]:
+def cut(schema: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> list[Slice]:
     """Sort rows and cut them into slices at the ends of basic windows."""
     if not rows.num_rows:
         return []
-    windows = rows.column(layout.cut_by).to_numpy() // layout.cut_every
-    order = _sort_rows(layout, sort, rows)
+    windows = rows.column(schema.cut_by).to_numpy() // schema.cut_every
+    order = _sort_rows(schema, sort, rows)
     if windows.min() < windows.max():
         order = order[np.argsort(windows[order], kind="stable")]
     rows = _take(rows, order)
     windows = windows[order]
     edges = np.concatenate(([0], np.flatnonzero(np.diff(windows)) + 1, [len(windows)]))
     return [
-        _make_slice(layout, sort, batch, rank, int(windows[start]), rows.slice(start, end - start))
+        _make_slice(schema, sort, batch, rank, int(windows[start]), rows.slice(start, end - start))
         for start, end in pairwise(edges.tolist())
     ]
 
 
 def merge(slices: Sequence[Slice], sort: Spec) -> Slice:
     """Merge slices of one basic window into one that every later batch sees."""
-    layout, window = slices[0].layout, slices[0].window
+    schema, window = slices[0].schema, slices[0].window
     slices = sorted(slices, key=lambda s: s.span)
     rows = pa.concat_batches([s.data for s in slices])
-    order = _sort_rows(layout, sort, rows, _are_consecutive(slices, sort))
+    order = _sort_rows(schema, sort, rows, _are_consecutive(slices, sort))
     newest_batch = max(s.batch for s in slices)
-    return _make_slice(layout, sort, newest_batch, 0, window, _take(rows, order))
+    return _make_slice(schema, sort, newest_batch, 0, window, _take(rows, order))
 
 
 def _are_consecutive(slices: Sequence[Slice], sort: Spec) -> bool:
@@ -144,10 +144,10 @@ def _are_consecutive(slices: Sequence[Slice], sort: Spec) -> bool:
 
 
 def _sort_rows(
-    layout: StateSchema, sort: Spec, rows: pa.RecordBatch, in_time: bool = False
+    schema: StateSchema, sort: Spec, rows: pa.RecordBatch, in_time: bool = False
 ) -> npt.NDArray[np.intp]:
     """Sort rows by (index, time); rows that the index leaves out come last."""
-    unsorted = Slice(layout, 0, 0, 0, rows, None, {}, None)
+    unsorted = Slice(schema, 0, 0, 0, rows, None, {}, None)
     order = index_rows(sort, unsorted, in_time).rows
     assert order is not None
     if len(order) < rows.num_rows:
@@ -156,21 +156,21 @@ def _sort_rows(
 
 
 def _make_slice(
-    layout: StateSchema, sort: Spec, batch: int, rank: int, window: int, rows: pa.RecordBatch
+    schema: StateSchema, sort: Spec, batch: int, rank: int, window: int, rows: pa.RecordBatch
 ) -> Slice:
-    numbers = {n: rows.column(n).to_numpy() for n in layout.numbers if n not in layout.keys}
+    numbers = {n: rows.column(n).to_numpy() for n in schema.numbers if n not in schema.keys}
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}
-    return Slice(layout, batch, rank, window, rows, sort, spans, _deadline(layout, numbers, spans))
+    return Slice(schema, batch, rank, window, rows, sort, spans, _deadline(schema, numbers, spans))
 
 
 def _deadline(
-    layout: StateSchema, numbers: dict[str, Int64s], spans: dict[str, tuple[int, int]]
+    schema: StateSchema, numbers: dict[str, Int64s], spans: dict[str, tuple[int, int]]
 ) -> int | None:
     """Return the first watermark at which no row of the slice can join any more; None if time sets no end."""
-    if layout.deadlines is None:
+    if schema.deadlines is None:
         return None
     ends = []
-    for limits in layout.deadlines:
+    for limits in schema.deadlines:
         if len(limits) == 1:
             ((time, retention),) = limits
             ends.append(spans[time][1] + retention)

@@ -26,14 +26,14 @@ _CLOSED = -1
 class State:
     """Live slices per node, the watermark, the newest event time per stream, and the counters of row windows.
 
-    `next_place` is the next sequence number, `next_numbers` the next row number of each window.
+    `next_sequence` is the next sequence number, `next_row_numbers` the next row number of each window.
     """
 
     slices: Mapping[str, tuple[Slice, ...]] = field(default_factory=dict)
     watermark: int | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
-    next_place: int = 0
-    next_numbers: Mapping[str, int] = field(default_factory=dict)
+    next_sequence: int = 0
+    next_row_numbers: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, node: str) -> tuple[Slice, ...]:
         """Return the slices of a node."""
@@ -56,33 +56,33 @@ class State:
         }
 
 
-def commit(program: PhysicalPlan, state: State, since: int | None = None) -> State:
-    """End a batch: advance the watermark, drop dead slices, merge small ones (see `tidy`)."""
-    state = replace(state, watermark=watermark_after(program, state.watermark, state.newest))
-    return tidy(program, expire(program, state), since)
+def end_batch(physical: PhysicalPlan, state: State, since: int | None = None) -> State:
+    """End a batch: advance the watermark, drop dead slices, merge small ones (see `merge_slices`)."""
+    state = replace(state, watermark=advance_watermark(physical, state.watermark, state.newest))
+    return merge_slices(physical, expire(physical, state), since)
 
 
-def watermark_after(
-    program: PhysicalPlan, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
+def advance_watermark(
+    physical: PhysicalPlan, watermark: int | None, newest: Mapping[str, int], idle: Collection[str] = ()
 ) -> int | None:
     """Return the new watermark: it never goes back, and waits for a row of each stream that is not idle."""
-    streams = [stream for stream in program.query.streams if stream.name not in idle]
+    streams = [stream for stream in physical.query.streams if stream.name not in idle]
     if not streams or any(stream.name not in newest for stream in streams):
         return watermark
     reached = min(newest[stream.name] - stream.late for stream in streams)
     return reached if watermark is None else max(watermark, reached)
 
 
-def expire(program: PhysicalPlan, state: State) -> State:
+def expire(physical: PhysicalPlan, state: State) -> State:
     """Drop slices that no row to come can join."""
-    next_row_numbers = dict(state.next_numbers)
+    next_row_numbers = dict(state.next_row_numbers)
     live = {
         node: tuple(
             s
             for s in state.of(node)
             if not is_dead(s.deadline, state.watermark) and not has_left(s, next_row_numbers)
         )
-        for node in program.layouts
+        for node in physical.schemas
     }
     return replace(state, slices=live)
 
@@ -92,28 +92,28 @@ def is_dead(deadline: int | None, watermark: int | None) -> bool:
     return watermark is not None and deadline is not None and deadline <= watermark
 
 
-def tidy(program: PhysicalPlan, state: State, since: int | None = None) -> State:
+def merge_slices(physical: PhysicalPlan, state: State, since: int | None = None) -> State:
     """Merge small slices; a basic window that the watermark has passed becomes one slice.
 
     Slices of batches before `since` are not merged with later ones.
     """
-    merged = {node: tuple(_merge_node(program, state, node, since)) for node in program.layouts}
+    merged = {node: tuple(_merge_node(physical, state, node, since)) for node in physical.schemas}
     return replace(state, slices=merged)
 
 
-def _merge_node(program: PhysicalPlan, state: State, node: str, since: int | None) -> Iterator[Slice]:
+def _merge_node(physical: PhysicalPlan, state: State, node: str, since: int | None) -> Iterator[Slice]:
     groups: dict[tuple[int, int, bool], list[Slice]] = defaultdict(list)
     for slice_ in state.of(node):
         # Slices of similar size are merged, so that no row is rewritten more than a few times.
         size_class = _CLOSED if _is_closed(slice_, state.watermark) else slice_.rows.bit_length()
         groups[slice_.window, size_class, since is not None and slice_.batch < since].append(slice_)
     for slices in groups.values():
-        yield from [merge(slices, program.sorts[node])] if len(slices) >= _MERGE_AT else slices
+        yield from [merge(slices, physical.sorts[node])] if len(slices) >= _MERGE_AT else slices
 
 
 def _is_closed(slice_: Slice, watermark: int | None) -> bool:
     """True if no more rows can enter the slice's basic window."""
-    layout = slice_.layout
-    if watermark is None or layout.cut_by != layout.lead:
+    schema = slice_.schema
+    if watermark is None or schema.cut_by != schema.lead:
         return False
-    return (slice_.window + 1) * layout.cut_every <= watermark
+    return (slice_.window + 1) * schema.cut_every <= watermark

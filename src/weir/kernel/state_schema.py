@@ -36,7 +36,7 @@ SLICES_IN_BASIC = 4
 MOST_SLICES = 64
 _NO_TIME_LIMIT = 1_000_000
 # Suffix of the state that holds the order of all rows of a leaf with a row window.
-LINE = "@row_order"
+ROW_ORDER = "@row_order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,16 @@ class StateSchema:
         return tuple(column for column, name in self.sources.items() if name == str(column))
 
     @property
-    def schema(self) -> pa.Schema:
+    def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of a slice."""
         numbers = [pa.field(name, pa.int64(), nullable=False) for name in self.numbers]
         return pa.schema(numbers + [pa.field(str(column), column.type) for column in self.payload])
 
     def record_batch(self, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Put the stored columns, given by name, into one record batch."""
-        return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+        return pa.RecordBatch.from_arrays(
+            [columns[name] for name in self.arrow_schema.names], schema=self.arrow_schema
+        )
 
 
 def time_name(name: str) -> str:
@@ -123,17 +125,19 @@ def row_order_schema(leaf: StateSchema) -> StateSchema | None:
     """
     if not leaf.row_windows:
         return None
-    return replace(leaf, node=leaf.node + LINE, sources={}, keys={}, arrivals=())
+    return replace(leaf, node=leaf.node + ROW_ORDER, sources={}, keys={}, arrivals=())
 
 
-def layouts(query: Query, plan: Join, beside: Sequence[Join] = ()) -> dict[str, StateSchema]:
-    """Derive the schema of each state: leaves, joins below the root, and joins in `beside`."""
+def derive_schemas(query: Query, plan: Join, migration_joins: Sequence[Join] = ()) -> dict[str, StateSchema]:
+    """Derive the schema of each state: leaves, joins below the root, and joins in `migration_joins`."""
     composed = is_composed(plan)
     if composed:
         _check_windows(query)
     windows = (*query.windows, *(node.window for node in plan.inner()))
     counts_rows = any(isinstance(window, RowWindow) for window in windows)
-    return {str(node): _derive(query, node, composed, counts_rows) for node in (*_states(plan), *beside)}
+    return {
+        str(node): _derive(query, node, composed, counts_rows) for node in (*_states(plan), *migration_joins)
+    }
 
 
 def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:
@@ -141,7 +145,7 @@ def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:
     names = [name for name in query.names if name in streams]
     node = Leaf(names[0]) if len(names) == 1 else join(*names)
     counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
-    return _derive(query, node, False, counts_rows).schema
+    return _derive(query, node, False, counts_rows).arrow_schema
 
 
 def _states(node: Join) -> Iterator[JTree]:

@@ -114,10 +114,10 @@ class LocalEngine:
     def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:
         """The state that a manifest describes."""
         part = manifest.parts.get(_ONE, PartitionState())
-        slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.layouts, ())
+        slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.schemas, ())
         for entry in part.slices:
             slices[entry.node] = (*slices[entry.node], self._store.read(entry, plan))
-        return State(slices, manifest.watermark, manifest.newest, part.next_place, part.next_numbers)
+        return State(slices, manifest.watermark, manifest.newest, part.next_sequence, part.next_row_numbers)
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """One partition has nobody to share with."""

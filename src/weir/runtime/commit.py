@@ -11,9 +11,9 @@ from weir.adapt.recall import Recall
 from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.plan_migration import answering
-from weir.kernel.state import is_dead, watermark_after
-from weir.kernel.state_schema import LINE
+from weir.kernel.plan_migration import decide_for_plan
+from weir.kernel.state import advance_watermark, is_dead
+from weir.kernel.state_schema import ROW_ORDER
 from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
@@ -47,7 +47,7 @@ class FinishedBatch:
         """The decision for the plan that answered; None if that was not the same in all partitions."""
         plans = {task.part.migration.plan for task in self.tasks if task.part.migration is not None}
         plans = plans or {self.decision.plan}
-        return answering(self.decision, plans.pop()) if len(plans) == 1 else None
+        return decide_for_plan(self.decision, plans.pop()) if len(plans) == 1 else None
 
     @property
     def counts(self) -> BatchCounts:
@@ -89,7 +89,7 @@ def next_manifest(
     before, decision = batch.before, batch.decision
     newest = batch.newest
     now = max(newest.values(), default=None)
-    watermark = watermark_after(plan, before.watermark, newest, decision.idle)
+    watermark = advance_watermark(plan, before.watermark, newest, decision.idle)
     parts = {**before.parts, **{task.partition: task.part for task in batch.tasks}}
     live = {number: _drop_dead(part, watermark) for number, part in parts.items()}
     partitions = 0 if decision.placement is None else decision.placement.partitions
@@ -125,7 +125,7 @@ def report_batch(
     Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
     """
     answered = batch.answered
-    decision = answered or answering(batch.decision, _earlier_plan(after, batch.decision.plan))
+    decision = answered or decide_for_plan(batch.decision, _earlier_plan(after, batch.decision.plan))
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
         batch=batch.number,
@@ -143,7 +143,7 @@ def report_batch(
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
         order=batch.driver_order,
         watermark=after.watermark,
-        state={**dict.fromkeys(plan.layouts, StateSize(0, 0, 0)), **after.sizes},
+        state={**dict.fromkeys(plan.schemas, StateSize(0, 0, 0)), **after.sizes},
         recall=after.recall.estimate(decision.plan),
         evicted=evicted,
         building=_built_shares(after, batch.decision.plan),
@@ -184,7 +184,7 @@ def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
     """How much is there of each state that the plan decided needs, in the partition that has least of it."""
     shares: dict[str, float] = {}
     for part in after.parts.values():
-        own = {} if part.migration is None else part.migration.shares(plan)
+        own = {} if part.migration is None else part.migration.measure_progress(plan)
         shares |= {node: min(share, shares.get(node, 1.0)) for node, share in own.items()}
     return shares
 
@@ -199,6 +199,6 @@ def _drop_dead(part: PartitionState, watermark: int | None) -> PartitionState:
     live = tuple(
         entry
         for entry in part.slices
-        if not is_dead(entry.deadline, watermark) and not entry.node.endswith(LINE)
+        if not is_dead(entry.deadline, watermark) and not entry.node.endswith(ROW_ORDER)
     )
     return replace(part, slices=live)

@@ -17,7 +17,7 @@ from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
-from weir.kernel.plan_migration import PhysicalPlans, effort_allowed
+from weir.kernel.plan_migration import PhysicalPlans, limit_migration_steps
 from weir.order.pending import PendingRows
 from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
 from weir.partition.placement import Placement
@@ -64,12 +64,12 @@ class Placing(Protocol):
 
 @dataclass(frozen=True)
 class DecidedPlan:
-    """The plan from the next batch on, with its allowance, and one for plans that still answer meanwhile."""
+    """The plan from the next batch on, with its allowance, and one for plans that still answer."""
 
     plan: Join
     allowance: Allowance | None = None
     reason: str = "as requested"
-    meanwhile: Allowance | None = None
+    interim_allowance: Allowance | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Decider:
         if answering == self._decided.plan:
             self._decided = replace(self._decided, allowance=allowance, reason=reason)
         else:
-            self._decided = replace(self._decided, meanwhile=allowance, reason=reason)
+            self._decided = replace(self._decided, interim_allowance=allowance, reason=reason)
 
     def replan(self, plan: Join, allowance: Allowance | None, reason: str) -> None:
         """From the next batch on, migrate to another plan."""
@@ -146,8 +146,8 @@ class Decider:
         if allowance is not None:
             allowance.check(plan)
         self._placing.check_plan(plan, self._placement)
-        meanwhile = _either(decided.allowance, decided.meanwhile)
-        self._decided = DecidedPlan(plan, allowance, reason, meanwhile)
+        interim_allowance = _either(decided.allowance, decided.interim_allowance)
+        self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """Return what was decided for this batch before a failure, or decide now; and the attempt number."""
@@ -187,7 +187,7 @@ class Decider:
             decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
             self._decided = DecidedPlan(
-                decision.plan, decision.allowance, decision.reason, decision.meanwhile
+                decision.plan, decision.allowance, decision.reason, decision.interim_allowance
             )
             self._start_controller(before)
         return decision, attempts + 1
@@ -195,7 +195,7 @@ class Decider:
     def _decide(self, before: Manifest, batch: int) -> Decision:
         recommendation = self._adapt(before)
         if not before.answering_plans - {self._decided.plan}:
-            self._decided = replace(self._decided, meanwhile=None)
+            self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
         placement, why = self._placing.place(before, decided.plan)
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
@@ -212,8 +212,8 @@ class Decider:
             gains=seen.results_per_row,
             placement=placement,
             reason="; ".join(filter(None, (why, decided.reason))),
-            meanwhile=decided.meanwhile,
-            effort=effort_allowed(self._steps),
+            interim_allowance=decided.interim_allowance,
+            migration_steps=limit_migration_steps(self._steps),
         )
         if recommendation is not None:
             self._log.record_history(batch, _history_line(decision, recommendation))
@@ -242,7 +242,7 @@ class Decider:
             self._decided = replace(self._decided, allowance=allowance, reason=reason)
         elif not recommendation.changes_plan:
             # It concerns the plan that answers until the states of the one decided are built.
-            self._decided = replace(self._decided, meanwhile=allowance, reason=reason)
+            self._decided = replace(self._decided, interim_allowance=allowance, reason=reason)
         else:
             try:
                 self.replan(plan, allowance, reason)
@@ -259,8 +259,8 @@ class Decider:
         migrations = (part.migration for part in before.parts.values() if part.migration is not None)
         if waiting := [migration.plan for migration in migrations if migration.missing(plan)]:
             # Another plan still answers, in some partitions at least: the order is for what it skips.
-            meanwhile = self._decided.meanwhile
-            plan, allowance = waiting[0], meanwhile and meanwhile.restrict_to(waiting[0])
+            interim_allowance = self._decided.interim_allowance
+            plan, allowance = waiting[0], interim_allowance and interim_allowance.restrict_to(waiting[0])
         wanted = choose_driver_order(self._policy.driver_order, plan, allowance, seen.lags)
         if not placement.is_shared or not isinstance(wanted, str):
             return wanted

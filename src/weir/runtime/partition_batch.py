@@ -17,9 +17,9 @@ from weir.kernel.batch import Work, build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import Ingested
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, as_it_stands, ready
+from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
 from weir.kernel.slice import Slice
-from weir.kernel.state import State, expire, tidy
+from weir.kernel.state import State, expire, merge_slices
 from weir.query.model import Query
 from weir.runtime.partition_state import PartitionState, SliceEntry
 from weir.stats.batch_counts import BatchCounts
@@ -78,7 +78,7 @@ class Assignment:
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
-            if plan.layout_of(entry.node) is None:
+            if plan.schema_of(entry.node) is None:
                 continue
             loaded = self.store.read(entry, plan)
             slices.setdefault(entry.node, []).append(loaded)
@@ -86,8 +86,8 @@ class Assignment:
         state = State(
             slices={node: tuple(of_node) for node, of_node in slices.items()},
             watermark=self.watermark,
-            next_place=part.next_place,
-            next_numbers=dict(part.next_numbers),
+            next_sequence=part.next_sequence,
+            next_row_numbers=dict(part.next_row_numbers),
         )
         return state, entries
 
@@ -132,13 +132,13 @@ class PartitionBatch:
         self._job, self._partition = job, partition
         self._work, self._timer = Work(), PhaseTimer(clock)
         migration = job.part(partition).migration_to(job.decision.plan)
-        held = job.plans.of(migration.plan, migration.beside(job.decision.plan))
+        held = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
         before, entries = job.load(partition, held)
         self._timer.end("read")
-        prepared = ready(job.plans, migration, before, job.decision, job.batch, self._work)
+        prepared = prepare_plan(job.plans, migration, before, job.decision, job.batch, self._work)
         self._timer.end("migrate")
-        plan, decision = prepared.program, prepared.decision
-        state = tidy(plan, expire(plan, prepared.state), prepared.standing.since)
+        plan, decision = prepared.physical, prepared.decision
+        state = merge_slices(plan, expire(plan, prepared.state), prepared.migration.since)
         self._timer.end("merge")
         self._built: Ingested = build(plan, decision, state, tables, job.batch, self._work)
         self._timer.end("build")
@@ -149,7 +149,7 @@ class PartitionBatch:
     def probe(self) -> Iterator[pa.Table]:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
         chunks = probe(
-            self._prepared.program, self._prepared.decision, self._built.state, self._job.batch, self._work
+            self._prepared.physical, self._prepared.decision, self._built.state, self._job.batch, self._work
         )
         for chunk in chunks:
             self._timer.end("probe")
@@ -179,9 +179,9 @@ class PartitionBatch:
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
         return PartitionState(
             tuple(known[id(kept)] for kept in live),
-            after.next_place,
-            dict(after.next_numbers),
-            self._prepared.standing,
+            after.next_sequence,
+            dict(after.next_row_numbers),
+            self._prepared.migration,
         )
 
 
@@ -192,9 +192,9 @@ def probe_partition(job: Assignment, partition: int, work: Work) -> Iterator[pa.
         state, drivers = job.load_all(partition)
         return probe(job.plan, job.decision, state, job.batch, work, drivers)
     migration = job.part(partition).migration_to(job.decision.plan)
-    plan = job.plans.of(migration.plan, migration.beside(job.decision.plan))
-    prepared = as_it_stands(job.plans, migration, job.load(partition, plan)[0], job.decision)
-    return probe(prepared.program, prepared.decision, prepared.state, job.batch, work)
+    plan = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
+    prepared = use_existing_states(job.plans, migration, job.load(partition, plan)[0], job.decision)
+    return probe(prepared.physical, prepared.decision, prepared.state, job.batch, work)
 
 
 def count_build(built: Ingested) -> BatchCounts:

@@ -41,7 +41,7 @@ class SliceEntry:
     def of(stored: Slice, file: str, index: int, checksum: int = 0) -> SliceEntry:
         """Describe a slice that is stored at a place in a file."""
         return SliceEntry(
-            node=stored.layout.node,
+            node=stored.schema.node,
             file=file,
             index=index,
             batch=stored.batch,
@@ -50,7 +50,7 @@ class SliceEntry:
             rows=stored.rows,
             bytes=stored.bytes,
             spans=stored.spans,
-            lead=stored.layout.lead,
+            lead=stored.schema.lead,
             deadline=stored.deadline,
             sorted_by=str(stored.sorted_by),
             checksum=checksum,
@@ -70,19 +70,19 @@ class PartitionState:
     """
 
     slices: tuple[SliceEntry, ...] = ()
-    next_place: int = 0
-    next_numbers: Mapping[str, int] = field(default_factory=dict)
+    next_sequence: int = 0
+    next_row_numbers: Mapping[str, int] = field(default_factory=dict)
     migration: MigrationState | None = None
 
     def migration_to(self, plan: Join) -> MigrationState:
         """Which plan answers, and what is being built, when a plan is decided."""
-        return (self.migration or MigrationState(plan)).towards(plan)
+        return (self.migration or MigrationState(plan)).aim_at(plan)
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> PartitionState:
         """Drop the slices that neither the plan decided nor the one that answers needs."""
         migration = self.migration_to(plan)
-        physical = plans.of(migration.plan, migration.beside(plan))
-        slices = tuple(entry for entry in self.slices if physical.layout_of(entry.node) is not None)
+        physical = plans.of(migration.plan, migration.migration_joins(plan))
+        slices = tuple(entry for entry in self.slices if physical.schema_of(entry.node) is not None)
         return replace(self, slices=slices, migration=migration)
 
 

@@ -24,13 +24,13 @@ class SparkBatches:
 
     def __init__(self, spark: SparkSession, job: Job, sink: Sink) -> None:
         self._spark, self._sink = spark, sink
-        settings, query = job.settings, job.program.query
+        settings, query = job.settings, job.physical.query
         folder = open_folder(spark, f"{job.checkpoint}/weir")
-        plans = PhysicalPlans(query, (job.program,))
+        plans = PhysicalPlans(query, (job.physical,))
         log = CheckpointLog(folder, settings.batches_to_retain)
         self.engine = SparkEngine(spark, job, sink, folder)
         policy = Policy(query, job.driver_order, settings.idle, settings.adapt, job.scope)
-        start = DecidedPlan(job.program.plan, settings.allowance, settings.reason, job.meanwhile)
+        start = DecidedPlan(job.physical.plan, settings.allowance, settings.reason, job.interim_allowance)
         self._decider = Decider(policy, start, plans, log, self.engine)
         self._batches = MicroBatches[DataFrame](self.engine, log, self._decider, plans, settings.on_null_time)
         self.progress = self._batches.progress

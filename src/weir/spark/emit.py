@@ -28,7 +28,7 @@ class Emission:
 
     def __init__(self, folder: Folder, job: Job, sink: Sink) -> None:
         self._folder, self._sink = folder, sink
-        self._schema = from_arrow_schema(result_schema(job.program.query), prefer_timestamp_ntz=True)
+        self._schema = from_arrow_schema(result_schema(job.physical.query), prefer_timestamp_ntz=True)
 
     @property
     def result_files(self) -> ResultFiles | None:

@@ -85,7 +85,7 @@ class SparkEngine:
         resize = None
         while self._resizes:
             resize = self._resizes.popleft()
-        return placement_after(before, self._job.program.query, routing, resize)
+        return placement_after(before, self._job.physical.query, routing, resize)
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan whose rows would not find their partners."""

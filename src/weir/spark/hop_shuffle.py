@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 
 from weir.codec import from_json, to_json
 from weir.kernel.batch import Work
-from weir.kernel.multi_stage_probe import Parcel, Relay
+from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.row_ids import partial_at, places, together
+from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.runtime.partition_batch import Assignment, count_probes
@@ -54,9 +54,9 @@ def ring(
     return moving.mapInArrow(_Stage(job, stats, last, last, results), schema)
 
 
-def moves(program: PhysicalPlan) -> int:
+def moves(physical: PhysicalPlan) -> int:
     """How often partials move."""
-    return len(program.query.names) - 1
+    return len(physical.query.names) - 1
 
 
 def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, BatchCounts] | None:
@@ -93,21 +93,23 @@ class _Stage:
 
     job: Assignment
     stats: str
-    place: int
+    hop_number: int
     last: int
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Parcels, results, or the names of the files that hold them."""
-        for partition, parcels in _by_partition(batches, is_start=not self.place).items():
+        for partition, parcels in _by_partition(batches, is_start=not self.hop_number).items():
             post = _Post(self.job, partition)
-            found = post.visited(parcels) if self.place else post.started()
-            if self.place < self.last:
+            found = post.visited(parcels) if self.hop_number else post.started()
+            if self.hop_number < self.last:
                 yield from post.sent(found)
             else:
                 yield from put_out(self.results, self.job, partition, post.results(found))
             told = {"counts": to_json(count_probes(post.work)), "sent": sorted(post.reached)}
-            with open_output(f"{self.stats}/{_stage_file(self.job.batch, partition, self.place)}") as stream:
+            with open_output(
+                f"{self.stats}/{_stage_file(self.job.batch, partition, self.hop_number)}"
+            ) as stream:
                 stream.write(json.dumps(told).encode())
 
 
@@ -127,7 +129,7 @@ class _Post:
 
     def __init__(self, job: Assignment, partition: int) -> None:
         self._job, self._partition = job, partition
-        self._relay = Relay(job.plan, job.decision, job.batch)
+        self._relay = MultiStageProbe(job.plan, job.decision, job.batch)
         self._entries = {
             (entry.file, entry.index): entry for part in job.parts.values() for entry in part.slices
         }
@@ -167,13 +169,13 @@ class _Post:
         """The parcels that came in, those of one driver and rank as one."""
         found: dict[tuple[str, int, int], list[Partial]] = {}
         for parcel in map(self._opened, parcels):
-            found.setdefault((parcel.driver, parcel.rank, parcel.place), []).append(parcel.partial)
+            found.setdefault((parcel.driver, parcel.rank, parcel.hop_number), []).append(parcel.partial)
         for (driver, rank, place), partials in found.items():
-            yield Parcel(driver, rank, place, together(partials))
+            yield Parcel(driver, rank, place, concat_partials(partials))
 
     def _targets(self, parcel: Parcel) -> list[int]:
         node, first, last = self._relay.wanted(parcel)
-        lead = self._job.plan.layouts[node].lead
+        lead = self._job.plan.schemas[node].lead
 
         def may_match(entry: SliceEntry) -> bool:
             if entry.node != node or (entry.batch == self._job.batch and entry.rank >= parcel.rank):
@@ -196,9 +198,9 @@ class _Post:
     def _packed(self, parcel: Parcel) -> bytes:
         groups = [
             ([self._names[id(one)] for one in slices], numbers, rows)
-            for slices, numbers, rows in places(parcel.partial)
+            for slices, numbers, rows in get_row_ids(parcel.partial)
         ]
-        return pickle.dumps((parcel.driver, parcel.rank, parcel.place, groups), protocol=5)
+        return pickle.dumps((parcel.driver, parcel.rank, parcel.hop_number, groups), protocol=5)
 
     def _opened(self, data: bytes) -> Parcel:
         driver, rank, place, groups = pickle.loads(data)  # made by `_packed`, in this query
@@ -206,4 +208,4 @@ class _Post:
             ([self._slice(self._entries[name]) for name in named], numbers, rows)
             for named, numbers, rows in groups
         ]
-        return Parcel(driver, rank, place, partial_at(found))
+        return Parcel(driver, rank, place, partial_from_row_ids(found))

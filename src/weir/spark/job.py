@@ -15,16 +15,16 @@ from weir.spark.slots import Slots
 
 @dataclass(frozen=True)
 class Job:
-    """A query as it is started; `program` is that of its first plan since.
+    """A query as it is started; `physical` is that of its first plan since.
 
-    Where it was going over to that plan when it stopped, `meanwhile` is for those before it.
+    Where it was going over to that plan when it stopped, `interim_allowance` is for those before it.
     """
 
-    program: PhysicalPlan
+    physical: PhysicalPlan
     slots: Slots
     driver_order: DriverOrder
     routing: Routing
     checkpoint: str
     settings: Settings
-    meanwhile: Allowance | None = None
+    interim_allowance: Allowance | None = None
     scope: Scope = field(default_factory=Scope)

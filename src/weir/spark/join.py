@@ -100,9 +100,9 @@ class SparkJoin:
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.routing)
-        program = compile_plan(self.query, self.planned.plan)
+        physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
-        task = WholeTask(program, decision, slots, self.options.on_null_time)
+        task = WholeTask(physical, decision, slots, self.options.on_null_time)
         rows = routed(union, self.routing.partitions)
         return self._apply_steps(rows.mapInArrow(task, self._result_schema()))
 

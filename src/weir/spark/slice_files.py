@@ -36,7 +36,7 @@ class FileStore:
         """Write slices, those of one state into one file; the name is the attempt's own."""
         by_node: dict[str, list[int]] = {}
         for number, new in enumerate(slices):
-            by_node.setdefault(new.layout.node, []).append(number)
+            by_node.setdefault(new.schema.node, []).append(number)
         entries: dict[int, SliceEntry] = {}
         for file_number, numbers in enumerate(by_node.values()):
             name = f"{batch:09d}-{partition:04d}-{file_number:02d}-{uuid.uuid4().hex[:12]}.arrow"
@@ -63,24 +63,24 @@ def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     return zlib.crc32(data)
 
 
-def read_slice(root: str, entry: SliceEntry, program: PhysicalPlan) -> Slice:
+def read_slice(root: str, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
     """The slice of an entry; its rows are mapped, not copied, where the file is local."""
-    layout, sort = program.layout_of(entry.node), program.sorts.get(entry.node)
-    if layout is None:
+    schema, sort = physical.schema_of(entry.node), physical.sorts.get(entry.node)
+    if schema is None:
         raise DamagedStateError(
             f"slice {entry.file} belongs to '{entry.node}', which this query does not have"
         )
     key = (root, entry.file, entry.index)
     found = _OPEN.get(key)
-    if found is not None and found.layout == layout:
+    if found is not None and found.schema == schema:
         return found
     data = _record_batches(f"{root}/{entry.file}", entry.checksum)[entry.index]
-    if data.num_rows != entry.rows or data.schema.names != layout.schema.names:
+    if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
         raise DamagedStateError(
             f"slice {entry.file} does not hold what its manifest says; restore it or start anew"
         )
     one = Slice(
-        layout=layout,
+        schema=schema,
         batch=entry.batch,
         rank=entry.rank,
         window=entry.window,

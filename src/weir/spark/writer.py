@@ -119,13 +119,13 @@ class JoinWriter:
         decision = None if last is None else last[0]
         scope = replace(join.planned.scope(join.query), interval=read_interval(spark, self._trigger))
         job = Job(
-            program=compile_plan(join.query, plan),
+            physical=compile_plan(join.query, plan),
             slots=slots,
             driver_order=join.driver_order,
             routing=routing,
             checkpoint=checkpoint,
             settings=self._settings(plan, decision),
-            meanwhile=None if decision is None else decision.meanwhile,
+            interim_allowance=None if decision is None else decision.interim_allowance,
             scope=replace(scope, changeable=movable(scope.changeable, routing)),
         )
         batches = SparkBatches(spark, job, sink)
