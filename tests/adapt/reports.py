@@ -9,8 +9,8 @@ from weir.adapt.batch_report import BatchReport
 from weir.kernel.decision import Decision
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats
 from weir.stats.batch_counts import BatchCounts
+from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
 

@@ -20,7 +20,8 @@ from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import QueryOptions
 from weir.shed.allowance import Allowance
-from weir.stats.batch import HopStats, StateSize
+from weir.stats.batch_counts import StateSize
+from weir.stats.hop import HopStats
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import TYPICAL

@@ -19,7 +19,7 @@ from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
 MJOIN = join("a", "b", "c")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from weir.adapt.skew import SkewMonitor, estimate_work, is_uneven
 from weir.codec import from_json, to_json
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 
 
 def test_skew_takes_several_uneven_batches_in_a_row() -> None:

@@ -23,7 +23,8 @@ from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, hops, join
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats, StateSize
+from weir.stats.batch_counts import StateSize
+from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 from weir.stats.unit_costs import TYPICAL
 

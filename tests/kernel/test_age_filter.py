@@ -17,7 +17,7 @@ from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64(), "id": pa.int64()})
 NAMES = ("a", "b", "c")

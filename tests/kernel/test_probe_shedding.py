@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
-from weir.kernel.batch import Work, build, probe
+from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan, compile_plan
 from weir.kernel.state import State, end_batch
@@ -23,7 +23,8 @@ from weir.local.join import LocalJoin
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.batch_counts import BatchCounts
+from weir.stats.hop import Hop
 
 NAMES = ("a", "b", "c", "d")
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})
@@ -101,12 +102,12 @@ def run(
     decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
     ran = Ran([], [], [])
     for number, tables in enumerate(fed):
-        work = Work()
-        built = build(physical, decision, state, tables, number, work)
-        ran.results.append(bag(list(probe(physical, decision, built.state, number, work))))
-        ran.counts.append({h: (s.probes, s.skipped, s.matches) for h, s in work.per_hop().items()})
-        ran.sampled.append({h: (s.sampled, s.sampled_matches) for h, s in work.per_hop().items()})
-        state = end_batch(physical, built.state)
+        counts = BatchCounts()
+        state = build(physical, decision, state, tables, number, counts)
+        ran.results.append(bag(list(probe(physical, decision, state, number, counts))))
+        ran.counts.append({h: (s.probes, s.skipped, s.matches) for h, s in counts.hops.items()})
+        ran.sampled.append({h: (s.sampled, s.sampled_matches) for h, s in counts.hops.items()})
+        state = end_batch(physical, state)
     return ran
 
 

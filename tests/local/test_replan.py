@@ -12,7 +12,6 @@ import pytest
 import weir
 from weir.errors import QueryError
 from weir.kernel import plan_migration as migrate
-from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
 from weir.kernel.migration_state import MigrationState
 from weir.local.query import LocalQuery
@@ -20,6 +19,7 @@ from weir.plan.tree import Join, hops
 from weir.plan.tree import join as tree
 from weir.query.windows import TimeWindow
 from weir.shed.allowance import Allowance
+from weir.stats.batch_counts import BatchCounts
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()})
 MJOIN, BUSHY = tree("a", "b", "c", "d"), tree(tree("a", "b"), tree("c", "d"))
@@ -119,11 +119,11 @@ def test_a_batch_makes_no_more_than_it_may() -> None:
     query = started(MJOIN)
     for number in range(12):
         query.process(batch(number))
-    migration, work = MigrationState(MJOIN), Work()
+    migration, counts = MigrationState(MJOIN), BatchCounts()
     for _ in range(3):
         decision = Decision(BUSHY, "auto", migration_steps=2000)
         found = migrate.prepare_plan(
-            migrate.PhysicalPlans(query.query), migration, query.state, decision, 12, work
+            migrate.PhysicalPlans(query.query), migration, query.state, decision, 12, counts
         )
         migration = found.migration
     assert migration.plan == MJOIN and migration.building is not None
@@ -137,7 +137,7 @@ def test_other_probing_orders_are_taken_at_once() -> None:
     query.replan(tree("a", "b", "c", "d", orders=orders))
     query.process(batch(1))
     assert not decided(query)["building"] and query.stats is not None
-    assert not query.stats.counts.build_hops
+    assert not query.stats.counts.migration_hops
 
 
 def test_what_is_not_a_plan_is_refused() -> None:

@@ -15,7 +15,7 @@ from weir.plan.tree import hops, join
 from weir.runtime.driver_order import choose_driver_order
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 QUERY = asked()

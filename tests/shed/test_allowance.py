@@ -12,7 +12,7 @@ from weir import QueryError
 from weir.plan.tree import join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 PLAN = join("a", "b", "c")
 

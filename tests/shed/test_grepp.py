@@ -7,7 +7,7 @@ import pytest
 from weir.shed.flow import compute_flow
 from weir.shed.grepp import grepp
 from weir.shed.hop_network import HopNetwork, Link, Path
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 
 def two_joins(a: float, b: float, ab: float, c: float, rate: float = 10_000.0) -> HopNetwork:

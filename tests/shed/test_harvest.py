@@ -27,7 +27,7 @@ from weir.shed.harvest_model import (
 )
 from weir.shed.harvest_moves import add_basic_window, remove_basic_window
 from weir.shed.harvest_setting import find_best_setting, greedy, greedy_reverse, improve_by_exchanges
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts

@@ -11,7 +11,7 @@ from weir.adapt.batch_report import BatchReport
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.plan.tree import Join
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.unit_costs import UnitCosts
 
 

@@ -19,7 +19,7 @@ from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
 from weir.shed.hop_network_builder import HopNetworkBuilder
 from weir.shed.linear_program import solve_grants
 from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 from weir_lab.jaqpot.analysis import random_plan

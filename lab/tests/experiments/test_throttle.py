@@ -12,7 +12,7 @@ from weir import QueryError
 from weir.plan.tree import Join, Leaf
 from weir.shed.harvest_model import compute_cost, compute_output, full_setting
 from weir.shed.harvest_setting import find_best_setting, greedy_reverse
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts

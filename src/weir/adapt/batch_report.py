@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from weir.kernel.decision import Decision
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats, StateSize
-from weir.stats.batch_counts import BatchCounts
+from weir.stats.batch_counts import BatchCounts, StateSize
+from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
 

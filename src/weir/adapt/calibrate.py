@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from statistics import median
-from time import perf_counter, process_time
+from time import thread_time
 
 import numpy as np
 import pyarrow as pa
 
 from weir.adapt.estimate import estimate_join_graph
-from weir.kernel.batch import Work, build, probe
+from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan, compile_plan
 from weir.kernel.state import State, end_batch
@@ -28,6 +28,7 @@ from weir.plan.tree import Join, join
 from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import QueryOptions
+from weir.stats.batch_counts import BatchCounts
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -173,40 +174,31 @@ def _measure_sample(sample: _Sample) -> list[list[float]]:
 def _time_phases(sample: _Sample) -> list[float]:
     """Return the CPU seconds of each phase of a one-second batch, with full windows.
 
-    The first batch fills the windows, the second lets merges settle. The total is the CPU time of the median
-    batch, divided in proportion to the shortest wall time of each phase: hops measure wall time only, and on
-    a busy machine a phase takes either its proper time or far too long.
+    The first batch fills the windows, the second lets merges settle; of the others the median counts.
     """
     joined = sample.build_query()
     physical = compile_plan(joined, sample.plan)
     state, first_length = State(), sample.window + 1
-    phases, cpu = [], []
+    phases = []
     for number in range(_TIMED_BATCHES + 2):
         start, length = (0.0, first_length) if not number else (first_length + number - 1, 1.0)
         rows = {name: sample.draw_rows(i, start, length) for i, name in enumerate(joined.names)}
-        started = process_time()
         state, seconds = _run_batch(physical, state, rows, number)
-        cpu.append(process_time() - started)
         phases.append(seconds)
-    shortest = [min(phase) for phase in zip(*phases[2:], strict=True)]
-    return [phase * median(cpu[2:]) / sum(shortest) for phase in shortest]
+    return [median(phase) for phase in zip(*phases[2:], strict=True)]
 
 
 def _run_batch(
     physical: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
 ) -> tuple[State, tuple[float, float, float]]:
-    """Run a batch; return the state after it and the wall seconds of its three phases."""
-    decision, work = Decision(physical.plan, physical.query.names), Work()
-    started = perf_counter()
-    built = build(physical, decision, state, rows, number, work)
-    built_at, lower_hops = perf_counter(), _hop_seconds(work)
-    for _ in probe(physical, decision, built.state, number, work):
+    """Run a batch; return the state after it and the CPU seconds of its three phases."""
+    decision, counts = Decision(physical.plan, physical.query.names), BatchCounts()
+    started = thread_time()
+    state = build(physical, decision, state, rows, number, counts)
+    built_at, lower_hops = thread_time(), counts.hop_seconds
+    for _ in probe(physical, decision, state, number, counts):
         pass
-    probed_at, probing = perf_counter(), _hop_seconds(work)
-    state = end_batch(physical, built.state)
+    probed_at, probing = thread_time(), counts.hop_seconds
+    state = end_batch(physical, state)
     assembling = probed_at - built_at - (probing - lower_hops)
-    return state, (probing, assembling, perf_counter() - started - probing - assembling)
-
-
-def _hop_seconds(work: Work) -> float:
-    return sum(hop.seconds for hop in work.per_hop().values())
+    return state, (probing, assembling, thread_time() - started - probing - assembling)

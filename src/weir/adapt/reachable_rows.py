@@ -16,7 +16,7 @@ from weir.adapt.average import Average
 from weir.adapt.batch_report import BatchReport
 from weir.query.model import Query
 from weir.query.windows import RowWindow
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 
 def count_reachable_rows(query: Query, batch: BatchReport, hop: Hop) -> float:

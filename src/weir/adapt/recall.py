@@ -19,7 +19,7 @@ from dataclasses import astuple, dataclass, field
 from weir.plan.tree import Join, JTree
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 
 # Weight of a batch relative to the next one; large, as few sampled rows of one batch match.
 _DECAY = 0.9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 from weir.stats.unit_costs import TYPICAL
 
 # Weight of a batch relative to the next one; small, so that the rate follows the last few batches.

@@ -12,7 +12,7 @@ from weir.adapt.reachable_rows import count_reachable_rows, measure_window_fill
 from weir.plan.tree import Join, nodes
 from weir.query.model import Query
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
 # A hop without its plan: the sorted streams of the partial that probes, and those of the state it probes.

@@ -21,42 +21,19 @@ pure function of the slices and may run never, once or several times.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from weir.kernel.decision import Decision
-from weir.kernel.half_join import HopWork
-from weir.kernel.ingest import Ingested, ingest
+from weir.kernel.ingest import ingest
 from weir.kernel.intermediate_state import store
 from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.path import run_join
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.state import State
-from weir.stats.batch import Hop, HopStats
-
-
-@dataclass
-class Work:
-    """The running counts of a batch; `beside` are the hops of joins that the plan does not have."""
-
-    hops: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
-    results: int = 0
-    stale: int = 0
-    oldest: int | None = None
-    apart: LagRecorder | None = None
-    beside: dict[Hop, HopWork] = field(default_factory=lambda: defaultdict(HopWork))
-
-    def per_hop(self) -> dict[Hop, HopStats]:
-        """What each hop of the plan did."""
-        return {hop: work.get() for hop, work in self.hops.items()}
-
-    def per_hop_beside(self) -> dict[Hop, HopStats]:
-        """What the hops did that make another plan ready."""
-        return {hop: work.get() for hop, work in self.beside.items()}
+from weir.stats.batch_counts import BatchCounts
 
 
 def build(
@@ -65,16 +42,15 @@ def build(
     state: State,
     tables: Mapping[str, pa.Table],
     batch: int,
-    work: Work,
-) -> Ingested:
+    counts: BatchCounts,
+) -> State:
     """Ingest the rows of a batch and run every join below the root; `probe` takes the state returned."""
-    ingested = ingest(physical, decision, state, tables, batch)
-    state = ingested.state
+    state = ingest(physical, decision, state, tables, batch, counts)
     for node in physical.nodes[:-1]:
-        hops = work.beside if node.node in physical.migration_joins else work.hops
+        hops = counts.migration_hops if node.node in physical.migration_joins else counts.hops
         partials = run_join(node, physical, decision, state, batch, hops)
         state = store(physical, node, partials, state, batch)
-    return replace(ingested, state=state)
+    return state
 
 
 def probe(
@@ -82,7 +58,7 @@ def probe(
     decision: Decision,
     state: State,
     batch: int,
-    work: Work,
+    counts: BatchCounts,
     drivers: Collection[int] | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the results of a batch, in chunks, as they are found.
@@ -91,13 +67,9 @@ def probe(
     among them find together what one call finds.
     """
     results = Results(physical.query, decision, state.next_row_numbers, batch)
-    work.apart = LagRecorder.of(physical, decision.allowance, batch)
-    for _, partial in run_join(physical.root, physical, decision, state, batch, work.hops, drivers):
-        if work.apart is not None:
-            work.apart.add(partial)
-        for chunk, stale in results.chunks(partial):
-            work.stale += stale
-            work.oldest = results.oldest
-            work.results += chunk.num_rows
-            if chunk.num_rows:
-                yield chunk
+    recorder = LagRecorder.of(physical, decision.allowance, batch)
+    for _, partial in run_join(physical.root, physical, decision, state, batch, counts.hops, drivers):
+        if recorder is not None:
+            recorder.add(partial)
+        yield from results.emit(partial, counts)
+    counts.lags = None if recorder is None else recorder.get()

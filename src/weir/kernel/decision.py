@@ -10,7 +10,7 @@ from weir.order.policies import DriverOrder, check_policy
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 
 @dataclass(frozen=True, slots=True)

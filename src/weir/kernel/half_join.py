@@ -9,9 +9,9 @@ first. Driver rows are taken in runs of about `_CANDIDATES` candidates, so that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from weir.kernel.row_window import NEVER, RowWindowOrder, sequence_columns
 from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.time_range import TimeRange
-from weir.stats.batch import HopStats
+from weir.stats.hop import HopStats
 
 # Large enough that calls into NumPy and Arrow cost little compared with their work; small enough, where
 # expressions are evaluated on candidates, that their columns stay in the processor's cache.
@@ -44,37 +44,6 @@ _BYTES = 1 << 28
 _Part = tuple[Slice, Picks]
 
 
-@dataclass
-class HopWork:
-    """A running count of one hop's work in one batch."""
-
-    probes: int = 0
-    comparisons: int = 0
-    matches: int = 0
-    seconds: float = 0.0
-    skipped: int = 0
-    sampled: int = 0
-    sampled_matches: int = 0
-    narrowed: int = 0
-    unvisited: int = 0
-    by_slice: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def get(self) -> HopStats:
-        """What was counted."""
-        return HopStats(
-            self.probes,
-            self.comparisons,
-            self.matches,
-            self.seconds,
-            len(self.by_slice),
-            self.skipped,
-            self.sampled,
-            self.sampled_matches,
-            self.narrowed,
-            self.unvisited,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class HalfJoin:
     """One hop during one batch, for driver rows of one rank."""
@@ -88,21 +57,21 @@ class HalfJoin:
     max_candidates: int | None = None
     sample: ProbeSample | None = None
 
-    def run(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
+    def run(self, partial: Partial, work: HopStats) -> Iterator[Partial]:
         """Yield the longer partials, a bounded number at a time."""
-        started = perf_counter()
+        started = thread_time()
         work.probes += partial.rows
         if self.sample is not None:
             work.sampled += self.sample.count(partial)
         for matches in self._find_matches(partial, work):
             if self.sample is not None:
                 work.sampled_matches += self.sample.count(matches)
-            work.seconds += perf_counter() - started
+            work.seconds += thread_time() - started
             yield matches
-            started = perf_counter()
-        work.seconds += perf_counter() - started
+            started = thread_time()
+        work.seconds += thread_time() - started
 
-    def _find_matches(self, partial: Partial, work: HopWork) -> Iterator[Partial]:
+    def _find_matches(self, partial: Partial, work: HopStats) -> Iterator[Partial]:
         if not partial.rows:
             return
         if self.plan.expensive:
@@ -127,7 +96,7 @@ class HalfJoin:
         return [s for s in in_range if not any(other.misses(s) for other in others)]
 
     def _probe_slices(
-        self, partial: Partial, lead: TimeRange, others: list[TimeRange], slices: list[Slice], work: HopWork
+        self, partial: Partial, lead: TimeRange, others: list[TimeRange], slices: list[Slice], work: HopStats
     ) -> Iterator[Partial]:
         index_probe = IndexProbe(self.plan, partial, lead)
         per_slice = [c for s in slices if (c := index_probe.find_candidates(s)).count.any()]
@@ -160,7 +129,7 @@ class HalfJoin:
         per_slice: list[Candidates],
         others: list[TimeRange],
         run: tuple[int, int],
-        work: HopWork,
+        work: HopStats,
     ) -> Partial | None:
         """Return the matches of a run of driver rows; None if there are none."""
         first, last = run
@@ -169,7 +138,7 @@ class HalfJoin:
         for candidates in per_slice:
             slice_ = candidates.slice
             work.comparisons += int(candidates.count[first:last].sum())
-            work.by_slice.setdefault((slice_.window, slice_.batch), 0)
+            work.visited += 1
             driver, row = index_probe.pairs(candidates, first, last)
             driver, row = self._check_windows(partial, slice_, others, driver, row)
             if len(driver):
@@ -179,8 +148,6 @@ class HalfJoin:
             return None
         driver = drivers[0] if len(drivers) == 1 else np.concatenate(drivers)
         driver, parts = self._check_predicates(partial, index_probe, driver, parts)
-        for slice_, row in parts:
-            work.by_slice[slice_.window, slice_.batch] += len(row)
         work.matches += len(driver)
         return partial.extend(driver, Rows(self.plan.partner, parts)) if len(driver) else None
 

@@ -26,18 +26,7 @@ from weir.order.pending import PendingRows
 from weir.order.rank_rows import rank_rows
 from weir.query.model import Stream
 from weir.query.predicate import AttributeClass
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """The state with the batch's leaf slices, and what was counted on the way."""
-
-    state: State
-    rows_in: Mapping[str, int]
-    late: Mapping[str, int]
-    null_time: Mapping[str, int]
-    dropped: Mapping[str, int]
-    order: tuple[str, ...]
+from weir.stats.batch_counts import BatchCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +44,13 @@ class _Delta:
 
 
 def ingest(
-    physical: PhysicalPlan, decision: Decision, state: State, tables: Mapping[str, pa.Table], batch: int
-) -> Ingested:
+    physical: PhysicalPlan,
+    decision: Decision,
+    state: State,
+    tables: Mapping[str, pa.Table],
+    batch: int,
+    counts: BatchCounts,
+) -> State:
     """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in physical.query.streams if stream.name in tables]
     drop = {} if decision.allowance is None else decision.allowance.drop
@@ -73,14 +67,10 @@ def ingest(
         slices |= _cut_leaf(physical, name, columns[name], delta.keep, ranked[name], batch)
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
-    return Ingested(
-        replace(state.add(slices), newest=newest),
-        {name: delta.read for name, delta in deltas.items()},
-        {name: delta.late for name, delta in deltas.items()},
-        {name: delta.null_time for name, delta in deltas.items()},
-        {name: delta.dropped for name, delta in deltas.items()},
-        tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62)))),
-    )
+        counts.rows_in[name], counts.late[name] = delta.read, delta.late
+        counts.null_time[name], counts.dropped[name] = delta.null_time, delta.dropped
+    counts.order = tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62))))
+    return replace(state.add(slices), newest=newest)
 
 
 def _read_delta(

@@ -17,6 +17,7 @@ from weir.kernel.row_ids import split_partial
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
+from weir.stats.batch_counts import BatchCounts
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 # The most bytes of a result table: rows may be wide (images, documents).
@@ -24,10 +25,7 @@ _BYTES = 1 << 28
 
 
 class Results:
-    """Turns complete partials into result tables during one batch.
-
-    `oldest` is the age (µs) of the oldest row emitted so far, among streams with a freshness in time.
-    """
+    """Turns complete partials into result tables during one batch."""
 
     def __init__(
         self, query: Query, decision: Decision, next_row_numbers: Mapping[str, int], batch: int
@@ -47,31 +45,32 @@ class Results:
             for name, window in zip(query.names, query.windows, strict=True)
             if name in self._fresh_from and not isinstance(window, RowWindow)
         ]
-        self.oldest: int | None = None
 
-    def chunks(self, partial: Partial) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the results in tables of bounded size, each with the number of stale results left out."""
+    def emit(self, partial: Partial, counts: BatchCounts) -> Iterator[pa.Table]:
+        """Yield the fresh results in tables of bounded size; count them, the stale ones and ages."""
         for piece in split_partial(partial, max(1, int(_BYTES / max(partial.row_bytes, 1.0)))):
-            yield self._make_table(piece)
+            fresh = self._is_fresh(piece)
+            if not fresh.all():
+                counts.stale += int(len(fresh) - fresh.sum())
+                piece = piece.pick(np.flatnonzero(fresh))
+            if piece.rows:
+                counts.results += piece.rows
+                counts.oldest = max(self._ages(piece, counts.oldest), default=None)
+                yield self._make_table(piece)
 
-    def _make_table(self, partial: Partial) -> tuple[pa.Table, int]:
-        fresh, stale = self._is_fresh(partial), 0
-        if not fresh.all():
-            stale = int(len(fresh) - fresh.sum())
-            partial = partial.pick(np.flatnonzero(fresh))
-        self._record_age(partial)
+    def _make_table(self, partial: Partial) -> pa.Table:
         gathered: dict[tuple[str, pa.DataType], Values] = {}
         columns = [_values(output.expr, partial, gathered) for output in self._query.select]
-        return pa.Table.from_arrays(columns, schema=self._result_schema), stale
+        return pa.Table.from_arrays(columns, schema=self._result_schema)
 
-    def _record_age(self, partial: Partial) -> None:
-        if not partial.rows:
-            return
+    def _ages(self, partial: Partial, oldest: int | None) -> Iterator[int]:
+        """The age (µs) of the oldest row of each stream with a freshness in time, and the oldest so far."""
+        if oldest is not None:
+            yield oldest
         clock = self._decision.clock
         for name in self._timed:
             first = int(partial.numbers(arrival_name(name)).min())
-            age = 0 if clock is None else clock - self._decision.arrivals.get(first, clock)
-            self.oldest = age if self.oldest is None else max(self.oldest, age)
+            yield 0 if clock is None else clock - self._decision.arrivals.get(first, clock)
 
     def _is_fresh(self, partial: Partial) -> Bools:
         fresh = np.ones(partial.rows, np.bool_)

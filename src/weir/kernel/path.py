@@ -15,7 +15,7 @@ import numpy as np
 
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.decision import Decision
-from weir.kernel.half_join import HalfJoin, HopWork
+from weir.kernel.half_join import HalfJoin
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
 from weir.kernel.probe_sample import ProbeSample
@@ -25,7 +25,7 @@ from weir.kernel.row_window import RowWindowOrder, order_row_window
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.state_schema import ROW_ORDER
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop, HopStats
 
 Path = tuple[HalfJoinPlan, ...]
 
@@ -64,7 +64,7 @@ class _Step:
 
     shedding: ProbeShedding
     half_join: HalfJoin
-    work: HopWork
+    work: HopStats
 
     @property
     def sheds(self) -> bool:
@@ -78,7 +78,7 @@ def run_join(
     decision: Decision,
     state: State,
     batch: int,
-    hops: MutableMapping[Hop, HopWork],
+    hops: MutableMapping[Hop, HopStats],
     drivers: Collection[int] | None = None,
 ) -> Iterator[tuple[int, Partial]]:
     """Yield every new output of a join with its rank, lowest rank first."""
@@ -122,7 +122,7 @@ def probe_earlier_batches(
     decision: Decision,
     state: State,
     since: int,
-    hops: MutableMapping[Hop, HopWork],
+    hops: MutableMapping[Hop, HopStats],
 ) -> Iterator[Partial]:
     """Yield all that rows find on a path in slices of batches before `since`, without shedding."""
     steps = [

@@ -25,7 +25,7 @@ from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
 from weir.query.windows import TimeWindow
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 # The largest allowed difference later - earlier between two stored times (earlier, later).
 MaxLags = Mapping[tuple[str, str], int]

@@ -19,15 +19,13 @@ steps (probes, comparisons, matches) a batch may spend on it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from weir.errors import QueryError
-from weir.kernel.batch import Work
 from weir.kernel.decision import Decision
-from weir.kernel.half_join import HopWork
 from weir.kernel.intermediate_state import store
 from weir.kernel.keys import Bools
 from weir.kernel.migration_state import MigrationState, StateBuild
@@ -39,7 +37,8 @@ from weir.kernel.state import State, is_dead
 from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
 from weir.query.windows import RowWindow
-from weir.stats.batch import Hop, HopStats
+from weir.stats.batch_counts import BatchCounts, count_steps
+from weir.stats.hop import Hop, HopStats
 
 # A batch may spend this share of its own steps on building states, and at least this many steps.
 MIGRATION_SHARE = 0.5
@@ -103,7 +102,7 @@ def prepare_plan(
     state: State,
     decision: Decision,
     batch: int,
-    work: Work,
+    counts: BatchCounts,
 ) -> PreparedPlan:
     """Build missing states of the decided plan, within the steps that the decision allows."""
     target = decision.plan
@@ -113,7 +112,7 @@ def prepare_plan(
         migration = replace(migration, building=building)
         physical = physical_plans.of(migration.plan, migration.migration_joins(target))
         max_steps = None if decision.migration_steps is None else decision.migration_steps - spent
-        backfill = _Backfill(physical, decision, state, building, max_steps, work.beside)
+        backfill = _Backfill(physical, decision, state, building, max_steps, counts.migration_hops)
         state = store(physical, backfill.node, backfill.run(), state, batch - 1)
         spent += backfill.spent
         if not backfill.is_done:
@@ -134,11 +133,6 @@ def use_existing_states(
         kept = {node: slices for node, slices in state.slices.items() if physical.schema_of(node) is not None}
         state = replace(state, slices=kept)
     return PreparedPlan(physical, decide_for_plan(decision, migration.plan), migration, state)
-
-
-def count_steps(hops: Iterable[HopStats | HopWork]) -> int:
-    """Count the steps that hops have taken."""
-    return sum(hop.probes + hop.comparisons + hop.matches for hop in hops)
 
 
 def limit_migration_steps(last: int) -> int:
@@ -168,7 +162,7 @@ class _Backfill:
     state: State
     building: StateBuild
     max_steps: int | None
-    hops: MutableMapping[Hop, HopWork]
+    hops: MutableMapping[Hop, HopStats]
     spent: int = 0
     is_done: bool = False
     node: NodePlan = field(init=False)

@@ -13,7 +13,7 @@ from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial, Rows
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 
 class ProbeSample:

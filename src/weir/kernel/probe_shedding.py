@@ -15,17 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 
-from weir.kernel.half_join import HopWork
 from weir.kernel.keys import Bools, Int64s, mix
 from weir.kernel.partial import Partial
 from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.shed.allowance import Allowance, Choose
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop, HopStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +46,27 @@ class ProbeShedding:
             return ProbeShedding(hop, batch)
         return ProbeShedding(hop, batch, allowance.share(hop), allowance.choose, sample)
 
-    def admit_rows(self, partials: Sequence[Partial], work: HopWork) -> Sequence[Partial]:
+    def admit_rows(self, partials: Sequence[Partial], work: HopStats) -> Sequence[Partial]:
         """Reduce the driver's rows at the first hop of a path, partial by partial; count what is skipped."""
         if self.share >= 1:
             return partials
-        started = perf_counter()
+        started = thread_time()
         lengths = [partial.rows for partial in partials]
         chosen = np.split(self._choose_rows(partials), np.cumsum(lengths)[:-1])
         admitted = [self._pick(partial, keep) for partial, keep in zip(partials, chosen, strict=True)]
         work.skipped += sum(lengths) - sum(partial.rows for partial in admitted)
-        work.seconds += perf_counter() - started
+        work.seconds += thread_time() - started
         return admitted
 
-    def admit_partial(self, partial: Partial, work: HopWork) -> Partial:
+    def admit_partial(self, partial: Partial, work: HopStats) -> Partial:
         """Reduce a chunk of partials at a later hop; count what is skipped."""
         if self.share >= 1:
             return partial
-        started = perf_counter()
+        started = thread_time()
         keep = select_share(self._hash(partial.content()), self.share) if self.share else _none(partial.rows)
         admitted = self._pick(partial, keep)
         work.skipped += partial.rows - admitted.rows
-        work.seconds += perf_counter() - started
+        work.seconds += thread_time() - started
         return admitted
 
     def _pick(self, partial: Partial, keep: Bools) -> Partial:

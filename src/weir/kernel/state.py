@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_window import has_left
 from weir.kernel.slice import Slice, merge
-from weir.stats.batch import StateSize
+from weir.stats.batch_counts import StateSize
 
 # Slices of a basic window that is still filling are merged when this many have similar sizes: a window of n
 # batches then holds about log n slices, and each row is rewritten about log n times.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.plan.tree import Join
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 Int64s = NDArray[np.int64]
 

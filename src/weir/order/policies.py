@@ -20,7 +20,7 @@ import numpy as np
 from weir.errors import QueryError
 from weir.order.pending import Int64s, PendingRows
 from weir.plan.tree import Join
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 DriverPolicy = Literal[
     "auto",

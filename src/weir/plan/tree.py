@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from weir.errors import QueryError
 from weir.query.model import Query
 from weir.query.windows import RowWindow, TimeWindow
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from weir.runtime.admission import fit_into_memory
 from weir.runtime.manifest import Manifest, summarise_all
 from weir.runtime.partition_batch import TaskReport
 from weir.runtime.partition_state import PartitionState
-from weir.stats.batch import StateSize
-from weir.stats.batch_counts import BatchCounts, add_up, count_steps
+from weir.stats.batch_counts import BatchCounts, StateSize, add_up, count_steps
 
 # The phases of a task that take less time if less is probed.
 _JOINING = ("build", "probe")
@@ -78,7 +77,7 @@ class FinishedBatch:
     @property
     def driver_order(self) -> tuple[str, ...] | None:
         """The order in which the streams went; None if it was not one for all partitions."""
-        orders = {task.order for task in self.tasks if task.order}
+        orders = {task.counts.order for task in self.tasks if task.counts.order}
         return orders.pop() if len(orders) == 1 else None
 
 

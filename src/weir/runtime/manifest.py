@@ -14,7 +14,7 @@ from weir.kernel.plan_migration import PhysicalPlans
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.runtime.partition_state import PartitionState, SliceEntry, measure_states
-from weir.stats.batch import StateSize
+from weir.stats.batch_counts import StateSize
 
 
 @dataclass(frozen=True)

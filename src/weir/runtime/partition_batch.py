@@ -13,9 +13,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir.kernel.batch import Work, build, probe
+from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.ingest import Ingested
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
 from weir.kernel.slice import Slice
@@ -96,15 +95,13 @@ class Assignment:
 class TaskReport:
     """What a partition reports of a batch: its state afterwards, what it counted, CPU seconds per phase.
 
-    `newest` are the newest event times of the rows that came, `order` is the one in which the streams went,
-    `files` are result files that the task wrote.
+    `newest` are the newest event times of the rows that came, `files` are result files that the task wrote.
     """
 
     partition: int
     part: PartitionState
     counts: BatchCounts
     newest: Mapping[str, int]
-    order: tuple[str, ...]
     seconds: Mapping[str, float]
     files: tuple[str, ...] = ()
 
@@ -130,17 +127,17 @@ class PartitionBatch:
         self, job: Assignment, partition: int, tables: Mapping[str, pa.Table], clock: Callable[[], float]
     ) -> None:
         self._job, self._partition = job, partition
-        self._work, self._timer = Work(), PhaseTimer(clock)
+        self._counts, self._timer = BatchCounts(), PhaseTimer(clock)
         migration = job.part(partition).migration_to(job.decision.plan)
         held = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
         before, entries = job.load(partition, held)
         self._timer.end("read")
-        prepared = prepare_plan(job.plans, migration, before, job.decision, job.batch, self._work)
+        prepared = prepare_plan(job.plans, migration, before, job.decision, job.batch, self._counts)
         self._timer.end("migrate")
         plan, decision = prepared.physical, prepared.decision
         state = merge_slices(plan, expire(plan, prepared.state), prepared.migration.since)
         self._timer.end("merge")
-        self._built: Ingested = build(plan, decision, state, tables, job.batch, self._work)
+        self._state = build(plan, decision, state, tables, job.batch, self._counts)
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = self._keep(entries)
@@ -149,7 +146,7 @@ class PartitionBatch:
     def probe(self) -> Iterator[pa.Table]:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
         chunks = probe(
-            self._prepared.physical, self._prepared.decision, self._built.state, self._job.batch, self._work
+            self._prepared.physical, self._prepared.decision, self._state, self._job.batch, self._counts
         )
         for chunk in chunks:
             self._timer.end("probe")
@@ -163,16 +160,15 @@ class PartitionBatch:
         return TaskReport(
             self._partition,
             self._part,
-            count_build(self._built) + count_probes(self._work),
-            dict(self._built.state.newest),
-            self._built.order,
+            self._counts,
+            dict(self._state.newest),
             seconds,
             files,
         )
 
     def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
         """Store the slices that were not there before: new ones and merged ones."""
-        after = self._built.state
+        after = self._state
         live = [kept for of_node in after.slices.values() for kept in of_node]
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._job.store.write(self._job.batch, self._partition, new)
@@ -185,35 +181,16 @@ class PartitionBatch:
         )
 
 
-def probe_partition(job: Assignment, partition: int, work: Work) -> Iterator[pa.Table]:
+def probe_partition(job: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
     """Find the results of a partition's rows, in its own slices or, where these are shared, in all."""
     placement = job.decision.placement
     if placement is not None and placement.is_shared:
         state, drivers = job.load_all(partition)
-        return probe(job.plan, job.decision, state, job.batch, work, drivers)
+        return probe(job.plan, job.decision, state, job.batch, counts, drivers)
     migration = job.part(partition).migration_to(job.decision.plan)
     plan = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
     prepared = use_existing_states(job.plans, migration, job.load(partition, plan)[0], job.decision)
-    return probe(prepared.physical, prepared.decision, prepared.state, job.batch, work)
-
-
-def count_build(built: Ingested) -> BatchCounts:
-    """What was counted when rows were stored."""
-    return BatchCounts(
-        rows_in=built.rows_in, late=built.late, null_time=built.null_time, dropped=built.dropped
-    )
-
-
-def count_probes(work: Work) -> BatchCounts:
-    """What the hops counted."""
-    return BatchCounts(
-        results=work.results,
-        stale=work.stale,
-        hops=work.per_hop(),
-        build_hops=work.per_hop_beside(),
-        lags=None if work.apart is None else work.apart.get(),
-        oldest=work.oldest,
-    )
+    return probe(prepared.physical, prepared.decision, prepared.state, job.batch, counts)
 
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:

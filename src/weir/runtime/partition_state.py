@@ -12,7 +12,7 @@ from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.slice import Slice
 from weir.plan.tree import Join
-from weir.stats.batch import StateSize
+from weir.stats.batch_counts import StateSize
 
 
 @dataclass(frozen=True, slots=True)

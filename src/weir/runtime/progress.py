@@ -12,8 +12,8 @@ from weir.codec import to_json
 from weir.plan.tree import Join
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import TaskReport
-from weir.stats.batch import HopStats, StateSize
-from weir.stats.batch_counts import count_steps
+from weir.stats.batch_counts import StateSize, count_steps
+from weir.stats.hop import HopStats
 
 
 def describe_batch(
@@ -59,8 +59,8 @@ def describe_batch(
         "hops": known({str(hop): _describe_hop(hop_stats) for hop, hop_stats in counts.hops.items()}),
         "building": known(
             {
-                "steps": count_steps(counts.build_hops.values()),
-                "seconds": sum(hop.seconds for hop in counts.build_hops.values()),
+                "steps": count_steps(counts.migration_hops.values()),
+                "seconds": sum(hop.seconds for hop in counts.migration_hops.values()),
             }
         ),
         "lags": known(None if counts.lags is None else to_json(counts.lags)),

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from weir.errors import QueryError, refuse_unknown_keys, unknown_name
 from weir.plan.tree import Join, hops
 from weir.shed.ages import Ages
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 Choose = Literal["newest", "hash"]
 

@@ -13,7 +13,7 @@ from weir.plan.tree import Join, Leaf
 from weir.query.model import MAX_BASIC_WINDOWS
 from weir.query.windows import RowWindow
 from weir.shed.harvest_model import Direction, HopHarvest
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.shed.harvest_moves import Counts, HarvestMoves
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 Floats = NDArray[np.float64]
 # A setting of the harvest fractions: how many basic windows each hop probes, direction by direction.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 # How many rows each state holds, by the name of its node.
 Sizes = Mapping[str, float]

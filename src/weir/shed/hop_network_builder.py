@@ -11,7 +11,7 @@ from weir.plan.stream_sets import Mask
 from weir.plan.tree import Join, Leaf
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 
 # No probe is free, not even of an empty state.
 _MIN_COST = 1e-12

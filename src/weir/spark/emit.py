@@ -91,9 +91,7 @@ class Emission:
             counts = self._read_counts(job.batch, list(built))
         if counts is None:
             return None
-        visited = {
-            number: TaskReport(number, job.part(number), BatchCounts(), {}, (), {}) for number in counts
-        }
+        visited = {number: TaskReport(number, job.part(number), BatchCounts(), {}, {}) for number in counts}
         return [
             _add(task, counts.get(number, BatchCounts())) for number, task in {**visited, **built}.items()
         ]

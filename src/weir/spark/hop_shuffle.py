@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,14 +18,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from weir.codec import from_json, to_json
-from weir.kernel.batch import Work
 from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
-from weir.runtime.partition_batch import Assignment, count_probes
+from weir.runtime.partition_batch import Assignment
 from weir.runtime.partition_state import SliceEntry
 from weir.spark.filesystem import Folder
 from weir.spark.slots import PARTITION
@@ -106,7 +105,7 @@ class _Stage:
                 yield from post.sent(found)
             else:
                 yield from put_out(self.results, self.job, partition, post.results(found))
-            told = {"counts": to_json(count_probes(post.work)), "sent": sorted(post.reached)}
+            told = {"counts": to_json(post.counted), "sent": sorted(post.reached)}
             with open_output(
                 f"{self.stats}/{_stage_file(self.job.batch, partition, self.hop_number)}"
             ) as stream:
@@ -134,23 +133,28 @@ class _Post:
             (entry.file, entry.index): entry for part in job.parts.values() for entry in part.slices
         }
         self._names: dict[int, tuple[str, int]] = {}
-        self.work = Work()
+        self._counts = BatchCounts()
         self.reached: set[int] = set()
+
+    @property
+    def counted(self) -> BatchCounts:
+        """What was counted so far."""
+        return replace(self._counts, lags=self._relay.lags)
 
     def started(self) -> Iterator[Parcel]:
         """The batch's own rows."""
-        return self._relay.start(self._state(), self.work)
+        return self._relay.start(self._state(), self._counts)
 
     def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
         """What comes of parcels that visit the partition's slices."""
         state = self._state()
         for parcel in self._arrived(parcels):
-            yield from self._relay.visit(parcel, state, self.work)
+            yield from self._relay.visit(parcel, state, self._counts)
 
     def results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
         """The results of finished parcels."""
         for parcel in parcels:
-            yield from self._relay.results(parcel, self.work)
+            yield from self._relay.results(parcel, self._counts)
 
     def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Each parcel once for every partition with slices that it may match."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weir.codec import from_json, to_json
-from weir.kernel.batch import Work, build, probe
+from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
 from weir.kernel.output import result_schema
@@ -23,8 +23,6 @@ from weir.runtime.partition_batch import (
     PartitionBatch,
     TaskReport,
     check_null_times,
-    count_build,
-    count_probes,
     probe_partition,
 )
 from weir.spark.slots import Slots
@@ -74,7 +72,8 @@ class BuildTask:
         job, counts = self.assignment, report.counts
         # Of streams that are here as copies only, nothing counts, so there is nothing to find out.
         mixed = {name: rows for name, rows in copies.items() if rows.num_rows < counts.rows_in[name]}
-        theirs = ingest(job.plan, job.decision, State(watermark=job.watermark), mixed, job.batch)
+        theirs = BatchCounts()
+        ingest(job.plan, job.decision, State(watermark=job.watermark), mixed, job.batch, theirs)
         own = {
             name: read - (copies[name].num_rows if name in copies else 0)
             for name, read in counts.rows_in.items()
@@ -108,9 +107,9 @@ class ProbeTask:
         """The results of the partitions whose numbers come in, or the names of their files."""
         job = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            work = Work()
-            yield from put_out(self.results, job, partition, probe_partition(job, partition, work))
-            write_counts(f"{self.counts}/{job.batch}-{partition}.json", count_probes(work))
+            counts = BatchCounts()
+            yield from put_out(self.results, job, partition, probe_partition(job, partition, counts))
+            write_counts(f"{self.counts}/{job.batch}-{partition}.json", counts)
 
 
 def put_out(
@@ -137,10 +136,10 @@ class WholeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every result."""
         for tables, _ in self.slots.tables(batches).values():
-            work = Work()
-            built = build(self.plan, self.decision, State(), tables, 0, work)
-            check_null_times(self.plan.query, [count_build(built)], self.on_null_time)
-            for chunk in probe(self.plan, self.decision, built.state, 0, work):
+            counts = BatchCounts()
+            state = build(self.plan, self.decision, State(), tables, 0, counts)
+            check_null_times(self.plan.query, [counts], self.on_null_time)
+            for chunk in probe(self.plan, self.decision, state, 0, counts):
                 yield from chunk.combine_chunks().to_batches()
 
 

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from weir.stats.batch import Hop, HopStats
+from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
-Rows = Mapping[str, int]
+Rows = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCounts:
-    """Rows in and out, and the work of each hop; counts of several partitions are added up.
+class StateSize:
+    """How much one state holds."""
 
-    Of each stream: the rows read, those `late`, those of `null_time`, those `dropped` by an allowance. Of the
-    join: `results`, those held back because `stale`, the work of the plan's `hops`, and that of `build_hops`
-    on states for a later plan. `lags` are those of sampled results; `oldest` is the age of the oldest row in
-    a result (µs), where a freshness is asked for.
+    rows: int
+    bytes: int
+    slices: int
+
+
+@dataclass(slots=True)
+class BatchCounts:
+    """Rows in and out and the work of each hop, counted while a batch runs; those of partitions are added up.
+
+    - Of each stream: `rows_in`, and of these the rows that are `late`, of `null_time`, or `dropped` by an
+      allowance. `order` is the order in which the streams went.
+    - Of the join: `results`; `stale` ones that were held back; the work of the plan's `hops`, and that of
+      `migration_hops` on states for the next plan.
+    - `lags`: those of sampled results. `oldest`: the age of the oldest row in a result (µs), where a
+      freshness is asked for.
     """
 
     rows_in: Rows = field(default_factory=dict)
     late: Rows = field(default_factory=dict)
     null_time: Rows = field(default_factory=dict)
     dropped: Rows = field(default_factory=dict)
+    order: tuple[str, ...] = ()
     results: int = 0
     stale: int = 0
-    hops: Mapping[Hop, HopStats] = field(default_factory=dict)
-    build_hops: Mapping[Hop, HopStats] = field(default_factory=dict)
+    hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
+    migration_hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
     lags: LagHistograms | None = None
     oldest: int | None = None
 
@@ -52,15 +64,15 @@ class BatchCounts:
 
     def __add__(self, other: BatchCounts) -> BatchCounts:
         return BatchCounts(
-            rows_in=_added(self.rows_in, other.rows_in),
-            late=_added(self.late, other.late),
-            null_time=_added(self.null_time, other.null_time),
-            dropped=_added(self.dropped, other.dropped),
+            rows_in=_add_rows(self.rows_in, other.rows_in),
+            late=_add_rows(self.late, other.late),
+            null_time=_add_rows(self.null_time, other.null_time),
+            dropped=_add_rows(self.dropped, other.dropped),
             results=self.results + other.results,
             stale=self.stale + other.stale,
-            hops=_added_hops(self.hops, other.hops),
-            build_hops=_added_hops(self.build_hops, other.build_hops),
-            lags=_added_lags(self.lags, other.lags),
+            hops=_add_hops(self.hops, other.hops),
+            migration_hops=_add_hops(self.migration_hops, other.migration_hops),
+            lags=_add_lags(self.lags, other.lags),
             oldest=max((age for age in (self.oldest, other.oldest) if age is not None), default=None),
         )
 
@@ -75,15 +87,15 @@ def count_steps(hops: Iterable[HopStats]) -> int:
     return sum(hop.probes + hop.comparisons + hop.matches for hop in hops)
 
 
-def _added(ours: Rows, theirs: Rows) -> dict[str, int]:
+def _add_rows(ours: Rows, theirs: Rows) -> dict[str, int]:
     return {name: ours.get(name, 0) + theirs.get(name, 0) for name in (*ours, *theirs)}
 
 
-def _added_hops(ours: Mapping[Hop, HopStats], theirs: Mapping[Hop, HopStats]) -> dict[Hop, HopStats]:
+def _add_hops(ours: Mapping[Hop, HopStats], theirs: Mapping[Hop, HopStats]) -> dict[Hop, HopStats]:
     return {hop: ours.get(hop, HopStats()) + theirs.get(hop, HopStats()) for hop in (*ours, *theirs)}
 
 
-def _added_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
+def _add_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
     if ours is None or theirs is None:
         return ours or theirs
     return ours.decay_and_add(theirs, kept=1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.order.pending import PendingRows
 from weir.plan.tree import hops
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir_lab.driver.arrivals import Int64s, times
 from weir_lab.driver.settings import DataSet
 

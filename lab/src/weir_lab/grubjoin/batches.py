@@ -28,7 +28,7 @@ from weir.local.join import LocalJoin
 from weir.local.query import LocalQuery
 from weir.plan.tree import join
 from weir.shed.allowance import Allowance
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.lag_histogram import LagHistograms
 from weir_lab.clock import Delta
 from weir_lab.grubjoin.play import BASIC

@@ -10,7 +10,7 @@ from itertools import combinations
 from weir.adapt.batch_report import BatchReport
 from weir.local.query import LocalQuery
 from weir.plan.tree import Join
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts

@@ -11,7 +11,7 @@ from weir.plan.tree import Join
 from weir.shed.expected import ShedForecast
 from weir.shed.harvest import Harvest, harvest
 from weir.shed.harvest_model import Direction, compute_cost, compute_output, full_setting
-from weir.stats.batch import Hop
+from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 

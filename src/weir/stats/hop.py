@@ -1,0 +1,45 @@
+"""Half-way joins, and the work that each does in a micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hop:
+    """One half-way join: rows of `driver` on their way through `node` probe the state of `partner`."""
+
+    driver: str
+    node: str
+    partner: str
+
+    def __str__(self) -> str:
+        return f"{self.driver} ⋉ {self.partner} in {self.node}"
+
+
+@dataclass(slots=True)
+class HopStats:
+    """The work of one hop in one batch, counted while it runs.
+
+    - `probes`: rows that probed; `skipped`: rows that reached the hop and did not.
+    - `comparisons`: the candidates that the index left over; `matches`: those that passed.
+    - `visited`: slices probed, run by run; `narrowed`: rows that did not probe all ages, and `unvisited` the
+      slices that were left out for that.
+    - `sampled`, `sampled_matches`: the parts of `probes` and `matches` that an allowance samples.
+    - `seconds`: CPU seconds.
+    """
+
+    probes: int = 0
+    comparisons: int = 0
+    matches: int = 0
+    seconds: float = 0.0
+    skipped: int = 0
+    sampled: int = 0
+    sampled_matches: int = 0
+    visited: int = 0
+    narrowed: int = 0
+    unvisited: int = 0
+
+    def __add__(self, other: HopStats) -> HopStats:
+        names = [field.name for field in fields(HopStats)]
+        return HopStats(**{name: getattr(self, name) + getattr(other, name) for name in names})
