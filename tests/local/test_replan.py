@@ -161,3 +161,14 @@ def test_windows_of_rows_and_of_joins_keep_their_plan() -> None:
     windowed = Join((Join(inner.inputs, inner.orders, TimeWindow(5)), *own.inputs[1:]), own.orders)
     with pytest.raises(QueryError, match=r"cannot go over .* windows of their own"):
         started(MJOIN).replan(windowed)
+
+
+def test_the_state_can_be_read_while_a_plan_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 10)
+    monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
+    query = started(MJOIN)
+    for number in range(4):
+        query.process(batch(number))
+    query.replan(BUSHY)
+    query.process(batch(4))
+    assert query.plan == MJOIN and set(query.state.slices) > set(query.query.names)

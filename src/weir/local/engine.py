@@ -116,7 +116,8 @@ class LocalEngine:
         part = manifest.parts.get(_ONE, PartitionState())
         slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.schemas, ())
         for entry in part.slices:
-            slices[entry.node] = (*slices[entry.node], self._store.read(entry, plan))
+            # While the query migrates, states of the next plan are among them.
+            slices[entry.node] = (*slices.get(entry.node, ()), self._store.read(entry, plan))
         return State(slices, manifest.watermark, manifest.newest, part.next_sequence, part.next_row_numbers)
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
