@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from weir.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from weir import plan
     from weir.adapt.settings import Adapt
     from weir.api import join, sql
     from weir.errors import QueryError
@@ -21,6 +22,7 @@ __all__ = [
     "Budget",
     "QueryError",
     "join",
+    "plan",
     "rows",
     "sql",
     "udf",
@@ -35,6 +37,7 @@ __getattr__ = lazy_names(
         "Budget": "weir.query.model",
         "QueryError": "weir.errors",
         "join": "weir.api",
+        "plan": "weir.plan",
         "rows": "weir.query.windows",
         "sql": "weir.api",
         "udf": "weir.expr.scope",

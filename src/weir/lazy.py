@@ -22,7 +22,9 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(modules[name]), name)
+        module = import_module(modules[name])
+        # A package may offer one of its own packages, as `weir.plan`.
+        value = module if module.__name__ == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
