@@ -111,4 +111,8 @@ def test_recommendations(name: str, story: Story) -> None:
             plan, allowance = advice.plan, advice.allowance
         controller.observe(machine.step(plan, allowance))
         controller.wait()
-    check(f"recommendations-{name.replace(',', '').replace(' ', '-')}", normal.changes(found))
+    check(file_name(name), normal.changes(found))
+
+
+def file_name(story: str) -> str:
+    return f"recommendations-{story.replace(',', '').replace(' ', '-')}"
