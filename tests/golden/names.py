@@ -348,7 +348,7 @@ def little_migration(monkeypatch: Any, steps: int) -> None:
     from weir.kernel import migrate
 
     monkeypatch.setattr(migrate, "LEAST", steps)
-    monkeypatch.setattr(migrate, "SHARE", 0.0)
+    monkeypatch.setattr(migrate, "SHARE", 0.1)
 
 
 def typical_costs(monkeypatch: Any) -> None:

@@ -13,7 +13,7 @@ RUNS = {**BOTH, **LOCAL}
 
 @pytest.mark.parametrize(("name", "run"), RUNS.items(), ids=RUNS)
 def test_local(name: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    names.little_migration(monkeypatch, 250)
+    names.little_migration(monkeypatch, 150)
     found = on_local(run)
     assert sum(one["results"]["rows"] for one in found["batches"]) > 20, (
         "a run that finds little shows little"

@@ -22,7 +22,7 @@ RUNS = {**BOTH, **SPARK}
 def test_spark(
     name: str, run: Run, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names.little_migration(monkeypatch, 250)
+    names.little_migration(monkeypatch, 150)
     running = OnSpark(spark, tmp_path, run)
     progress = running.start()
     check(f"spark-{name}", {"progress": progress, "results": running.results(), **running.checkpoint()})
