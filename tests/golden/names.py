@@ -197,10 +197,10 @@ COLUMN_KINDS = {
     "key": "key",
     "sequence": "arrival",
     "row_number": "number",
-    "arrival": "clock",
+    "arrival": "batch",
     "row_order": "row_window",
 }
-TIMES = ("@time", "@arrival")  # kinds that are times
+TIMES = "@time"  # the kind that is a time
 SORTED_BY = {"ByKey": "key", "ByValue": "value", "ByTime": "time"}
 ACCESS = {
     "KeyAccess": "key",
@@ -208,7 +208,6 @@ ACCESS = {
     "VectorAccess": "vector",
     "TimeAccess": "time",
 }
-BEFORE_ALL = -(2**62)  # the clock before there was one
 
 # What is said in prose, each sentence with a stable word; where one is put differently, so is its pattern.
 _USAGE = (

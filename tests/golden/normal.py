@@ -35,11 +35,9 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def at(time: int | None) -> float | str | None:
+def at(time: int | None) -> float | None:
     """An event time in seconds since the start."""
-    if time is None:
-        return None
-    return "before all" if time <= names.BEFORE_ALL else round((time - START) / 1_000_000, 6)
+    return None if time is None else round((time - START) / 1_000_000, 6)
 
 
 def without_zeros(found: Mapping[str, Any]) -> dict[str, Any]:

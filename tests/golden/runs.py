@@ -113,7 +113,6 @@ BOTH = {
     ),
 }
 LOCAL = {
-    "bjtree": Run({**KEY, "plan": "bjtree"}),
     "deep": Run({**BAND, "plan": DEEP, "driver_order": ["c", "a", "b"]}),
     "composed-time": Run({**KEY, "plan": windowed(TimeWindow(5 * SECOND))}),
     "composed-rows": Run({**KEY, "plan": windowed(RowWindow(12))}),
