@@ -1,6 +1,7 @@
 # make demo   three streams joined before your eyes
 # make test   lint, types, layers and every test
 # make figures  size, coupling and repetition of the code, in two minutes
+# make golden runs recorded before are replayed and compared; RECORD=1 records them anew
 # All set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
 
 BIN := .venv/bin
@@ -12,7 +13,7 @@ export TMPDIR := $(CURDIR)/.venv/tmp
 export SPARK_LOCAL_DIRS := $(TMPDIR)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: demo test quick lint fmt figures setup java clean
+.PHONY: demo test quick golden lint fmt figures setup java clean
 
 demo: setup
 	$(BIN)/weir demo
@@ -22,6 +23,9 @@ test: lint
 
 quick: setup
 	$(BIN)/python -m pytest -q -m "not slow and not spark"
+
+golden: setup
+	$(if $(RECORD),GOLDEN_RECORD=1) $(BIN)/python -m pytest -q tests/golden
 
 lint: setup
 	$(BIN)/ruff check .
