@@ -1,7 +1,12 @@
-# make demo   three streams joined before your eyes
-# make test   lint, types, layers and every test
+# make demo     three streams joined before your eyes
+# make test     lint, types, layers and every test, of the product and of the lab
+# make quick    every test that needs no Spark and is not slow: run it while you work
+# make lint     style, types and layers, without a test
+# make fmt      mend the style
 # make figures  size, coupling and repetition of the code, in two minutes
-# make golden runs recorded before are replayed and compared; RECORD=1 records them anew
+# make golden   runs recorded before are replayed and compared; RECORD=1 records them anew
+# make setup    the tools in .venv, which all others set up when they need it
+# make clean    remove .venv and all that tools have written
 # All set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
 
 BIN := .venv/bin
@@ -22,7 +27,7 @@ test: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadgroup
 
 quick: setup
-	$(BIN)/python -m pytest -q -m "not slow and not spark"
+	$(BIN)/python -m pytest -q -m "not slow and not spark" -n $(WORKERS) --maxprocesses 4 --dist loadgroup --durations=10
 
 golden: setup
 	$(if $(RECORD),GOLDEN_RECORD=1) $(BIN)/python -m pytest -q tests/golden

@@ -52,6 +52,28 @@ def test_the_example_of_adaptation_runs() -> None:
     assert session["query"].lastProgress["weir"]["estimatedRecall"] == 1.0
 
 
+def read_tests() -> dict[str, Any]:
+    """The tests that docs/testing.md shows, by name."""
+    session: dict[str, Any] = {}
+    for block in python_blocks((ROOT / "docs" / "testing.md").read_text()):
+        exec(compile(block, "testing.md", "exec"), session)
+    return {name: function for name, function in session.items() if name.startswith("test_")}
+
+
+def test_the_tests_of_the_guide_to_testing_pass() -> None:
+    tests = [function for name, function in read_tests().items() if not name.endswith("_on_spark")]
+    assert len(tests) == 2
+    for function in tests:
+        function()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_test_of_the_guide_for_spark_passes(spark: SparkSession, tmp_path: Path) -> None:
+    (function,) = (function for name, function in read_tests().items() if name.endswith("_on_spark"))
+    function(spark, tmp_path)
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_the_block_for_spark_finds_the_same(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 
 import pyarrow as pa
 import pytest
 
 import weir
 from weir.errors import QueryError
+from weir.testing import Crash, ListSource, run
 
 from .tables import GOOD, STATEMENT, A, B
 
 NO_TIMES = A.set_column(0, "ts", pa.array([None, 2], A.schema.field("ts").type))
 
 
+SAME_KEY = partial(weir.join, **GOOD)
+
+
 def test_progress_counts_slices_and_matches() -> None:
-    query = weir.join(a=A.schema, b=B.schema, **GOOD).start()
-    query.process(a=A)
-    query.process(b=B)
-    assert query.lastProgress is not None
-    hops = query.lastProgress["weir"]["hops"].values()
+    results = run(SAME_KEY, ListSource({"a": A.to_pylist()}, {"b": B.to_pylist()}))
+    assert results.batches == ([], [{"k": 1}])
+    hops = results.progress[1]["hops"].values()
     assert sum(hop["matches"] for hop in hops) == 1
     assert sum(hop["slicesVisited"] for hop in hops) == 1
-    assert json.loads(json.dumps(query.lastProgress)) == query.lastProgress
+
+
+def test_a_batch_that_fails_half_way_can_be_given_again() -> None:
+    steps = [{"a": A.to_pylist()}, {"b": B.to_pylist()}]
+    for phase in ("decide", "build", "built", "emit", "emitted"):
+        results = run(SAME_KEY, ListSource(Crash(phase), steps[0], Crash(phase), steps[1]))
+        assert results.batches == ([], [{"k": 1}]), phase
+        assert results.progress[1]["state"]["a"]["numRowsTotal"] == 2, phase
 
 
 def test_a_join_shows_itself() -> None:
@@ -35,10 +44,9 @@ def test_a_join_shows_itself() -> None:
 
 
 def test_rows_without_a_time_are_dropped_and_counted() -> None:
-    query = weir.join(a=A, b=B, **GOOD).start()
-    assert query.process(a=NO_TIMES, b=B).num_rows == 0
-    assert query.lastProgress is not None
-    assert query.lastProgress["weir"]["streams"]["a"]["numRowsNullTime"] == 1
+    results = run(SAME_KEY, ListSource({"a": NO_TIMES.to_pylist(), "b": B.to_pylist()}))
+    assert results.rows == []
+    assert results.progress[0]["streams"]["a"]["numRowsNullTime"] == 1
 
 
 def test_rows_without_a_time_fail_by_request() -> None:

@@ -60,7 +60,7 @@ def describe_batch(
         "building": known(
             {
                 "steps": count_steps(counts.migration_hops.values()),
-                "seconds": sum(hop.seconds for hop in counts.migration_hops.values()),
+                "seconds": sum((hop.seconds for hop in counts.migration_hops.values()), 0.0),
             }
         ),
         "lags": known(None if counts.lags is None else to_json(counts.lags)),

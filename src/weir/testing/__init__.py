@@ -1,0 +1,29 @@
+"""What jobs are tested with: a list source with late rows and crashes, a manual clock, collected results."""
+
+from typing import TYPE_CHECKING
+
+from weir.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from weir.testing.clock import ManualClock
+    from weir.testing.collect import Collected, run
+    from weir.testing.source import Crash, ListSource
+
+__all__ = [
+    "Collected",
+    "Crash",
+    "ListSource",
+    "ManualClock",
+    "run",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Collected": "weir.testing.collect",
+        "Crash": "weir.testing.source",
+        "ListSource": "weir.testing.source",
+        "ManualClock": "weir.testing.clock",
+        "run": "weir.testing.collect",
+    },
+)
