@@ -21,7 +21,6 @@ from weir.options import (
     Selectivities,
     Spread,
     arguments_of,
-    describe_arguments,
     read_arguments,
 )
 from weir.plan.tree import JTree
@@ -68,9 +67,10 @@ LocalTable: TypeAlias = ArrowStream | ArrowSchema
 
 def _document(function: F) -> F:
     """Show in `help` and to `inspect` the arguments that the options describe."""
+    options = arguments_of(function.__name__)
     parameters = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-        for option in arguments_of(function.__name__)
+        for option in options
     ]
     if function.__name__ == "sql":
         parameters.insert(0, Parameter("text", Parameter.POSITIONAL_OR_KEYWORD, annotation="str"))
@@ -79,7 +79,8 @@ def _document(function: F) -> F:
     parameters.append(Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any"))
     signature = Signature(parameters, return_annotation="LocalJoin | SparkJoin")
     function.__signature__ = signature  # type: ignore[attr-defined] # as `inspect` reads it
-    function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{describe_arguments(function.__name__)}\n"
+    meanings = "\n".join(f"{option.name}: {option.metadata['meaning']}" for option in options)
+    function.__doc__ = f"{cleandoc(function.__doc__ or '')}\n\n{meanings}\n"
     return function
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, TypeVar
@@ -27,6 +28,19 @@ def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") ->
     near = find_nearest(name, names)
     hint = "there" if near is None else f"did you mean '{near}'? There"
     return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_list_names(names)}")
+
+
+def match_name(kind: str, name: str, known: Iterable[str], where: str = "") -> str:
+    """Return the known spelling of a name in any case, or raise.
+
+    >>> match_name("stream", "ORDERS", ["orders", "clicks"])
+    'orders'
+    """
+    names = list(known)
+    spellings = [name] if name in names else [other for other in names if other.lower() == name.lower()]
+    if not spellings:
+        raise unknown_name(kind, name, names, where)
+    return spellings[0]
 
 
 def refuse_unknown_keys(settings: type[T]) -> type[T]:
@@ -56,6 +70,21 @@ def refuse_unknown_keys(settings: type[T]) -> type[T]:
 
     settings.__init__ = checked_init  # type: ignore[assignment] # it accepts what the original accepts
     return settings
+
+
+@contextmanager
+def locate_errors(where: str) -> Iterator[None]:
+    """Begin the message of every error inside with where it happened.
+
+    >>> with locate_errors("line 3: "):
+    ...     raise QueryError("there is no INTO")
+    Traceback (most recent call last):
+    weir.errors.QueryError: line 3: there is no INTO
+    """
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(f"{where}{error}") from error.__cause__
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:

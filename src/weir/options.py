@@ -154,11 +154,6 @@ def arguments_of(function: str) -> list[Field[Any]]:
     return [field for field in described if not (is_sql and field.metadata["clause"])]
 
 
-def describe_arguments(function: str) -> str:
-    """The arguments of `join` or `sql` as its help lists them."""
-    return "\n".join(f"{field.name}: {field.metadata['meaning']}" for field in arguments_of(function))
-
-
 def read_arguments(
     function: str, given: Mapping[str, Any], statement: str | None = None
 ) -> tuple[JoinOptions, dict[str, Any]]:

@@ -8,10 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import sqlglot
 
 from weir.errors import QueryError
-from weir.expr.bind import bind
 from weir.expr.evaluate import evaluate, evaluate_predicate
 from weir.expr.functions import callable_names
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conjuncts, streams_of
@@ -153,28 +151,6 @@ def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
 ])  # fmt: skip
 def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
     assert str(parse(text, SCOPE)) == bound
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "year(a.ts) = 2020",
-        "date_trunc('HOUR', a.ts) = b.ts",
-        "datediff(a.ts, b.day) > 3",
-        "unix_timestamp(a.ts) > 5",
-        "date_add(b.day, 3) = b.day",
-        "size(a.v) = 2",
-        "element_at(a.v, 1) > 0.5",
-        "lpad(a.s, 3, 'x') = b.t",
-        "nvl(a.s, b.t) = 'x'",
-        "near(a.x, b.x)",
-        "greatest(a.x, b.x) > 1",
-        "a.s NOT LIKE '%x'",
-        "instr(a.s, 'x') > 0",
-    ],
-)
-def test_nodes_of_sqlglots_own_spark_dialect_bind_the_same(text: str) -> None:
-    assert bind(sqlglot.parse_one(text, dialect="spark"), SCOPE) == parse(text, SCOPE)
 
 
 @pytest.mark.parametrize(

@@ -98,19 +98,19 @@ def test_sides_of_a_comparison() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "strict"),
-    [("abs(a.i - b.i) <= 1", 1, False), ("2 > abs(a.i - b.i)", 2, True), ("abs(a.d - b.d) < 0.5", 0.5, True)],
+    ("text", "width"),
+    [("abs(a.i - b.i) <= 1", 1), ("2 > abs(a.i - b.i)", 2), ("abs(a.d - b.d) < 0.5", 0.5)],
 )
-def test_band_widths(text: str, width: float, strict: bool) -> None:
+def test_band_widths(text: str, width: float) -> None:
     (band,) = predicate(text).conjuncts
     assert isinstance(band, Band)
-    assert (float(band.width.value), band.strict) == (width, strict)
+    assert float(band.width.value) == width
 
 
 def test_cosine_threshold() -> None:
     (cosine,) = predicate("0.9 < cosine(a.v, b.v)").conjuncts
     assert isinstance(cosine, Cosine)
-    assert (cosine.threshold, cosine.strict, to_sql(cosine.left)) == (0.9, True, "a.v")
+    assert (cosine.threshold, to_sql(cosine.left)) == (0.9, "a.v")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_parts_cannot_be_built_wrong() -> None:
     with pytest.raises(ValueError, match="is one of"):
         Comparison(x, "=", y, both)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least zero"):
-        Band(x, y, Literal(-1, pa.int32()), False, both)
+        Band(x, y, Literal(-1, pa.int32()), both)
     with pytest.raises(ValueError, match="other streams"):
         Filter("a", both)
     with pytest.raises(ValueError, match="is a filter"):

@@ -81,19 +81,10 @@ def _run_locally(market: Market, batches: int, show: Callable[[Totals], None]) -
     totals = Totals()
     for number in range(batches):
         results = query.process({exchange: market.batch(exchange, number) for exchange in EXCHANGES})
-        stats = query.stats
-        if stats is not None:
-            totals = Totals(
-                batches=totals.batches + 1,
-                rows=totals.rows + sum(stats.counts.rows_in.values()),
-                results=totals.results + stats.results,
-                state=sum(size.rows for size in stats.state.values()),
-                late=totals.late + sum(stats.counts.late.values()),
-                seconds=totals.seconds + stats.seconds,
-                best=choose_best(
-                    results if totals.best is None else pa.concat_tables([totals.best, results])
-                ),
-            )
+        best = results if totals.best is None else pa.concat_tables([totals.best, results])
+        milliseconds = 1000 * query.stats.seconds if query.stats else 0.0
+        progress = dict(query.lastProgress or {}, durationMs={"triggerExecution": milliseconds})
+        totals = replace(_add_batch(totals, watch.BatchFigures.of(progress)), best=choose_best(best))
         show(totals)
     return totals
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
 
 from weir.cli import watch
-from weir.errors import QueryError
+from weir.errors import QueryError, locate_errors
 from weir.script.model import Script
 from weir.script.parse import parse_script
 from weir.script.run import explain_script, open_join, start_query
@@ -31,7 +30,7 @@ def run(
 
     rows = results = 0
     unknown = False
-    with session(settings) as spark, _errors_in(file), watch.catch_stop_signals() as stopping:
+    with session(settings) as spark, locate_errors(f"{file}: "), watch.catch_stop_signals() as stopping:
         query = start_query(script, open_join(script, spark, partitions), file.stem, once, checkpoint)
         with watch.display_batches(console, None if once else script.sink.trigger) as show:
             for progress in watch.follow_batches(query, stopping):
@@ -53,7 +52,7 @@ def explain(
     require_spark()
     from weir.spark.script import session
 
-    with session(settings) as spark, _errors_in(file):
+    with session(settings) as spark, locate_errors(f"{file}: "):
         text = explain_script(script, spark, partitions, mermaid)
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -65,7 +64,7 @@ def read_script(file: Path) -> Script:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise QueryError(f"cannot read '{file}': {reason}") from None
-    with _errors_in(file):
+    with locate_errors(f"{file}: "):
         return parse_script(text)
 
 
@@ -85,11 +84,3 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, str]:
         if "=" not in pair:
             raise QueryError(f"--conf takes key=value, like spark.master=local[2]; got '{pair}'")
     return dict(pair.split("=", 1) for pair in pairs)
-
-
-@contextmanager
-def _errors_in(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except QueryError as error:
-        raise QueryError(f"{file}: {error}") from error.__cause__

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr.decimals import compute_decimal, decimal_remainder, divide_decimals, divide_whole
+from weir.expr import decimals
+from weir.expr import type_rules as rules
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import (
-    BIGINT,
-    DATE,
-    DOUBLE,
-    Function,
-    Signature,
-    check_count,
-    check_numbers,
-    product_type,
-    quotient_type,
-    remainder_type,
-    shared_type,
-    sum_type,
-    take_integers,
-    take_numbers,
-    types_of,
-    uses_decimals,
-    wrap,
-    wrong_types,
-)
-from weir.expr.types import INTERVAL, TIMESTAMP, is_integer, is_number, is_time
+from weir.expr.type_rules import Function, Rule, Signature, types_of, wrap, wrong_types
+from weir.expr.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP, is_integer, is_number, is_time
 from weir.expr.values import Value, map_numbers, null_where, to_numbers
 
 DAY = 86_400_000_000
 
 
-def add_rule(args: Sequence[Expr]) -> Signature:
+def _take_numbers(result: Callable[[pa.DataType, pa.DataType], pa.DataType]) -> Rule:
+    """Make a rule for two numbers in their common type; `result` returns the type of a decimal result."""
+
+    def rule(args: Sequence[Expr]) -> Signature:
+        rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
+        if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
+            left, right = map(decimals.operand_type, args)
+            return (left, right), result(left, right)
+        type = rules.shared_type(args)
+        type = DOUBLE if pa.types.is_null(type) else type
+        return (type, type), type
+
+    return rule
+
+
+def _take_integers(count: int) -> Rule:
+    """Make a rule that casts `count` integers to their common width."""
+
+    def rule(args: Sequence[Expr]) -> Signature:
+        rules.check_count(args, count)
+        type = rules.shared_type(args)
+        if not is_integer(type):
+            raise wrong_types(args, "whole numbers")
+        return [type] * count, type
+
+    return rule
+
+
+def _add_rule(args: Sequence[Expr]) -> Signature:
     """Accept numbers; a time and an interval, either way round; a date and days; two intervals."""
-    check_count(args, 2)
+    rules.check_count(args, 2)
     left, right = types_of(args)
     if pa.types.is_duration(left) and is_time(right):
         out = _shifted_time_type(args[1], args[0])
@@ -48,22 +58,22 @@ def add_rule(args: Sequence[Expr]) -> Signature:
         out = _shifted_time_type(*args)
         return (out, right), out
     if left == DATE and is_integer(right):
-        return (left, pa.int32()), left
+        return (left, INT), left
     if left == right == INTERVAL:
         return (left, right), left
-    return take_numbers(sum_type)(args)
+    return _take_numbers(decimals.sum_type)(args)
 
 
-def subtract_rule(args: Sequence[Expr]) -> Signature:
+def _subtract_rule(args: Sequence[Expr]) -> Signature:
     """Accept what `+` accepts; two times give the interval between them."""
-    check_count(args, 2)
+    rules.check_count(args, 2)
     left, right = types_of(args)
     if is_time(left) and is_time(right):
-        type = shared_type(args)
+        type = rules.shared_type(args)
         return (type, type), INTERVAL
     if pa.types.is_duration(left) and is_time(right):
         raise wrong_types(args, "a time first")
-    return add_rule(args)
+    return _add_rule(args)
 
 
 def _shifted_time_type(time: Expr, interval: Expr) -> pa.DataType:
@@ -74,68 +84,63 @@ def _shifted_time_type(time: Expr, interval: Expr) -> pa.DataType:
     return DATE if days else TIMESTAMP
 
 
-def multiply_rule(args: Sequence[Expr]) -> Signature:
+def _multiply_rule(args: Sequence[Expr]) -> Signature:
     """Accept numbers, or an interval and an integer."""
-    check_count(args, 2)
+    rules.check_count(args, 2)
     left, right = types_of(args)
     if left == INTERVAL and is_integer(right):
         return (INTERVAL, BIGINT), INTERVAL
     if right == INTERVAL and is_integer(left):
         return (BIGINT, INTERVAL), INTERVAL
-    return take_numbers(product_type)(args)
+    return _take_numbers(decimals.product_type)(args)
 
 
-def divide_rule(args: Sequence[Expr]) -> Signature:
+def _divide_rule(args: Sequence[Expr]) -> Signature:
     """Accept numbers; the quotient of decimals is a decimal, any other a double."""
-    check_count(args, 2)
-    check_numbers(args)
-    return take_numbers(quotient_type)(args) if uses_decimals(args) else ((DOUBLE, DOUBLE), DOUBLE)
+    signature = _take_numbers(decimals.quotient_type)(args)
+    return signature if decimals.are_used(args) else ((DOUBLE, DOUBLE), DOUBLE)
 
 
-def div_rule(args: Sequence[Expr]) -> Signature:
-    """Accept numbers; the integer quotient is a bigint."""
-    check_count(args, 2)
-    check_numbers(args)
-    return (take_numbers(quotient_type)(args)[0] if uses_decimals(args) else (BIGINT, BIGINT)), BIGINT
+def _div_rule(args: Sequence[Expr]) -> Signature:
+    types, _ = _divide_rule(args)
+    return (types if decimals.are_used(args) else (BIGINT, BIGINT)), BIGINT
 
 
-def number_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a number or an interval; the result has its type."""
-    check_count(args, 1)
-    if not is_number(args[0].type) and args[0].type != INTERVAL:
-        raise wrong_types(args, "a number")
+def _number_rule(args: Sequence[Expr]) -> Signature:
+    rules.check_types(args, "a number", lambda type: is_number(type) or type == INTERVAL)
     return types_of(args), args[0].type
 
 
-def add(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return `left + right`."""
-    return _add_or_subtract(pc.add, out, left, right)
-
-
-def subtract(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return `left - right`."""
-    if out == INTERVAL and left.type == DATE:
-        return pc.cast(pc.subtract(left, right), INTERVAL)
-    return _add_or_subtract(pc.subtract, out, left, right)
-
-
-def _add_or_subtract(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+def _pmod_rule(args: Sequence[Expr]) -> Signature:
+    types, out = _take_numbers(decimals.remainder_type)(args)
     if pa.types.is_decimal(out):
-        return compute_decimal(kernel, out, left, right)
-    if out == DATE:
-        return map_numbers(out, np.add if kernel is pc.add else np.subtract, *map(_to_days, (left, right)))
-    return kernel(left, right)
+        raise wrong_types(args, "whole numbers or doubles")
+    return types, out
+
+
+def _shift_rule(args: Sequence[Expr]) -> Signature:
+    rules.check_types(args, "whole numbers", is_integer, is_integer)
+    type = BIGINT if args[0].type == BIGINT else INT
+    return (type, INT), type
+
+
+def _exactly(kernel: Any) -> Callable[..., Value]:
+    """Make a sum, difference or product also exact for decimals, and for dates, as Arrow has none of days."""
+
+    def run(out: pa.DataType, left: Value, right: Value) -> Value:
+        if pa.types.is_decimal(out):
+            return decimals.compute(kernel, out, left, right)
+        if out == DATE:
+            add_days = np.add if kernel is pc.add else np.subtract
+            return map_numbers(out, add_days, *map(_to_days, (left, right)))
+        result = kernel(left, right)
+        return result if result.type == out else pc.cast(result, out)
+
+    return run
 
 
 def _to_days(value: Value) -> Value:
-    return pc.cast(pc.divide(pc.cast(value, BIGINT), DAY), pa.int32()) if value.type == INTERVAL else value
-
-
-def multiply(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return `left * right`."""
-    if pa.types.is_decimal(out):
-        return compute_decimal(pc.multiply, out, left, right)
-    return pc.multiply(left, right)
+    return pc.cast(pc.divide(pc.cast(value, BIGINT), DAY), INT) if value.type == INTERVAL else value
 
 
 def _null_if_zero(value: Value) -> Value:
@@ -144,16 +149,14 @@ def _null_if_zero(value: Value) -> Value:
     return null_where(pc.equal(value, pa.scalar(0, value.type)), value)
 
 
-def divide(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return `left / right`, NULL for a zero divisor."""
+def _divide(out: pa.DataType, left: Value, right: Value) -> Value:
     right = _null_if_zero(right)
-    return divide_decimals(out, left, right) if pa.types.is_decimal(out) else pc.divide(left, right)
+    return decimals.divide(out, left, right) if pa.types.is_decimal(out) else pc.divide(left, right)
 
 
-def div(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return the integer quotient, truncated towards zero; NULL for a zero divisor."""
+def _div(out: pa.DataType, left: Value, right: Value) -> Value:
     if pa.types.is_decimal(left.type):
-        return divide_whole(left, _null_if_zero(right))
+        return decimals.divide_whole(left, _null_if_zero(right))
     return map_numbers(out, _divide_like_java, left, right)
 
 
@@ -164,19 +167,15 @@ def _divide_like_java(left: Any, right: Any) -> tuple[Any, Any]:
     return np.where(right == -1, np.negative(left), (left - np.fmod(left, safe)) // safe), valid
 
 
-def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return `left % right` with the sign of the dividend, NULL for a zero divisor."""
+def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
+    """Return the remainder with the sign of the dividend, NULL for a zero divisor."""
     if pa.types.is_decimal(out):
-        return decimal_remainder(out, left, _null_if_zero(right))
+        return decimals.remainder(out, left, _null_if_zero(right))
     return map_numbers(out, lambda x, y: (np.fmod(x, _one_if_zero(y)), y != 0), left, right)
 
 
-def positive_remainder(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return the remainder that is not negative for a positive divisor, NULL for a zero divisor."""
-    return map_numbers(out, _pmod, left, right)
-
-
 def _pmod(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return the remainder that is not negative for a positive divisor, NULL for a zero divisor."""
     divisor = _one_if_zero(right)
     rest = np.fmod(left, divisor)
     return np.where(rest < 0, np.fmod(rest + divisor, divisor), rest), right != 0
@@ -186,48 +185,31 @@ def _one_if_zero(divisor: Any) -> Any:
     return np.where(divisor == 0, divisor.dtype.type(1), divisor)
 
 
-def pmod_rule(args: Sequence[Expr]) -> Signature:
-    """Accept two numbers that are not decimals."""
-    types, out = take_numbers(remainder_type)(args)
-    if pa.types.is_decimal(out):
-        raise wrong_types(args, "whole numbers or doubles")
-    return types, out
-
-
 def _shift(shift: np.ufunc) -> Function:
     def shift_numbers(numbers: Any, bits: Any) -> Any:
         # Java takes the number of bits modulo the width of the number.
         return shift(numbers, (bits & (numbers.dtype.itemsize * 8 - 1)).astype(numbers.dtype))
 
-    return Function(shift_rule, lambda out, value, bits: map_numbers(out, shift_numbers, value, bits))
-
-
-def shift_rule(args: Sequence[Expr]) -> Signature:
-    """Accept an int or a bigint, and the number of bits to shift it by."""
-    check_count(args, 2)
-    if not all(is_integer(arg.type) for arg in args):
-        raise wrong_types(args, "whole numbers")
-    type = BIGINT if args[0].type == BIGINT else pa.int32()
-    return (type, pa.int32()), type
+    return Function(_shift_rule, lambda out, value, bits: map_numbers(out, shift_numbers, value, bits))
 
 
 FUNCTIONS: dict[str, Function] = {
-    "+": Function(add_rule, add),
-    "-": Function(subtract_rule, subtract),
-    "*": Function(multiply_rule, multiply),
-    "/": Function(divide_rule, divide),
-    "div": Function(div_rule, div),
-    "%": Function(take_numbers(remainder_type), remainder),
-    "pmod": Function(pmod_rule, positive_remainder),
-    "negative": wrap(number_rule, pc.negate),
-    "positive": wrap(number_rule, lambda value: value),
-    "abs": wrap(number_rule, pc.abs),
-    "&": wrap(take_integers(2), pc.bit_wise_and),
-    "|": wrap(take_integers(2), pc.bit_wise_or),
-    "^": wrap(take_integers(2), pc.bit_wise_xor),
-    "~": wrap(take_integers(1), pc.bit_wise_not),
+    "+": Function(_add_rule, _exactly(pc.add)),
+    "-": Function(_subtract_rule, _exactly(pc.subtract)),
+    "*": Function(_multiply_rule, _exactly(pc.multiply)),
+    "/": Function(_divide_rule, _divide),
+    "div": Function(_div_rule, _div),
+    "%": Function(_take_numbers(decimals.remainder_type), _remainder),
+    "pmod": Function(_pmod_rule, lambda out, *values: map_numbers(out, _pmod, *values)),
+    "negative": wrap(_number_rule, pc.negate),
+    "positive": wrap(_number_rule, lambda value: value),
+    "abs": wrap(_number_rule, pc.abs),
+    "&": wrap(_take_integers(2), pc.bit_wise_and),
+    "|": wrap(_take_integers(2), pc.bit_wise_or),
+    "^": wrap(_take_integers(2), pc.bit_wise_xor),
+    "~": wrap(_take_integers(1), pc.bit_wise_not),
     "shiftleft": _shift(np.left_shift),
     "shiftright": _shift(np.right_shift),
-    "try_divide": Function(divide_rule, divide),
+    "try_divide": Function(_divide_rule, _divide),
 }
 ALIASES = {"mod": "%"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,8 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr.comparison import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    Function,
-    Signature,
-    check_count,
-    types_of,
-    wrap,
-    wrong_comparison,
-    wrong_types,
-)
-from weir.expr.types import common_type, is_array, is_float, is_integer
+from weir.expr.type_rules import Function, Rule, Signature, check_types, types_of, wrap, wrong_comparison
+from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, to_numbers
 
 
@@ -38,37 +28,26 @@ def _split_items(lists: pa.Array) -> tuple[Any, Any, pa.Array]:
     return offsets[:-1].astype(np.int64), np.diff(offsets), lists.values
 
 
-def array_rule(out: pa.DataType) -> Any:
-    """Make a rule for one array."""
-
+def _take_array(out: pa.DataType) -> Rule:
     def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, 1)
-        if not is_array(args[0].type):
-            raise wrong_types(args, "an array")
+        check_types(args, "an array", is_array)
         return types_of(args), out
 
     return rule
 
 
-def item_rule(args: Sequence[Expr]) -> Signature:
-    """Accept an array and an integer."""
-    check_count(args, 2)
-    if not is_array(args[0].type) or not is_integer(args[1].type):
-        raise wrong_types(args, "an array and a whole number")
-    return (args[0].type, pa.int64()), args[0].type.value_type
+def _item_rule(args: Sequence[Expr]) -> Signature:
+    check_types(args, "an array and a whole number", is_array, is_integer)
+    return (args[0].type, BIGINT), args[0].type.value_type
 
 
-def item(lists: Value, index: Value) -> Value:
-    """Return `lists[index]`, counted from 0; NULL outside of the array."""
-    return map_arrays(lambda *arrays: _take_items(lambda index, lengths: index, *arrays), lists, index)
-
-
-def element_at(lists: Value, index: Value) -> Value:
-    """Return the item counted from 1, or from the end if negative; NULL outside of the array."""
-    return map_arrays(lambda *arrays: _take_items(_count_from_zero, *arrays), lists, index)
+def _item(to_position: Callable[[Any, Any], Any]) -> Function:
+    """Make a function that returns the item at a position; NULL outside of the array."""
+    return wrap(_item_rule, partial(map_arrays, partial(_take_items, to_position)))
 
 
 def _count_from_zero(index: Any, lengths: Any) -> Any:
+    # SQL counts from 1, or from the end if negative.
     return np.where(index > 0, index - 1, np.where(index == 0, -1, lengths + index))
 
 
@@ -76,29 +55,20 @@ def _take_items(to_position: Any, lists: pa.Array, index: pa.Array) -> pa.Array:
     starts, lengths, items = _split_items(lists)
     position = to_position(to_numbers(index), lengths)
     inside = (position >= 0) & (position < lengths)
-    places = keep_nulls(
-        from_numbers(starts + np.where(inside, position, 0), pa.int64(), inside), lists, index
-    )
-    return items.take(places)
+    places = from_numbers(starts + np.where(inside, position, 0), BIGINT, inside)
+    return items.take(keep_nulls(places, lists, index))
 
 
-def contains_rule(args: Sequence[Expr]) -> Signature:
-    """Accept an array and a value that its items can be compared with."""
-    check_count(args, 2)
-    if not is_array(args[0].type):
-        raise wrong_types(args, "an array first")
+def _contains_rule(args: Sequence[Expr]) -> Signature:
+    check_types(args, "an array first", is_array, lambda _: True)
     items = args[0].type.value_type
     if common_type(items, args[1].type) != items:
-        raise wrong_comparison([Literal(None, items), args[1]])
+        raise wrong_comparison(items, args[1].type)
     return (args[0].type, items), BOOLEAN
 
 
-def array_contains(lists: Value, wanted: Value) -> Value:
-    """True if an item equals the value; NULL if none does but an item is NULL."""
-    return map_arrays(_array_contains, lists, wanted)
-
-
 def _array_contains(lists: pa.Array, wanted: pa.Array) -> pa.Array:
+    """True if an item equals the value; NULL if none does but an item is NULL."""
     parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
     same = equal(items, wanted.take(parents))
     contained = _any_per_row(pc.fill_null(same, False), parents, len(lists))
@@ -112,44 +82,41 @@ def _any_per_row(mask: pa.Array, parents: pa.Array, rows: int) -> Any:
     return hits
 
 
-def field_rule(args: Sequence[Expr]) -> Signature:
+def _field_rule(args: Sequence[Expr]) -> Signature:
     """Accept a struct and the name of a field."""
     struct, name = args
     assert isinstance(name, Literal)
-    if not pa.types.is_struct(struct.type):
-        raise wrong_types(args[:1], f"a struct to take field '{name.value}' of")
-    matches = [field for field in struct.type if field.name.lower() == name.value.lower()]
+    check_types(args[:1], f"a struct to take field '{name.value}' of", pa.types.is_struct)
+    matches = _find_fields(struct.type, name.value)
     if len(matches) != 1:
         names = [field.name for field in struct.type]
         raise QueryError(f"needs exactly one field '{name.value}'; the struct has {names}")
-    return types_of(args), matches[0].type
+    return types_of(args), struct.type.field(matches[0]).type
 
 
-def field(struct: Value, name: Value) -> Value:
-    """Return a field of a struct; NULL where the struct is."""
-    wanted = name.as_py().lower()
-    return pc.struct_field(
-        struct, next(i for i, field in enumerate(struct.type) if field.name.lower() == wanted)
-    )
+def _find_fields(struct: pa.StructType, name: str) -> list[int]:
+    return [i for i, field in enumerate(struct) if field.name.lower() == name.lower()]
 
 
-def cosine_rule(args: Sequence[Expr]) -> Signature:
+def _field(struct: Value, name: Value) -> Value:
+    return pc.struct_field(struct, _find_fields(struct.type, name.as_py()))
+
+
+def _cosine_rule(args: Sequence[Expr]) -> Signature:
     """Accept two vectors of floats; if both have a fixed length, the same length."""
-    check_count(args, 2)
-    if not all(is_array(arg.type) and is_float(arg.type.value_type) for arg in args):
-        raise wrong_types(args, "two arrays of float or double")
+    check_types(args, "two arrays of float or double", _is_vector, _is_vector)
     sizes = {arg.type.list_size for arg in args if pa.types.is_fixed_size_list(arg.type)}
     if len(sizes) > 1:
         raise QueryError(f"compares vectors of one length, not of {' and '.join(map(str, sorted(sizes)))}")
     return types_of(args), DOUBLE
 
 
-def cosine(left: Value, right: Value) -> Value:
-    """Return the cosine of two vectors; NULL if lengths differ, an item is NULL or NaN, or a norm is zero."""
-    return map_arrays(_cosine, left, right)
+def _is_vector(type: pa.DataType) -> bool:
+    return is_array(type) and is_float(type.value_type)
 
 
 def _cosine(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Return the cosine of two vectors; NULL if lengths differ, an item is NULL or NaN, or a norm is zero."""
     (u, u_sizes), (v, v_sizes) = _to_matrix(left), _to_matrix(right)
     width = min(u.shape[1], v.shape[1])
     u, v = u[:, :width], v[:, :width]
@@ -183,18 +150,14 @@ def _sizes(lists: pa.Array, lengths: Any, items: pa.Array) -> Any:
     return np.where(has_null, -1, lengths)
 
 
-def size(lists: Value) -> Value:
-    """Return the number of items, -1 for NULL as in Spark."""
-    return pc.fill_null(pc.list_value_length(lists), pa.scalar(-1, INT))
-
-
 FUNCTIONS: dict[str, Function] = {
-    "size": wrap(array_rule(INT), size),
-    "array_size": wrap(array_rule(INT), pc.list_value_length),
-    "array_contains": wrap(contains_rule, array_contains),
-    "get": wrap(item_rule, item),
-    "element_at": wrap(item_rule, element_at),
-    ".": wrap(field_rule, field),
-    "cosine": wrap(cosine_rule, cosine),
+    # The size of NULL is -1, as in Spark.
+    "size": wrap(_take_array(INT), lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
+    "array_size": wrap(_take_array(INT), pc.list_value_length),
+    "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
+    "get": _item(lambda index, lengths: index),
+    "element_at": _item(_count_from_zero),
+    ".": wrap(_field_rule, _field),
+    "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }
 ALIASES = {"cardinality": "size"}

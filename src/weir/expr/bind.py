@@ -17,12 +17,11 @@ from sqlglot import exp
 
 from weir.errors import QueryError
 from weir.expr.build import call, call_user, cast
-from weir.expr.dialect import reparse
-from weir.expr.intervals import parse_interval_literal
 from weir.expr.nodes import Expr, Literal
 from weir.expr.scope import Scope
 from weir.expr.types import ALIASES as TYPE_ALIASES
-from weir.expr.types import SPARK_NAMES, decimal_type, parse_type
+from weir.expr.types import INTERVAL, SPARK_NAMES, decimal_type, parse_type
+from weir.units import parse_interval
 
 BINARY: dict[type[exp.Expression], str] = {
     exp.And: "and", exp.Or: "or", exp.EQ: "=", exp.NEQ: "<>", exp.NullSafeEQ: "<=>",
@@ -31,29 +30,18 @@ BINARY: dict[type[exp.Expression], str] = {
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.DPipe: "concat",
     exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.RegexpLike: "rlike",
 }  # fmt: skip
-UNARY: dict[type[exp.Expression], str] = {exp.BitwiseNot: "~"}
 
 
 def bind(node: exp.Expression, scope: Scope) -> Expr:
-    """Bind a node that was parsed in Spark's dialect."""
+    """Bind a node that was parsed in `UntranslatedSpark`."""
     if type(node) in BINARY:
         return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)])
-    if type(node) in UNARY:
-        return call(UNARY[type(node)], [bind(node.this, scope)])
     handler = HANDLERS.get(type(node))
     if handler is not None:
         return handler(node, scope)
     if isinstance(node, exp.Func):
-        return _bind_translated(node, scope)
-    raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
-
-
-def _bind_translated(node: Any, scope: Scope) -> Expr:
-    # Another dialect's parser gave the function a class of its own; its SQL has the name that Spark knows.
-    again = reparse(node)
-    if type(again) is type(node):
         return _bind_call(node.sql_name(), list(node.iter_expressions()), scope)
-    return bind(again, scope)
+    raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
 
 
 def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
@@ -100,6 +88,29 @@ def _literal(node: Any, scope: Scope) -> Expr:
         return Literal(int(text), pa.int32() if abs(int(text)) < 2**31 else pa.int64())
     scale = max(0, -int(number.as_tuple().exponent))
     return Literal(number, decimal_type(max(len(number.as_tuple().digits), scale, 1), scale))
+
+
+def _interval(node: Any, scope: Scope) -> Expr:
+    """Parse `INTERVAL 5 MINUTES`, `INTERVAL '1 hour 30 minutes'` or `INTERVAL -'5' SECOND`."""
+    amount, unit = node.this, node.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        raise QueryError(
+            f"write the interval with its units, e.g. INTERVAL '1 day 2 hours', not {node.sql('spark')}"
+        )
+    sign = 1
+    while isinstance(amount, (exp.Neg, exp.Paren)):
+        sign, amount = (-sign if isinstance(amount, exp.Neg) else sign), amount.this
+    if not isinstance(amount, exp.Literal):
+        raise QueryError(
+            f"an interval takes a constant, not {node.sql('spark')}; multiply: x * INTERVAL 1 SECOND"
+        )
+    return Literal(sign * _microseconds(amount.this.strip(), unit.name if unit else ""), INTERVAL)
+
+
+def _microseconds(amount: str, unit: str) -> int:
+    if amount.startswith("-") and unit:
+        return -parse_interval(f"{amount[1:]} {unit}")
+    return parse_interval(f"{amount} {unit}".strip())
 
 
 def _cast(node: Any, scope: Scope) -> Expr:
@@ -171,11 +182,6 @@ def _if(node: Any, scope: Scope) -> Expr:
     return call("if", [bind(part, scope) for part in (node.this, node.args["true"], otherwise)])
 
 
-def _bracket(node: Any, scope: Scope) -> Expr:
-    value, index = bind(node.this, scope), bind(node.expressions[0], scope)
-    return call("element_at" if node.args.get("offset") == 1 else "get", [value, index])
-
-
 def _trim(node: Any, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
     parts = [node.this, *filter(None, [node.expression])]
@@ -211,7 +217,7 @@ HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
     exp.Null: lambda node, _: Literal(None, pa.null()),
-    exp.Interval: lambda node, _: parse_interval_literal(node),
+    exp.Interval: _interval,
     exp.Paren: lambda node, scope: bind(node.this, scope),
     exp.Neg: _negative,
     exp.Not: _not,
@@ -226,12 +232,13 @@ HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.Escape: _like,
     exp.Case: _case,
     exp.If: _if,
-    exp.Bracket: _bracket,
+    exp.Bracket: lambda node, scope: call("get", [bind(node.this, scope), bind(node.expressions[0], scope)]),
     exp.Anonymous: lambda node, scope: _bind_call(node.name, node.expressions, scope),
     exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
     exp.Trim: _trim,
     exp.Extract: _extract,
     exp.StrPosition: _position,
+    exp.BitwiseNot: _bind_parts("~", "this"),
     exp.Substring: _bind_parts("substring", "this", "start", "length"),
     exp.Ceil: _bind_parts("ceil", "this", "decimals"),
     exp.Floor: _bind_parts("floor", "this", "decimals"),

@@ -9,24 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr.decimals import decimal_from_float, decimal_to_float, fit
-from weir.expr.string_casts import (
-    parse_boolean,
-    parse_date,
-    parse_decimal,
-    parse_float,
-    parse_integer,
-    parse_timestamp,
-)
-from weir.expr.types import (
-    INTEGER_DIGITS,
-    INTERVAL,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    is_float,
-    is_integer,
-    is_number,
-    is_time,
-)
+from weir.expr.string_casts import cast_from_string
+from weir.expr.types import INTERVAL, TIMESTAMP, TIMESTAMP_NTZ, is_float, is_integer, is_number, is_time
 from weir.expr.values import Value, map_arrays, map_numbers, null, null_where
 
 SECOND = 1_000_000
@@ -59,7 +43,7 @@ def cast(out: pa.DataType, value: Value) -> Value:
     if pa.types.is_null(given) or (isinstance(value, pa.Scalar) and not value.is_valid):
         return null(out) if isinstance(value, pa.Scalar) else pa.nulls(len(value), out)
     if pa.types.is_string(given):
-        return map_arrays(lambda text: _cast_from_string(text, out), value)
+        return map_arrays(lambda text: cast_from_string(text, out), value)
     if pa.types.is_string(out):
         return _cast_to_string(value)
     if is_time(given) or is_time(out):
@@ -79,20 +63,6 @@ def try_cast(out: pa.DataType, value: Value) -> Value:
     limits = np.iinfo(out.to_pandas_dtype())
     outside = pc.or_(pc.greater(wide, int(limits.max)), pc.less(wide, int(limits.min)))
     return pc.cast(null_where(outside, wide), out)
-
-
-def _cast_from_string(text: pa.Array, out: pa.DataType) -> pa.Array:
-    if out == pa.binary():
-        return pc.cast(text, out)
-    if is_integer(out):
-        return parse_integer(text, out)
-    if is_float(out):
-        return parse_float(text, out)
-    if pa.types.is_decimal(out):
-        return parse_decimal(text, out)
-    if out == pa.bool_():
-        return parse_boolean(text)
-    return parse_date(text) if pa.types.is_date(out) else parse_timestamp(text, out)
 
 
 def _cast_to_string(value: Value) -> Value:
@@ -136,14 +106,11 @@ def _cast_number(value: Value, out: pa.DataType) -> Value:
 
 
 def _cast_to_decimal(value: Value, out: pa.DataType) -> Value:
-    given = value.type
-    if is_float(given):
+    if is_float(value.type):
         return decimal_from_float(value, out)
-    if given == pa.bool_():
-        value, given = pc.cast(value, pa.int8()), pa.int8()
-    if is_integer(given):
-        value = pc.cast(value, pa.decimal128(max(19, INTEGER_DIGITS[given]), 0))
-    return fit(value, out)
+    if value.type == pa.bool_():
+        value = pc.cast(value, pa.int8())
+    return fit(pc.cast(value, pa.decimal128(20, 0)) if is_integer(value.type) else value, out)
 
 
 def _truncate_like_java(numbers: Any, out: pa.DataType) -> Any:

@@ -50,22 +50,12 @@ def less_equal(left: Value, right: Value) -> Value:
     return lower
 
 
-def not_equal(left: Value, right: Value) -> Value:
-    """Return `left <> right`."""
-    return pc.invert(equal(left, right))
-
-
 def null_safe_equal(left: Value, right: Value) -> Value:
     """Return `left <=> right`: as `=`, but NULL equals NULL and the result is never NULL."""
     same = pc.fill_null(equal(left, right), False)
-    if may_be_null(left) and may_be_null(right):
+    if _may_be_null(left) and _may_be_null(right):
         return pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
     return same
-
-
-def may_be_null(value: Value) -> bool:
-    """True if a value holds a NULL."""
-    return bool(value.null_count) if isinstance(value, pa.Array) else not value.is_valid
 
 
 def is_in(value: Value, *items: Value) -> Value:
@@ -80,7 +70,11 @@ def _is_in_constants(value: Value, items: tuple[pa.Scalar, ...]) -> Value:
     contained = pc.is_in(value, value_set=known)
     if len(known) < len(items):
         contained = pc.if_else(contained, True, null(pa.bool_()))
-    return pc.if_else(pc.is_valid(value), contained, null(pa.bool_())) if may_be_null(value) else contained
+    return pc.if_else(pc.is_valid(value), contained, null(pa.bool_())) if _may_be_null(value) else contained
+
+
+def _may_be_null(value: Value) -> bool:
+    return bool(value.null_count) if isinstance(value, pa.Array) else not value.is_valid
 
 
 def _compare(kernel: Any, left: Value, right: Value) -> Value:

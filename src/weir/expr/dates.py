@@ -12,19 +12,8 @@ import pyarrow.compute as pc
 from weir.errors import QueryError, unknown_name
 from weir.expr.casts import cast, drop_time_zone
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import (
-    BIGINT,
-    DATE,
-    INT,
-    STRING,
-    Function,
-    Rule,
-    Signature,
-    check_count,
-    take,
-    wrong_types,
-)
-from weir.expr.types import TIMESTAMP, is_time
+from weir.expr.type_rules import Function, Rule, Signature, check_count, take, wrong_types
+from weir.expr.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, is_time
 from weir.expr.values import Value, map_numbers
 
 SECOND = 1_000_000
@@ -47,32 +36,29 @@ def _clock_part(unit: int, count: int) -> Function:
     return _from_numbers(take(INT, TIMESTAMP), lambda micros: np.floor_divide(micros, unit) % count)
 
 
-def date_trunc_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a constant unit and a timestamp."""
+def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
     check_count(args, 2)
     unit, time = args
-    if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not _may_be_time(time.type):
+    may_be_time = is_time(time.type) or time.type == STRING
+    if not isinstance(unit, Literal) or not isinstance(unit.value, str) or not may_be_time:
         raise wrong_types(args, "a constant unit and a timestamp")
     if unit.value.lower() not in UNITS:
         raise unknown_name("unit", unit.value, UNITS)
-    return (STRING, pa.timestamp("us") if time.type == pa.timestamp("us") else TIMESTAMP), TIMESTAMP
+    return (STRING, TIMESTAMP_NTZ if time.type == TIMESTAMP_NTZ else TIMESTAMP), TIMESTAMP
 
 
-def date_trunc(out: pa.DataType, unit: Value, value: Value) -> Value:
-    """Truncate a timestamp to a unit."""
+def _date_trunc(out: pa.DataType, unit: Value, value: Value) -> Value:
     floor = pc.floor_temporal(drop_time_zone(value), unit=UNITS[unit.as_py().lower()])
     return map_numbers(out, lambda micros: micros, floor)
 
 
-def trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
-    """Truncate a date to a unit of a week or longer."""
+def _trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
     return pc.cast(pc.floor_temporal(value, unit=UNITS[unit.as_py().lower()]), out)
 
 
-def trunc_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a date and a constant unit of a week or longer."""
+def _trunc_rule(args: Sequence[Expr]) -> Signature:
     check_count(args, 2)
-    date_trunc_rule([args[1], args[0]])
+    _date_trunc_rule([args[1], args[0]])
     unit = args[1]
     if isinstance(unit, Literal) and UNITS[unit.value.lower()] not in ("year", "quarter", "month", "week"):
         raise QueryError(f"truncates a date to a year, quarter, month or week, not to {unit}")
@@ -86,10 +72,6 @@ def _add_months(days: Any, months: Any) -> Any:
     target = start + np.asarray(months).astype("m8[M]")
     last = (target + 1).astype("M8[D]") - np.timedelta64(1, "D")
     return np.minimum(target.astype("M8[D]") + (date - start.astype("M8[D]")), last).astype(np.int64)
-
-
-def _may_be_time(type: pa.DataType) -> bool:
-    return is_time(type) or type == STRING
 
 
 def _last_day(days: Any) -> Any:
@@ -128,8 +110,8 @@ FUNCTIONS: dict[str, Function] = {
     "hour": _clock_part(3600 * SECOND, 24),
     "minute": _clock_part(60 * SECOND, 60),
     "second": _clock_part(SECOND, 60),
-    "date_trunc": Function(date_trunc_rule, date_trunc),
-    "trunc": Function(trunc_rule, trunc),
+    "date_trunc": Function(_date_trunc_rule, _date_trunc),
+    "trunc": Function(_trunc_rule, _trunc),
     "to_date": _cast_to(DATE),
     "to_timestamp": _cast_to(TIMESTAMP),
     "datediff": _from_numbers(take(INT, DATE, DATE), np.subtract),

@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.expr.nodes import Expr, Literal
+from weir.expr.types import is_float, is_integer, to_decimal_type
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, null, null_where
+
+
+def are_used(args: Sequence[Expr]) -> bool:
+    """True if arithmetic over the arguments is done in decimals."""
+    types = [arg.type for arg in args]
+    return any(map(pa.types.is_decimal, types)) and not any(map(is_float, types))
+
+
+def operand_type(arg: Expr) -> pa.DataType:
+    """Return the decimal type of an operand; that of an integer constant has only the constant's digits."""
+    if isinstance(arg, Literal) and is_integer(arg.type) and arg.value is not None:
+        return pa.decimal128(len(str(abs(arg.value))), 0)
+    return to_decimal_type(arg.type)
+
+
+def sum_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a sum or difference."""
+    scale = max(left.scale, right.scale)
+    return _limit(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
+
+
+def product_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a product."""
+    return _limit(left.precision + right.precision + 1, left.scale + right.scale)
+
+
+def quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a quotient."""
+    scale = max(6, left.scale + right.precision + 1)
+    return _limit(left.precision - left.scale + right.scale + scale, scale)
+
+
+def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a remainder."""
+    scale = max(left.scale, right.scale)
+    return _limit(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+
+
+def _limit(precision: int, scale: int) -> pa.DataType:
+    # A result has at most 38 digits: the scale is reduced first, but not below six.
+    if precision > 38:
+        scale = max(38 - (precision - scale), min(scale, 6))
+    return pa.decimal128(min(precision, 38), scale)
 
 
 def fit(value: Value, out: pa.DataType) -> Value:
@@ -28,7 +74,7 @@ def fit(value: Value, out: pa.DataType) -> Value:
     return pc.cast(wide, out, safe=False)
 
 
-def compute_decimal(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+def compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
     """Compute a sum, difference or product in type `out`."""
     if out.precision < 38:
         return fit(kernel(left, right), out)
@@ -39,7 +85,7 @@ def _widen(value: Value) -> Value:
     return pc.cast(value, pa.decimal256(value.type.precision, value.type.scale))
 
 
-def divide_decimals(out: pa.DataType, left: Value, right: Value) -> Value:
+def divide(out: pa.DataType, left: Value, right: Value) -> Value:
     """Divide in type `out`; the divisor is not zero."""
     # Arrow truncates a quotient at scale s1 + p2 - s2 + 1: ask for one more digit, then round.
     more = max(0, out.scale + 1 - (left.type.scale + right.type.precision - right.type.scale + 1))
@@ -56,7 +102,7 @@ def _truncate(value: Value) -> Value:
     return pc.round(value, ndigits=0, round_mode="towards_zero")
 
 
-def decimal_remainder(out: pa.DataType, left: Value, right: Value) -> Value:
+def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend; the divisor is not zero."""
     whole = _truncate(pc.divide(_widen(left), _widen(right)))
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import sqlglot
-from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 
@@ -21,8 +19,3 @@ class UntranslatedSpark(Spark):
         """Spark's grammar with an empty table of translated functions."""
 
         FUNCTIONS: ClassVar[dict[str, object]] = {}
-
-
-def reparse(node: exp.Expression) -> Any:
-    """Parse the node's SQL again, so that functions have Spark's names whichever dialect it was parsed in."""
-    return sqlglot.parse_one(node.sql(dialect="spark"), dialect=UntranslatedSpark)

@@ -10,24 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.expr import type_rules as rules
 from weir.expr.casts import cast
 from weir.expr.decimals import fit
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import (
-    BIGINT,
-    DOUBLE,
-    INT,
-    Function,
-    Signature,
-    check_count,
-    check_numbers,
-    take,
-    take_doubles,
-    types_of,
-    wrap,
-    wrong_types,
-)
-from weir.expr.types import is_float, is_integer
+from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap
+from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer
 from weir.expr.values import Value, constant_value, map_numbers, null_where
 
 
@@ -39,30 +27,19 @@ def _logarithm(kernel: Any, bound: float = 0.0) -> Function:
     return wrap(take_doubles(1), lambda value: kernel(null_where(pc.less_equal(value, bound), value)))
 
 
-def log_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a number, or a base and a number."""
-    check_count(args, 1, 2)
-    return take_doubles(len(args))(args)
-
-
-def log(first: Value, second: Value | None = None) -> Value:
+def _log(*values: Value) -> Value:
     """Return the natural `log(x)`, or `log(base, x)`; NULL outside of the domain."""
-    positive = [
-        null_where(pc.less_equal(value, 0.0), value) for value in (first, second) if value is not None
-    ]
-    base, *number = map(pc.ln, positive)
+    base, *number = (pc.ln(null_where(pc.less_equal(value, 0.0), value)) for value in values)
     return pc.divide(number[0], base) if number else base
 
 
-def power(value: Value, exponent: Value) -> Value:
-    """Return `pow(value, exponent)`; a square by multiplication."""
+def _power(value: Value, exponent: Value) -> Value:
     return pc.multiply(value, value) if constant_value(exponent) == 2 else pc.power(value, exponent)
 
 
-def whole_rule(args: Sequence[Expr]) -> Signature:
+def _whole_rule(args: Sequence[Expr]) -> Signature:
     """Accept one number; the result is a decimal for a decimal, else a bigint."""
-    check_count(args, 1)
-    check_numbers(args)
+    rules.check_types(args, "numbers", rules.is_number_or_null)
     type = args[0].type
     if pa.types.is_decimal(type):
         return [type], pa.decimal128(min(38, type.precision - type.scale + 1), 0)
@@ -79,17 +56,17 @@ def _whole(kernel: Any) -> Function:
         wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
         return fit(kernel(wide), out)
 
-    return Function(whole_rule, run)
+    return Function(_whole_rule, run)
 
 
-def round_rule(args: Sequence[Expr]) -> Signature:
+def _round_rule(args: Sequence[Expr]) -> Signature:
     """Accept a number and an optional constant number of digits."""
-    check_count(args, 1, 2)
-    check_numbers(args[:1])
+    rules.check_count(args, 1, 2)
+    rules.check_types(args[:1], "numbers", rules.is_number_or_null)
     digits = args[1] if len(args) == 2 else Literal(0, INT)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
-        raise wrong_types(args, "a number and a constant number of digits")
-    return types_of(args), _rounded_type(args[0].type, digits.value)
+        raise rules.wrong_types(args, "a number and a constant number of digits")
+    return rules.types_of(args), _rounded_type(args[0].type, digits.value)
 
 
 def _rounded_type(type: pa.DataType, digits: int) -> pa.DataType:
@@ -102,7 +79,7 @@ def _rounded_type(type: pa.DataType, digits: int) -> pa.DataType:
     return pa.decimal128(min(38, whole + scale), scale)
 
 
-def round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:
+def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:
     """Round to that many digits, ties away from zero."""
     places = constant_value(digits) if digits is not None else 0
     if is_integer(out) and places >= 0:
@@ -135,7 +112,7 @@ def _round_integer(numbers: Any, places: int) -> Any:
     return (wide - rest + away).astype(numbers.dtype)
 
 
-def factorial(out: pa.DataType, value: Value) -> Value:
+def _factorial(out: pa.DataType, value: Value) -> Value:
     """Return the factorial of 0 to 20, NULL for other numbers."""
     factorials = np.array([math.factorial(i) for i in range(21)])
     return map_numbers(out, lambda n: (factorials[np.clip(n, 0, 20)], (n >= 0) & (n <= 20)), value)
@@ -148,11 +125,11 @@ def _count_bits(numbers: Any) -> Any:
 FUNCTIONS: dict[str, Function] = {
     "sqrt": wrap(take_doubles(1), pc.sqrt),
     "cbrt": _numpy(np.cbrt),
-    "pow": wrap(take_doubles(2), power),
+    "pow": wrap(take_doubles(2), _power),
     "exp": wrap(take_doubles(1), pc.exp),
     "expm1": _numpy(np.expm1),
     "ln": _logarithm(pc.ln),
-    "log": wrap(log_rule, log),
+    "log": wrap(take_doubles(2, optional=1), _log),
     "log10": _logarithm(pc.log10),
     "log2": _logarithm(pc.log2),
     "log1p": _logarithm(pc.log1p, -1.0),
@@ -177,8 +154,8 @@ FUNCTIONS: dict[str, Function] = {
     "e": wrap(take(DOUBLE), lambda: pa.scalar(math.e)),
     "ceil": _whole(pc.ceil),
     "floor": _whole(pc.floor),
-    "round": Function(round_rule, round_half_up),
-    "factorial": Function(take(BIGINT, INT), factorial),
+    "round": Function(_round_rule, _round_half_up),
+    "factorial": Function(take(BIGINT, INT), _factorial),
     "bit_count": Function(take(INT, BIGINT), lambda out, value: map_numbers(out, _count_bits, value)),
 }
 ALIASES = {"power": "pow", "ceiling": "ceil", "signum": "sign"}

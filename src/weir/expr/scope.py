@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, match_name, unknown_name
 from weir.expr.nodes import Column
 from weir.expr.types import normalise, parse_type
 
@@ -81,10 +81,7 @@ class Scope:
 
     def stream(self, name: str) -> str:
         """Return the query's spelling of a stream's name, or raise."""
-        known = self.find_stream(name)
-        if known is None:
-            raise unknown_name("stream", name, self.schemas)
-        return known
+        return match_name("stream", name, self.schemas)
 
     def find_stream(self, name: str) -> str | None:
         """Return the query's spelling of a stream's name, or None."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr.decimals import decimal_from_float, fit
+from weir.expr.types import is_float, is_integer
 from weir.expr.values import from_numbers, null, null_where
 
 _SPACE = "".join(map(chr, range(33)))
@@ -29,6 +30,21 @@ _TIMESTAMP = (
 DAY = 86_400_000_000
 
 
+def cast_from_string(text: pa.Array, out: pa.DataType) -> pa.Array:
+    """Parse strings as values of type `out`."""
+    if out == pa.binary():
+        return pc.cast(text, out)
+    if is_integer(out):
+        return _parse_integer(text, out)
+    if is_float(out):
+        return _parse_float(text, out)
+    if pa.types.is_decimal(out):
+        return _parse_decimal(text, out)
+    if out == pa.bool_():
+        return _parse_boolean(text)
+    return _parse_date(text) if pa.types.is_date(out) else _parse_timestamp(text, out)
+
+
 def _trim(text: pa.Array) -> pa.Array:
     return pc.utf8_trim(text, characters=_SPACE)
 
@@ -37,7 +53,7 @@ def _null_unless(pattern: str, text: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(text, pattern), text, null(pa.string()))
 
 
-def parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
+def _parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse integers; a fraction is dropped, a number out of range is NULL."""
     whole = pc.replace_substring_regex(_null_unless(_INTEGER, _trim(text)), r"\..*$", "")
     digits = pc.replace_substring_regex(whole, r"^([+-]?)$", r"\10")
@@ -47,7 +63,7 @@ def parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
     return pc.cast(null_where(pc.or_(pc.greater(wide, high), pc.less(wide, low)), wide), out)
 
 
-def parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
+def _parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse floats, with an exponent, a type letter, or a name of infinity or NaN."""
     trimmed = _trim(text)
     digits = pc.utf8_trim(_null_unless(_FLOAT, trimmed), characters="dDfF")
@@ -58,7 +74,7 @@ def parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
     return pc.coalesce(parsed, pa.array(list(_NAMED.values()), out).take(places))
 
 
-def parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
+def _parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse decimals and round them half up; text with an exponent is parsed as a double first."""
     trimmed = _trim(text)
     digits = pc.utf8_ltrim(_null_unless(_DECIMAL, trimmed), characters="+")
@@ -66,11 +82,10 @@ def parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
     with_exponent = _null_unless(_EXPONENT, trimmed)
     if with_exponent.null_count == len(text):
         return exact
-    return pc.coalesce(exact, decimal_from_float(parse_float(with_exponent, pa.float64()), out))
+    return pc.coalesce(exact, decimal_from_float(_parse_float(with_exponent, pa.float64()), out))
 
 
-def parse_boolean(text: pa.Array) -> pa.Array:
-    """Parse the words for true and false."""
+def _parse_boolean(text: pa.Array) -> pa.Array:
     word = pc.utf8_lower(_trim(text))
     is_true, is_false = (pc.is_in(word, value_set=words) for words in map(pa.array, (_TRUE, _FALSE)))
     return pc.if_else(pc.or_(is_true, is_false), is_true, null(pa.bool_()))
@@ -97,14 +112,14 @@ def _parse_days(groups: pa.StructArray) -> tuple[Any, Any]:
     return days.astype(np.int64) + day - 1, in_year & (day >= 1) & (day <= length)
 
 
-def parse_date(text: pa.Array) -> pa.Array:
+def _parse_date(text: pa.Array) -> pa.Array:
     """Parse dates `yyyy[-m[-d]]`; a time of day after them is ignored."""
     groups, valid = _match_groups(text, _DATE)
     days, exists = _parse_days(groups)
     return from_numbers(days, pa.date32(), valid & exists)
 
 
-def parse_timestamp(text: pa.Array, out: pa.DataType) -> pa.Array:
+def _parse_timestamp(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse timestamps `yyyy[-m[-d[ h:m[:s[.f]][zone]]]]`, in UTC if no zone is given."""
     groups, valid = _match_groups(text, _TIMESTAMP)
     days, exists = _parse_days(groups)

@@ -12,20 +12,8 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr.levenshtein import levenshtein
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import (
-    BOOLEAN,
-    INT,
-    STRING,
-    Function,
-    Rule,
-    Signature,
-    check_count,
-    take,
-    types_of,
-    wrap,
-    wrong_types,
-)
-from weir.expr.types import is_float
+from weir.expr.type_rules import Function, Rule, Signature, check_count, take, types_of, wrap, wrong_types
+from weir.expr.types import BOOLEAN, INT, STRING, is_float
 from weir.expr.values import Value, is_null_constant, map_arrays, null, per_constant
 
 MAX_LENGTH = 2**31 - 1
@@ -53,8 +41,7 @@ def _is_ascii(text: Value) -> bool:
     return bool((pc.all(ascii) if isinstance(ascii, pa.Array) else ascii).as_py())
 
 
-def upper(text: Value) -> Value:
-    """Convert to upper case."""
+def _upper(text: Value) -> Value:
     if _is_ascii(text):
         return pc.ascii_upper(text)
     matches = pc.match_substring_regex(text, f"[{''.join(_LONG_UPPER)}]")
@@ -64,7 +51,7 @@ def upper(text: Value) -> Value:
     return pc.utf8_upper(text)
 
 
-def lower(text: Value) -> Value:
+def _lower(text: Value) -> Value:
     """Convert to lower case; a sigma at the end of a word has its own form."""
     if _is_ascii(text):
         return pc.ascii_lower(text)
@@ -123,10 +110,10 @@ def _pad(left: bool) -> Function:
     return _with_settings(take(STRING, STRING, INT, STRING), pad)
 
 
-def like_pattern(pattern: str, escape: str = "\\") -> str:
+def _like_pattern(pattern: str, escape: str = "\\") -> str:
     """Translate a LIKE pattern to a regular expression.
 
-    >>> like_pattern("a%_")
+    >>> _like_pattern("a%_")
     '(?s)^a.*.$'
     """
     out, characters = [], iter(pattern)
@@ -146,11 +133,10 @@ def _like(text: Value, pattern: str, escape: str = "\\") -> Value:
         if pattern in (f"{body}%", f"%{body}"):
             return (pc.starts_with if pattern[-1] == "%" else pc.ends_with)(text, body)
     # RE2's $ without (?m) matches at the end of the text only, not before a last newline.
-    return pc.match_substring_regex(text, like_pattern(pattern, escape))
+    return pc.match_substring_regex(text, _like_pattern(pattern, escape))
 
 
-def rlike_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a string and a constant regular expression that RE2 accepts."""
+def _rlike_rule(args: Sequence[Expr]) -> Signature:
     signature = take(BOOLEAN, *_TWO)(args)
     pattern = args[1]
     if not isinstance(pattern, Literal):
@@ -163,7 +149,7 @@ def rlike_rule(args: Sequence[Expr]) -> Signature:
     return signature
 
 
-def concat_rule(args: Sequence[Expr]) -> Signature:
+def _concat_rule(args: Sequence[Expr]) -> Signature:
     """Accept strings, or binaries; values of other types except floats are cast to strings."""
     check_count(args, 1, 99)
     if all(pa.types.is_binary(type) for type in types_of(args)):
@@ -173,40 +159,39 @@ def concat_rule(args: Sequence[Expr]) -> Signature:
     return [STRING] * len(args), STRING
 
 
-def concat(out: pa.DataType, *parts: Value) -> Value:
+def _concat(out: pa.DataType, *parts: Value) -> Value:
     """Join the parts; NULL if a part is NULL."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"" if pa.types.is_binary(out) else "", out))
 
 
-def concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
+def _concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
     """Join the parts that are not NULL by a separator."""
     if not parts:
         return pc.if_else(pc.is_valid(separator), "", null(out))
     return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
 
 
-def length_rule(args: Sequence[Expr]) -> Signature:
-    """Accept a string or a binary."""
+def _length_rule(args: Sequence[Expr]) -> Signature:
     check_count(args, 1)
     type = args[0].type
     return ([type] if pa.types.is_binary(type) else take(INT, STRING)(args)[0]), INT
 
 
-def length(value: Value) -> Value:
+def _length(value: Value) -> Value:
     """Count the characters of a string or the bytes of a binary."""
     return pc.binary_length(value) if pa.types.is_binary(value.type) else pc.utf8_length(value)
 
 
 FUNCTIONS: dict[str, Function] = {
-    "upper": wrap(take(STRING, STRING), upper),
-    "lower": wrap(take(STRING, STRING), lower),
-    "length": wrap(length_rule, length),
+    "upper": wrap(take(STRING, STRING), _upper),
+    "lower": wrap(take(STRING, STRING), _lower),
+    "length": wrap(_length_rule, _length),
     "reverse": wrap(take(STRING, STRING), pc.utf8_reverse),
     "substring": _with_settings(take(STRING, STRING, INT, INT, optional=1), _substring),
     "left": _with_settings(take(STRING, STRING, INT), lambda text, length: _substring(text, 1, length)),
     "right": _with_settings(take(STRING, STRING, INT), _right),
-    "concat": Function(concat_rule, concat),
-    "concat_ws": Function(concat_rule, concat_ws),
+    "concat": Function(_concat_rule, _concat),
+    "concat_ws": Function(_concat_rule, _concat_ws),
     "trim": _trim(pc.utf8_trim),
     "ltrim": _trim(pc.utf8_ltrim),
     "rtrim": _trim(pc.utf8_rtrim),
@@ -221,7 +206,7 @@ FUNCTIONS: dict[str, Function] = {
     "lpad": _pad(left=True),
     "rpad": _pad(left=False),
     "like": _with_settings(take(BOOLEAN, *_TWO, STRING, optional=1), _like),
-    "rlike": _with_settings(rlike_rule, pc.match_substring_regex),
+    "rlike": _with_settings(_rlike_rule, pc.match_substring_regex),
     "levenshtein": wrap(take(INT, *_TWO), levenshtein),
 }
 ALIASES = {"ucase": "upper", "lcase": "lower", "char_length": "length", "character_length": "length",

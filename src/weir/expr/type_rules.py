@@ -5,6 +5,7 @@
                            result:    decimal(13,2)
 
 A rule raises a `QueryError` without the function's name; `weir.expr.build.call` adds the name and the call.
+The rules of one module's functions stand there; here are those that several modules share.
 """
 
 from __future__ import annotations
@@ -16,23 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir.expr.nodes import Expr, Literal
-from weir.expr.types import (
-    common_type,
-    common_type_of,
-    is_float,
-    is_integer,
-    is_number,
-    is_time,
-    limit_decimal,
-    spark_name,
-    to_decimal_type,
-)
+from weir.expr.nodes import Expr
+from weir.expr.types import DOUBLE, common_type_of, is_float, is_integer, is_number, is_time, spark_name
 from weir.expr.values import Value
-
-BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE = (
-    pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.date32()
-)  # fmt: skip
 
 Signature = tuple[Sequence[pa.DataType], pa.DataType]
 Rule = Callable[[Sequence[Expr]], Signature]
@@ -62,12 +49,29 @@ def wrong_types(args: Sequence[Expr], wanted: str) -> QueryError:
     return QueryError(f"takes {wanted}, not ({got})")
 
 
+def wrong_comparison(*types: pa.DataType) -> QueryError:
+    """Return the error for values without a common type to compare in."""
+    return QueryError(f"wrong types compared: {' and '.join(dict.fromkeys(map(spark_name, types)))}")
+
+
 def check_count(args: Sequence[Expr], least: int, most: int | None = None) -> None:
     """Raise unless there are `least` to `most` arguments; `most` defaults to `least`."""
     most = least if most is None else most
     if not least <= len(args) <= most:
         wanted = str(least) if least == most else f"{least} to {most}" if most < 99 else f"at least {least}"
         raise QueryError(f"takes {wanted} argument{'s' * (wanted != '1')}, not {len(args)}")
+
+
+def check_types(args: Sequence[Expr], wanted: str, *tests: Callable[[pa.DataType], bool]) -> None:
+    """Raise unless there are as many arguments as tests, and the type of each passes its test."""
+    check_count(args, len(tests))
+    if not all(test(arg.type) for test, arg in zip(tests, args, strict=True)):
+        raise wrong_types(args, wanted)
+
+
+def is_number_or_null(type: pa.DataType) -> bool:
+    """True for what arithmetic takes."""
+    return is_number(type) or bool(pa.types.is_null(type))
 
 
 def can_pass(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -93,59 +97,9 @@ def take(out: pa.DataType, *types: pa.DataType, optional: int = 0) -> Rule:
     return rule
 
 
-def take_doubles(count: int) -> Rule:
+def take_doubles(count: int, optional: int = 0) -> Rule:
     """Make a rule for `count` doubles that returns a double."""
-    return take(DOUBLE, *[DOUBLE] * count)
-
-
-def comparison_rule(args: Sequence[Expr]) -> Signature:
-    """Cast the values to one type that has an order, and return a boolean."""
-    type = comparison_type(args)
-    if type is None or not has_order(type):
-        raise wrong_comparison(args)
-    return [type] * len(args), BOOLEAN
-
-
-def comparison_type(args: Sequence[Expr]) -> pa.DataType | None:
-    """Return the type to compare in; a string beside a time is parsed as a time, as in Spark."""
-    types = types_of(args)
-    times = [type for type in types if is_time(type)]
-    if times and any(map(pa.types.is_string, types)):
-        types = [type for type in types if not pa.types.is_string(type)]
-    return common_type_of(types)
-
-
-def wrong_comparison(args: Sequence[Expr]) -> QueryError:
-    """Return the error for values without a common type to compare in."""
-    names = " and ".join(dict.fromkeys(map(spark_name, types_of(args))))
-    return QueryError(f"wrong types compared: {names}")
-
-
-def has_order(type: pa.DataType) -> bool:
-    """True if values of the type can be compared with each other."""
-    return not pa.types.is_nested(type)
-
-
-def take_booleans(least: int, most: int | None = None) -> Rule:
-    """Make a rule for booleans that returns a boolean."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, least, most)
-        if any(common_type(arg.type, BOOLEAN) != BOOLEAN for arg in args):
-            raise wrong_types(args, "boolean")
-        return [BOOLEAN] * len(args), BOOLEAN
-
-    return rule
-
-
-def take_any(out: pa.DataType) -> Rule:
-    """Make a rule for one argument of any type."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, 1)
-        return types_of(args), out
-
-    return rule
+    return take(DOUBLE, *[DOUBLE] * count, optional=optional)
 
 
 def shared_type(args: Sequence[Expr]) -> pa.DataType:
@@ -154,93 +108,3 @@ def shared_type(args: Sequence[Expr]) -> pa.DataType:
     if type is None:
         raise wrong_types(args, "values of one type")
     return type
-
-
-def take_same_type(least: int = 1, most: int = 99) -> Rule:
-    """Make a rule that casts the values to their common type and returns that type."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, least, most)
-        type = shared_type(args)
-        return [type] * len(args), type
-
-    return rule
-
-
-def ordered_rule(args: Sequence[Expr]) -> Signature:
-    """Cast two or more values to a common type that has an order, and return that type."""
-    types, out = take_same_type(2)(args)
-    if not has_order(out):
-        raise wrong_types(args, "values that can be ordered")
-    return types, out
-
-
-def check_numbers(args: Sequence[Expr]) -> None:
-    """Raise unless all arguments are numbers or NULL."""
-    if not all(is_number(arg.type) or pa.types.is_null(arg.type) for arg in args):
-        raise wrong_types(args, "numbers")
-
-
-def take_integers(count: int) -> Rule:
-    """Make a rule that casts `count` integers to their common width."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, count)
-        type = shared_type(args)
-        if not is_integer(type):
-            raise wrong_types(args, "whole numbers")
-        return [type] * count, type
-
-    return rule
-
-
-def operand_type(arg: Expr) -> pa.DataType:
-    """Return the decimal type of an operand; that of an integer constant has only the constant's digits."""
-    if isinstance(arg, Literal) and is_integer(arg.type) and arg.value is not None:
-        return pa.decimal128(len(str(abs(arg.value))), 0)
-    return to_decimal_type(arg.type)
-
-
-def uses_decimals(args: Sequence[Expr]) -> bool:
-    """True if arithmetic over the arguments is done in decimals."""
-    types = types_of(args)
-    return any(map(pa.types.is_decimal, types)) and not any(map(is_float, types))
-
-
-def take_numbers(result: Callable[[pa.DataType, pa.DataType], pa.DataType]) -> Rule:
-    """Make a rule for two numbers in their common type; `result` returns the type of a decimal result."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, 2)
-        check_numbers(args)
-        if uses_decimals(args) and not any(pa.types.is_null(arg.type) for arg in args):
-            left, right = map(operand_type, args)
-            return (left, right), result(left, right)
-        type = shared_type(args)
-        type = DOUBLE if pa.types.is_null(type) else type
-        return (type, type), type
-
-    return rule
-
-
-def sum_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the decimal type of a sum or difference."""
-    scale = max(left.scale, right.scale)
-    return limit_decimal(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
-
-
-def product_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the decimal type of a product."""
-    return limit_decimal(left.precision + right.precision + 1, left.scale + right.scale)
-
-
-def quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the decimal type of a quotient."""
-    scale = max(6, left.scale + right.precision + 1)
-    return limit_decimal(left.precision - left.scale + right.scale + scale, scale)
-
-
-def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the decimal type of a remainder."""
-    scale = max(left.scale, right.scale)
-    return limit_decimal(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)

@@ -8,9 +8,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, locate_errors, unknown_name
 from weir.expr.convert_column import convert_column
 
+BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE = (
+    pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.date32()
+)  # fmt: skip
 TIMESTAMP = pa.timestamp("us", "UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 INTERVAL = pa.duration("us")
@@ -121,13 +124,6 @@ def to_decimal_type(type: pa.DataType) -> pa.DataType:
     return pa.decimal128(INTEGER_DIGITS[type], 0) if type in INTEGER_DIGITS else type
 
 
-def limit_decimal(precision: int, scale: int) -> pa.DataType:
-    """Limit the decimal type of a result to 38 digits as Spark does: reduce the scale, but not below six."""
-    if precision > 38:
-        scale = max(38 - (precision - scale), min(scale, 6))
-    return pa.decimal128(min(precision, 38), scale)
-
-
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Return the type to which both sides are cast implicitly, or None if there is none.
 
@@ -181,24 +177,19 @@ def normalise(thing: T) -> T:
 
 
 def _cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [_convert(column, field) for column, field in zip(table.columns, schema, strict=True)]
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        try:
+            columns.append(convert_column(column, field.type))
+        except pa.ArrowException as error:
+            what = f"column '{field.name}': {column.type} cannot become {field.type}"
+            raise QueryError(f"{what}: {error}") from error
     return pa.table(columns, schema=schema)
 
 
-def _convert(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    try:
-        return convert_column(column, field.type)
-    except pa.ArrowException as error:
-        raise QueryError(
-            f"column '{field.name}': {column.type} cannot become {field.type}: {error}"
-        ) from error
-
-
 def _normalise_field(field: pa.Field) -> pa.Field:
-    try:
+    with locate_errors(f"column '{field.name}': "):
         return pa.field(field.name, _normalise_type(field.type), field.nullable)
-    except QueryError as error:
-        raise QueryError(f"column '{field.name}': {error}") from None
 
 
 def _normalise_type(type: pa.DataType) -> pa.DataType:

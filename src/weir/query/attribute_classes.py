@@ -10,6 +10,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from weir.expr.build import cast
 from weir.expr.nodes import Call, Column, Expr, streams_of
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
@@ -94,12 +95,8 @@ def _sorted_streams(expr: Expr) -> list[str]:
 
 
 def _equate(left: Expr, right: Expr, attribute_class: AttributeClass) -> Call:
-    sides = (_cast(left, attribute_class.domain), _cast(right, attribute_class.domain))
+    sides = (cast(left, attribute_class.domain), cast(right, attribute_class.domain))
     return Call("<=>" if attribute_class.null_safe else "=", sides, pa.bool_())
-
-
-def _cast(expr: Expr, kind: pa.DataType) -> Expr:
-    return expr if expr.type == kind else Call("cast", (expr,), kind)
 
 
 def _to_condition(expr: Expr) -> Filter | Residual:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
-from sqlglot import exp
 
 from weir.errors import QueryError
 from weir.expr.nodes import Call, Expr
@@ -17,12 +15,11 @@ from weir.query.classify import classify
 from weir.query.components import find_components
 from weir.query.difference_bounds import close_bounds
 from weir.query.model import Query, check_names
-from weir.query.options import PerStream, QueryOptions, Span
-from weir.query.parse import bind_expression, parse_condition
+from weir.query.options import QueryOptions
+from weir.query.parse import bind_expression, bind_outputs, parse_condition, parse_select_list
 from weir.query.per_stream import read_freshness, read_streams, read_windows
 from weir.query.predicate import Predicate
-from weir.query.select_list import bind_outputs, parse_select_list
-from weir.query.sql import parse_sql
+from weir.query.sql import SelectStatement, parse_sql
 from weir.units import parse_interval
 
 
@@ -40,7 +37,7 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     normal = {name: normalise(schema) for name, schema in schemas.items()}
     streams, scope = read_streams(normal, options.time, options.late), Scope(normal, options.user_functions)
     names = tuple(normal)
-    windows = read_windows(clauses.within, names)
+    windows = read_windows(clauses.window, names)
     predicate = classify(_all([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
@@ -50,30 +47,19 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
         windows=windows,
         predicate=predicate,
         select=bind_outputs(clauses.select, streams, scope),
-        fresh=read_freshness(clauses.fresh, names, windows),
+        fresh=read_freshness(clauses.freshness, names, windows),
         budget=options.budget,
         bounds=bounds,
         basic=None if options.basic is None else parse_interval(options.basic),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Clauses:
-    """What a statement says, or the arguments in its place; every condition must hold."""
-
-    conditions: Sequence[exp.Expression]
-    select: Sequence[exp.Expression] | None
-    within: PerStream[Span] | None
-    fresh: PerStream[Span] | None
-
-
-def _read_clauses(options: QueryOptions) -> _Clauses:
+def _read_clauses(options: QueryOptions) -> SelectStatement:
     if options.statement is not None:
-        statement = parse_sql(options.statement)
-        return _Clauses(statement.conditions, statement.select, statement.window, statement.freshness)
+        return parse_sql(options.statement)
     conditions = () if options.on is None else (parse_condition(options.on),)
     select = None if options.select is None else parse_select_list(options.select)
-    return _Clauses(conditions, select, options.within, options.fresh)
+    return SelectStatement((), conditions, select, options.within, options.fresh)
 
 
 def _all(conditions: Sequence[Expr]) -> Expr | None:

@@ -130,10 +130,9 @@ def match_band(expr: Expr) -> Band | None:
         return None
     if not is_number(gap.type) or width.value is None or not 0 <= width.value < math.inf:
         return None
-    strict = op == "<"
-    if strict and not width.value:
+    if op == "<" and not width.value:
         return None
-    return Band(gap.args[0], gap.args[1], width, strict, expr)
+    return Band(gap.args[0], gap.args[1], width, expr)
 
 
 def match_cosine(expr: Expr) -> Cosine | None:
@@ -143,7 +142,7 @@ def match_cosine(expr: Expr) -> Cosine | None:
         return None
     if not isinstance(side, Call) or side.function != "cosine" or not _read_different(*side.args):
         return None
-    return Cosine(side.args[0], side.args[1], float(threshold.value), op == ">", expr)
+    return Cosine(side.args[0], side.args[1], float(threshold.value), expr)
 
 
 MATCHERS: tuple[Callable[[Expr], Conjunct | None], ...] = (

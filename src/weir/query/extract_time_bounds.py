@@ -71,7 +71,7 @@ def _to_linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
         return Linear({expr.stream: 1}) if times.get(expr.stream) == expr.name else None
     if not isinstance(expr, Call):
         return _to_constant(expr)
-    if expr.function == "cast" and _is_timestamp(expr.type) and _is_timestamp(expr.args[0].type):
+    if expr.function == "cast" and all(map(pa.types.is_timestamp, (expr.type, expr.args[0].type))):
         return _to_linear(expr.args[0], times)
     if expr.function in ("+", "-", "negative"):
         *left, right = [_to_linear(arg, times) for arg in expr.args]
@@ -83,7 +83,3 @@ def _to_linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
 def _to_constant(expr: Expr) -> Linear | None:
     value = fold_constant(expr) if pa.types.is_duration(expr.type) else None
     return None if value is None or value.value is None else Linear({}, value.value)
-
-
-def _is_timestamp(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind))

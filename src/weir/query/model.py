@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import QueryError, refuse_unknown_keys, unknown_name
+from weir.errors import QueryError, locate_errors, match_name, refuse_unknown_keys, unknown_name
 from weir.expr.nodes import Expr, streams_of
 from weir.expr.types import spark_name
 from weir.query.difference_bounds import Bounds
@@ -106,10 +106,8 @@ def _check_share(given: object) -> float:
 
 
 def _check_size(given: int | str) -> int:
-    try:
+    with locate_errors("a budget's memory: "):
         size = parse_size(given)
-    except QueryError as error:
-        raise QueryError(f"a budget's memory: {error}") from None
     if size <= 0:
         raise QueryError(f"a budget's memory is a size above zero, like '2g'; got {given!r}")
     return size
@@ -161,10 +159,7 @@ class Query:
 
     def stream(self, name: str) -> Stream:
         """Return the stream of that name, ignoring case."""
-        for stream in self.streams:
-            if stream.name.lower() == name.lower():
-                return stream
-        raise unknown_name("stream", name, self.names)
+        return self.streams[self.names.index(match_name("stream", name, self.names))]
 
     def _check_freshness(self, i: int, name: str) -> None:
         fresh, window = self.fresh[i], self.windows[i]

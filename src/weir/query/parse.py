@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from weir.errors import QueryError
+from weir.errors import QueryError, match_name
 from weir.expr.bind import bind
 from weir.expr.dialect import UntranslatedSpark
-from weir.expr.nodes import Expr
+from weir.expr.nodes import Column, Expr
 from weir.expr.scope import Scope
+from weir.expr.to_sql import to_sql
+from weir.query.model import Output, Stream
 from weir.query.unsupported_sql import refuse_aggregates
 
 
@@ -55,6 +59,45 @@ def bind_expression(node: exp.Expression, scope: Scope) -> Expr:
         return bind(node, scope)
     except RecursionError:
         raise _nesting_error() from None
+
+
+def parse_select_list(text: str) -> tuple[exp.Expression, ...]:
+    """Parse a SELECT list without the SELECT, as in `select=`."""
+    node, *more = parse_statements(
+        f"SELECT {text}", "a list of columns and expressions, like 'a.x, b.y + 1 AS z'"
+    )
+    extra = [name for name, value in node.args.items() if value and name != "expressions"]
+    if not isinstance(node, exp.Select) or more or extra or not node.expressions:
+        raise QueryError(
+            f"the select list '{text}' must hold columns and expressions only, like 'a.x, b.y AS z'"
+        )
+    return tuple(node.expressions)
+
+
+def bind_outputs(
+    items: Sequence[exp.Expression] | None, streams: Sequence[Stream], scope: Scope
+) -> tuple[Output, ...]:
+    """Bind the output columns; without a list, and for `*`, select all columns as `<stream>_<column>`."""
+    listed = [exp.Star()] if items is None else items
+    return tuple(output for item in listed for output in _bind_item(item, streams, scope))
+
+
+def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) -> tuple[Output, ...]:
+    if isinstance(item, exp.Star):
+        return tuple(output for stream in streams for output in _select_all(stream, f"{stream.name}_"))
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        names = [stream.name for stream in streams]
+        name = match_name("stream", item.table, names, where=f" in '{item.table}.*'")
+        return _select_all(streams[names.index(name)])
+    inner = item.this if isinstance(item, exp.Alias) else item
+    expr = bind_expression(inner, scope)
+    name = item.alias or (expr.name if isinstance(expr, Column) else to_sql(expr))
+    return (Output(name, expr),)
+
+
+def _select_all(stream: Stream, prefix: str = "") -> tuple[Output, ...]:
+    columns = [Column(stream.name, field.name, field.type) for field in stream.schema]
+    return tuple(Output(f"{prefix}{column.name}", column) for column in columns)
 
 
 def _nesting_error() -> QueryError:

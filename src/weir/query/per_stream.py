@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, locate_errors, match_name
 from weir.query.model import Stream
 from weir.query.options import PerStream, Span
 from weir.query.windows import RowWindow, TimeWindow, Window
@@ -28,7 +28,9 @@ def read_streams(
         if name not in columns:
             raise QueryError(f"no time column is given for stream '{name}'; add it to time=")
         column = _match_column(schema, columns[name])
-        streams.append(Stream(name, schema, column, _read_lateness(lateness.get(name, timedelta()), name)))
+        with locate_errors(f"the lateness of stream '{name}': "):
+            late_by = parse_interval(lateness.get(name, timedelta()))
+        streams.append(Stream(name, schema, column, late_by))
     return tuple(streams)
 
 
@@ -64,28 +66,16 @@ def _by_stream(
         return {}
     if not isinstance(given, Mapping):
         return dict.fromkeys(streams, given)
-    names = {name.lower(): name for name in streams}
-    for key in given:
-        if str(key).lower() not in names:
-            raise unknown_name("stream", str(key), streams, where=f" in {argument}=")
-    return {names[key.lower()]: value for key, value in given.items() if value is not None}
+    names = [match_name("stream", str(key), streams, where=f" in {argument}=") for key in given]
+    return {name: value for name, value in zip(names, given.values(), strict=True) if value is not None}
 
 
 def _read_window(span: Span, name: str, what: str) -> Window:
     if isinstance(span, TimeWindow | RowWindow):
         return span
     rows = _ROWS.fullmatch(span) if isinstance(span, str) else None
-    try:
+    with locate_errors(f"the {what} of stream '{name}': "):
         return RowWindow(int(rows[1].replace(" ", ""))) if rows else TimeWindow(parse_interval(span))
-    except QueryError as error:
-        raise QueryError(f"the {what} of stream '{name}': {error}") from None
-
-
-def _read_lateness(length: str | timedelta, name: str) -> int:
-    try:
-        return parse_interval(length)
-    except QueryError as error:
-        raise QueryError(f"the lateness of stream '{name}': {error}") from None
 
 
 def _match_column(schema: pa.Schema, column: str) -> str:

@@ -16,12 +16,6 @@ Order = Choice["<", "<=", ">", ">="]
 Domain: TypeAlias = pa.DataType
 
 
-def _check_sides(left: Expr, right: Expr) -> None:
-    left_streams, right_streams = streams_of(left), streams_of(right)
-    if not left_streams or not right_streams or left_streams & right_streams:
-        raise ValueError(f"the sides must read different streams, each at least one: {left} and {right}")
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A condition on the rows of one stream alone."""
@@ -51,22 +45,34 @@ class Connection:
         return streams_of(self.expr)
 
 
+class Pair(Connection):
+    """Base of the conjuncts whose two sides read different streams."""
+
+    __slots__ = ()
+    left: Expr
+    right: Expr
+
+    def __post_init__(self) -> None:
+        left, right = streams_of(self.left), streams_of(self.right)
+        if not left or not right or left & right:
+            raise ValueError(
+                f"the sides must read different streams, each at least one: {self.left} and {self.right}"
+            )
+
+
 @dataclass(frozen=True, slots=True)
-class Equality(Connection):
-    """`left = right`, or `left <=> right` if null-safe; the sides read different streams."""
+class Equality(Pair):
+    """`left = right`, or `left <=> right` if null-safe."""
 
     left: Expr
     right: Expr
     null_safe: bool
     expr: Expr
 
-    def __post_init__(self) -> None:
-        _check_sides(self.left, self.right)
-
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Connection):
-    """`left op right` over an ordered type; the sides read different streams."""
+class Comparison(Pair):
+    """`left op right` over an ordered type."""
 
     left: Expr
     op: Order
@@ -74,39 +80,34 @@ class Comparison(Connection):
     expr: Expr
 
     def __post_init__(self) -> None:
-        _check_sides(self.left, self.right)
+        Pair.__post_init__(self)  # super() does not work in a dataclass with slots
         if self.op not in get_args(Order):
             raise ValueError(f"a comparison is one of {get_args(Order)}; got {self.op!r}")
 
 
 @dataclass(frozen=True, slots=True)
-class Band(Connection):
-    """`abs(left - right) <= width`, or `<` if strict, over numbers."""
+class Band(Pair):
+    """`abs(left - right) <= width` over numbers; where `expr` says `<`, it excludes the width itself."""
 
     left: Expr
     right: Expr
     width: Literal
-    strict: bool
     expr: Expr
 
     def __post_init__(self) -> None:
-        _check_sides(self.left, self.right)
+        Pair.__post_init__(self)  # super() does not work in a dataclass with slots
         if self.width.value is None or not self.width.value >= 0:
             raise ValueError(f"a band has a width of at least zero; got {self.width}")
 
 
 @dataclass(frozen=True, slots=True)
-class Cosine(Connection):
-    """`cosine(left, right) >= threshold`, or `>` if strict, over vectors."""
+class Cosine(Pair):
+    """`cosine(left, right) >= threshold` over vectors; where `expr` says `>`, it excludes the threshold."""
 
     left: Expr
     right: Expr
     threshold: float
-    strict: bool
     expr: Expr
-
-    def __post_init__(self) -> None:
-        _check_sides(self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)

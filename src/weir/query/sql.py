@@ -8,35 +8,25 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, match_name
 from weir.query.model import check_names
+from weir.query.options import PerStream, Span
 from weir.query.parse import parse_statements
-from weir.query.unsupported_sql import (
-    refuse_clauses,
-    refuse_outer,
-    refuse_subqueries,
-)
-from weir.query.window_clauses import Lengths, split_window_clauses
+from weir.query.unsupported_sql import refuse_clauses, refuse_outer, refuse_subqueries
+from weir.query.window_clauses import split_window_clauses
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """A parsed statement; `tables` pairs each table with its alias, the name of the stream."""
+    """A parsed statement, or the arguments of a join; `tables` pairs each table with its stream's name."""
 
     tables: tuple[tuple[str, str], ...]
     conditions: tuple[exp.Expression, ...]
-    select: tuple[exp.Expression, ...]
-    window: Lengths
-    freshness: Lengths
-
-    def __post_init__(self) -> None:
-        if not self.tables:
-            raise QueryError(
-                "there is no FROM list; name at least two streams, like 'FROM orders o, payments p'"
-            )
-        check_names(alias for _, alias in self.tables)
+    select: tuple[exp.Expression, ...] | None
+    window: PerStream[Span] | None
+    freshness: PerStream[Span] | None
 
 
 def parse_sql(text: str) -> SelectStatement:
@@ -45,31 +35,30 @@ def parse_sql(text: str) -> SelectStatement:
     >>> parse_sql("SELECT b.y FROM t a JOIN u b ON a.k = b.k WINDOW 10 MINUTES").tables
     (('t', 'a'), ('u', 'b'))
     """
-    statement = split_window_clauses(text)
-    select = _parse_select(statement.select)
+    select_text, lengths = split_window_clauses(text)
+    select = _parse_select(select_text)
     refuse_clauses(select)
     refuse_subqueries(select)
     joins = select.args.get("joins") or []
     for join in joins:
         refuse_outer(join)
     source = select.args.get("from_") or select.args.get("from")
-    tables = [source.this, *(join.this for join in joins)] if source else []
+    if not source:
+        raise QueryError("there is no FROM list; name at least two streams, like 'FROM orders o, payments p'")
+    tables = tuple(_name_table(table.this) for table in (source, *joins))
+    check_names(alias for _, alias in tables)
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
-    return SelectStatement(
-        tuple(map(_name_table, tables)),
-        tuple(conditions),
-        tuple(select.expressions),
-        statement.window,
-        statement.freshness,
-    )
+    window, freshness = lengths.get("WINDOW"), lengths.get("FRESHNESS")
+    return SelectStatement(tables, tuple(conditions), tuple(select.expressions), window, freshness)
 
 
 def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]:
     """Return the tables by the aliases of a statement; without a statement, by their own names."""
     if statement is None:
         return dict(tables)
-    return {alias: tables[_find_table(table, tables)] for table, alias in parse_sql(statement).tables}
+    named = parse_sql(statement).tables
+    return {alias: tables[match_name("table", table, tables, where=" in FROM")] for table, alias in named}
 
 
 def _parse_select(text: str) -> exp.Select:
@@ -92,12 +81,3 @@ def _name_table(node: exp.Expression) -> tuple[str, str]:
         )
     table = ".".join(part.name for part in node.parts)
     return table, node.alias or node.name
-
-
-def _find_table(table: str, tables: Mapping[str, T]) -> str:
-    if table in tables:
-        return table
-    for name in tables:
-        if name.lower() == table.lower():
-            return name
-    raise unknown_name("table", table, tables, where=" in FROM")

@@ -5,8 +5,7 @@ WINDOW 10 MINUTES    WINDOW 1000 ROWS    WINDOW a 10 MINUTES, b 1000 ROWS    FRE
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from sqlglot import Token, TokenType, tokenize
@@ -16,7 +15,7 @@ from weir.errors import QueryError
 from weir.expr.dialect import UntranslatedSpark
 from weir.query.parse import syntax_error
 
-Lengths = str | Mapping[str, str] | None
+Lengths = str | Mapping[str, str]
 
 _CLAUSES = ("WINDOW", "FRESHNESS")
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -29,21 +28,11 @@ _BEFORE_A_NAME = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class SplitStatement:
-    """The SELECT before the clauses, and the lengths they give: one for all streams, or one for each."""
+def split_window_clauses(text: str) -> tuple[str, dict[str, Lengths]]:
+    """Split a statement into its SELECT and the lengths of its clauses, for all streams or for each.
 
-    select: str
-    window: Lengths
-    freshness: Lengths
-
-
-def split_window_clauses(text: str) -> SplitStatement:
-    """Split a statement into its SELECT and its WINDOW and FRESHNESS clauses.
-
-    >>> statement = split_window_clauses("SELECT 'x' FROM a, b WINDOW a 10 mins, b 5 ROWS FRESHNESS 1 hour;")
-    >>> statement.select, statement.window, statement.freshness
-    ("SELECT 'x' FROM a, b", {'a': '10 mins', 'b': '5 ROWS'}, '1 hour')
+    >>> split_window_clauses("SELECT 'x' FROM a, b WINDOW a 10 mins, b 5 ROWS FRESHNESS 1 hour;")
+    ("SELECT 'x' FROM a, b", {'WINDOW': {'a': '10 mins', 'b': '5 ROWS'}, 'FRESHNESS': '1 hour'})
     """
     try:
         tokens = tokenize(text, dialect=UntranslatedSpark)
@@ -51,7 +40,7 @@ def split_window_clauses(text: str) -> SplitStatement:
         raise syntax_error(error, text, "a SELECT statement") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    starts = _clause_starts(tokens)
+    starts = [i for i, _ in outer_tokens(tokens) if _is_clause(tokens, i)]
     clauses: dict[str, Lengths] = {}
     for start, end in pairwise([*starts, len(tokens)]):
         word = tokens[start].text.upper()
@@ -61,17 +50,16 @@ def split_window_clauses(text: str) -> SplitStatement:
             )
         clauses[word] = _parse_lengths(word, tokens[start + 1 : end], text)
     head = tokens[: starts[0] if starts else len(tokens)]
-    select = text[: head[-1].end + 1] if head else ""
-    return SplitStatement(select, clauses.get("WINDOW"), clauses.get("FRESHNESS"))
+    return text[: head[-1].end + 1] if head else "", clauses
 
 
-def _clause_starts(tokens: Sequence[Token]) -> list[int]:
-    starts, depth = [], 0
+def outer_tokens(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+    """Yield the tokens outside of parentheses and brackets, with their positions."""
+    depth = 0
     for i, token in enumerate(tokens):
         depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
-        if depth == 0 and _is_clause(tokens, i):
-            starts.append(i)
-    return starts
+        if depth == 0:
+            yield i, token
 
 
 def _is_clause(tokens: Sequence[Token], i: int) -> bool:

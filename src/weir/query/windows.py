@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from weir.errors import QueryError
-from weir.units import format_interval, parse_interval
+from weir.units import format_interval
 
 # Times and lengths are int64; below this, a time and a few lengths can be added without overflow.
 MAX_LENGTH = 2**61
@@ -23,8 +22,8 @@ def check_length(microseconds: int, what: str) -> None:
 class TimeWindow:
     """How long a row stays joinable after its event time.
 
-    >>> TimeWindow.parse("10 minutes").microseconds
-    600000000
+    >>> str(TimeWindow(600_000_000))
+    '10 minutes'
     """
 
     microseconds: int
@@ -33,11 +32,6 @@ class TimeWindow:
         if self.microseconds <= 0:
             raise QueryError(f"a window must be longer than zero, or no row could ever join; got {self}")
         check_length(self.microseconds, f"a length of {self}")
-
-    @classmethod
-    def parse(cls, text: str | timedelta | int) -> TimeWindow:
-        """Parse an interval in words, a timedelta, or microseconds."""
-        return cls(parse_interval(text))
 
     def __str__(self) -> str:
         return format_interval(self.microseconds)

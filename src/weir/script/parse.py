@@ -10,20 +10,19 @@ SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from sqlglot import Token, TokenType
 
 from weir.adapt.settings import Adapt
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, locate_errors, match_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
+from weir.query.window_clauses import outer_tokens
 from weir.script.model import Script, Sink, StreamSource
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
 
-_OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 _BUDGET = ("cpu", "memory")
 _ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
 
@@ -68,10 +67,9 @@ def _parse_stream(reader: TokenReader, known: Sequence[StreamSource]) -> StreamS
     reader.expect("TIMESTAMP", "BY")
     time_line = reader.line
     time = reader.read_name("the column of the event time")
-    if names is not None and time.lower() not in map(str.lower, names):
-        raise QueryError(
-            f"line {time_line}: {unknown_name('column', time, names, where=f' in stream {name!r}')}"
-        )
+    if names is not None:
+        with locate_errors(f"line {time_line}: "):
+            match_name("column", time, names, where=f" in stream {name!r}")
     rate = _parse_rate(reader) if reader.accept("RATE") else None
     late = _parse_length(reader) if reader.accept("LATENESS") else 0
     if not reader.is_done:
@@ -85,7 +83,7 @@ def _parse_columns(reader: TokenReader) -> tuple[str, list[str]]:
     names = [reader.tokens[first].text for first, _ in parts]
     for first, last in parts:
         if first == last:
-            reader.skip_to(first)
+            reader.position = first
             raise reader.error("expected a column's name and its type")
     twice = next((name for i, name in enumerate(names) if name.lower() in map(str.lower, names[:i])), None)
     if twice is not None:
@@ -114,7 +112,7 @@ def _parse_budget(reader: TokenReader) -> Budget | None:
         return None
     limits = _check_keys(given, _BUDGET, line, "limit", "BUDGET")
     cpu = _parse_number(limits["cpu"], line, "a budget's cpu", "0.8") if "cpu" in limits else None
-    with _errors_at(line):
+    with locate_errors(f"line {line}: "):
         return Budget(cpu, limits.get("memory"))
 
 
@@ -129,16 +127,8 @@ def _parse_adapt(reader: TokenReader) -> Adapt | bool | None:
         key: _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in settings.items()
     }
     whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
-    with _errors_at(line):
+    with locate_errors(f"line {line}: "):
         return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
-
-
-@contextmanager
-def _errors_at(line: int) -> Iterator[None]:
-    try:
-        yield
-    except QueryError as error:
-        raise QueryError(f"line {line}: {error}") from None
 
 
 def _check_keys(
@@ -147,8 +137,8 @@ def _check_keys(
     """Return the values by key in lower case, or raise for an unknown or repeated key."""
     values: dict[str, str] = {}
     for key, value in given.items():
-        if key.lower() not in known:
-            raise QueryError(f"line {line}: {unknown_name(what, key, known, where=f' in {where}')}")
+        with locate_errors(f"line {line}: "):
+            match_name(what, key, known, where=f" in {where}")
         if key.lower() in values:
             raise QueryError(f"line {line}: {what} '{key}' is given twice in {where}")
         values[key.lower()] = value
@@ -163,24 +153,28 @@ def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "e
     parts = reader.read_list(opening, "expected a key and its value")
     end = parts[-1][1] + 2
     for first, last in parts:
-        reader.skip_to(first)
+        reader.position = first
         # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
         read_key = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
-        key = reader.read_string("expected a key") if reader.next_is_string() else read_key("a key")
+        key = (
+            reader.read_string("expected a key")
+            if reader.next_is_type(TokenType.STRING)
+            else read_key("a key")
+        )
         if key in options:
             raise QueryError(f"line {line}: option '{key}' is given twice")
         reader.accept("=")
         options[key] = reader.read_value()
         if reader.position != last + 1:
             raise reader.error("expected , or )")
-    reader.skip_to(end)
+    reader.position = end
     return options
 
 
 def _parse_length(reader: TokenReader) -> int:
     line = reader.line
     text = reader.read_rest()
-    with _errors_at(line):
+    with locate_errors(f"line {line}: "):
         length = parse_interval(text)
     if length < 0:
         raise QueryError(f"line {line}: '{text}' is negative; expected a length like 5 SECONDS")
@@ -195,36 +189,30 @@ def _parse_query(reader: TokenReader, sources: tuple[StreamSource, ...]) -> Scri
         )
     # Empty lines before the SELECT make sqlglot report the script's line numbers.
     select = "\n" * (line - 1) + reader.source(0, into - 1)
-    reader.skip_to(into + 1)
+    reader.position = into + 1
     sink = _parse_sink(reader)
-    with errors_in_select(line):
-        tables = tuple((_find_source(table, sources), alias) for table, alias in parse_sql(select).tables)
+    by_name = {source.name: source for source in sources}
+    with locate_errors(f"line {line}, in the SELECT: "):
+        named = parse_sql(select).tables
+        tables = tuple(
+            (by_name[match_name("stream", table, by_name, " in FROM")], alias) for table, alias in named
+        )
     return Script(sources, select, line, tables, sink)
-
-
-@contextmanager
-def errors_in_select(line: int) -> Iterator[None]:
-    """Add the line of the SELECT in the script to its errors."""
-    try:
-        yield
-    except QueryError as error:
-        raise QueryError(f"line {line}, in the SELECT: {error}") from None
 
 
 def _find_into(tokens: Sequence[Token]) -> int | None:
     """Find the last INTO that is a keyword, outside of parentheses and not the name of a column."""
-    depth, into = 0, None
-    for position, token in enumerate(tokens):
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+    into = None
+    for position, token in outer_tokens(tokens):
         is_name = token.token_type == TokenType.IDENTIFIER or tokens[position - 1].token_type == TokenType.DOT
-        if depth == 0 and position and not is_name and is_word(token, "INTO"):
+        if position and not is_name and is_word(token, "INTO"):
             into = position
     return into
 
 
 def _parse_sink(reader: TokenReader) -> Sink:
     sink_format = reader.read_dotted_name("a format, like parquet")
-    path = {"path": reader.read_string("")} if reader.next_is_string() else {}
+    path = {"path": reader.read_string("")} if reader.next_is_type(TokenType.STRING) else {}
     line, options = reader.line, _parse_options(reader)
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
@@ -234,10 +222,3 @@ def _parse_sink(reader: TokenReader) -> Sink:
     if not reader.is_done:
         raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
     return Sink(sink_format, path | options, trigger, budget, adapt)
-
-
-def _find_source(table: str, sources: Sequence[StreamSource]) -> StreamSource:
-    for source in sources:
-        if source.name.lower() == table.lower():
-            return source
-    raise unknown_name("stream", table, [source.name for source in sources], where=" in FROM")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
 from weir.adapt.explain_plan import chart_plan
-from weir.errors import QueryError
+from weir.errors import QueryError, locate_errors
 from weir.script.model import Script, Sink, StreamSource
-from weir.script.parse import errors_in_select
 from weir.units import format_interval
 
 if TYPE_CHECKING:
@@ -46,15 +43,7 @@ def explain_script(
     script: Script, spark: Session, partitions: int | None = None, mermaid: bool = False
 ) -> str:
     """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
-    from weir.spark.script import empty_frame  # needs pyspark
-
-    frames = {}
-    for source in _list_sources(script):
-        if source.columns is None:
-            frames[source.name] = _open_source(source, spark)
-            continue
-        with _errors_in_stream(source):
-            frames[source.name] = empty_frame(spark, source.columns)
+    frames = {source.name: _open_source(source, spark, schema_only=True) for source in _list_sources(script)}
     join = _build_join(script, frames, partitions)
     if mermaid:
         return chart_plan(join.planned)
@@ -69,23 +58,17 @@ def _list_sources(script: Script) -> list[StreamSource]:
     return list({source.name: source for source, _ in script.tables}.values())
 
 
-def _open_source(source: StreamSource, spark: Session) -> Any:
-    from weir.spark.script import open_stream  # needs pyspark
+def _open_source(source: StreamSource, spark: Session, schema_only: bool = False) -> Any:
+    from weir.spark.script import empty_frame, open_stream  # needs pyspark
 
-    with _errors_in_stream(source):
+    with locate_errors(f"line {source.line}, in stream '{source.name}': "):
+        if schema_only and source.columns is not None:
+            return empty_frame(spark, source.columns)
         return open_stream(spark, source.format, source.columns, source.options)
 
 
-@contextmanager
-def _errors_in_stream(source: StreamSource) -> Iterator[None]:
-    try:
-        yield
-    except QueryError as error:
-        raise QueryError(f"line {source.line}, in stream '{source.name}': {error}") from None
-
-
 def _build_join(script: Script, frames: dict[str, Any], partitions: int | None) -> SparkJoin:
-    with errors_in_select(script.line):
+    with locate_errors(f"line {script.line}, in the SELECT: "):
         join: Any = weir.api.sql(
             script.select,
             time={alias: source.time for source, alias in script.tables},

@@ -14,7 +14,6 @@ from weir.query.window_clauses import split_tokens
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.LT)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.GT)
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
-_SIGNS = ("+", "-")
 
 
 def split_statements(text: str) -> list[TokenReader]:
@@ -37,46 +36,37 @@ def is_word(token: Token, *words: str) -> bool:
 
 
 class TokenReader:
-    """The tokens of a statement, and the position of the next one."""
+    """The tokens of a statement, and the position of the next one to read."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self._text = text
-        self._next = 0
+        self.position = 0
 
     @property
     def line(self) -> int:
         """The line of the next token, or of the last one."""
-        return self.tokens[min(self._next, len(self.tokens) - 1)].line
-
-    @property
-    def position(self) -> int:
-        """The position of the next token."""
-        return self._next
+        return self.tokens[min(self.position, len(self.tokens) - 1)].line
 
     @property
     def is_done(self) -> bool:
         """True if nothing is left."""
-        return self._next >= len(self.tokens)
+        return self.position >= len(self.tokens)
 
     def source(self, first: int, last: int) -> str:
         """Return the script's text from one token to another."""
         return self._text[self.tokens[first].start : self.tokens[last].end + 1]
 
-    def skip_to(self, position: int) -> None:
-        """Continue at a position."""
-        self._next = position
-
     def next_is(self, *words: str) -> bool:
         """True if the next token is one of these keywords."""
-        return not self.is_done and is_word(self.tokens[self._next], *words)
+        return not self.is_done and is_word(self.tokens[self.position], *words)
 
     def accept(self, *words: str) -> bool:
         """Read these keywords if all of them come next; return whether they did."""
-        ahead = self.tokens[self._next : self._next + len(words)]
+        ahead = self.tokens[self.position : self.position + len(words)]
         if len(ahead) < len(words) or not all(map(is_word, ahead, words)):
             return False
-        self._next += len(words)
+        self.position += len(words)
         return True
 
     def expect(self, *words: str) -> None:
@@ -89,81 +79,78 @@ class TokenReader:
         """Read a name, a word or quoted with backticks."""
         token = self._peek(f"expected {what}")
         plain = token.text.replace("_", "a").isalnum() and token.token_type != TokenType.STRING
-        if token.token_type != TokenType.IDENTIFIER and not plain:
-            raise self.error(f"expected {what}")
-        self._next += 1
-        return str(token.text)
+        return self._read_type(token.token_type if plain else TokenType.IDENTIFIER, f"expected {what}")
 
     def read_dotted_name(self, what: str) -> str:
         """Read names with dots between them."""
         parts = [self.read_name(what)]
-        while not self.is_done and self.tokens[self._next].token_type == TokenType.DOT:
-            self._next += 1
+        while self.next_is_type(TokenType.DOT):
+            self.position += 1
             parts.append(self.read_name(what))
         return ".".join(parts)
 
     def read_string(self, expected: str) -> str:
         """Read a string in quotes."""
-        token = self._peek(expected)
-        if token.token_type != TokenType.STRING:
-            raise self.error(expected)
-        self._next += 1
-        return str(token.text)
+        return self._read_type(TokenType.STRING, expected)
 
-    def next_is_string(self) -> bool:
-        """True if the next token is a string in quotes."""
-        return not self.is_done and self.tokens[self._next].token_type == TokenType.STRING
+    def next_is_type(self, kind: TokenType) -> bool:
+        """True if the next token is of that type."""
+        return not self.is_done and self.tokens[self.position].token_type == kind
 
     def read_value(self) -> str:
         """Read the value of an option: a string in quotes, a number, true or false."""
         expected = "expected a value in quotes, a number, true or false"
         token = self._peek(expected)
         if token.token_type == TokenType.STRING or is_word(token, "TRUE", "FALSE"):
-            self._next += 1
-            return str(token.text)
-        sign = str(token.text) if token.text in _SIGNS else ""
-        self._next += bool(sign)
-        if self._peek(expected).token_type != TokenType.NUMBER:
-            raise self.error(expected)
-        self._next += 1
-        return sign + str(self.tokens[self._next - 1].text)
+            return self._read_type(token.token_type, expected)
+        sign = str(token.text) if token.text in ("+", "-") else ""
+        self.position += len(sign)
+        return sign + self._read_type(TokenType.NUMBER, expected)
 
     def read_list(self, opening: str, item: str) -> list[tuple[int, int]]:
         """Read a list in parentheses; return the first and last position of each item.
 
         Raises `opening` if there is no parenthesis, and `item` for an empty item.
         """
-        opened = self._next
-        if self._peek(opening).token_type != TokenType.L_PAREN:
-            raise self.error(opening)
-        depth, items, start = 0, [], opened + 1
+        opened = self.position
+        self._read_type(TokenType.L_PAREN, opening)
+        depth, items, start = 0, [], self.position
         for position in range(opened, len(self.tokens)):
             kind = self.tokens[position].token_type
             depth += (kind in _OPEN) - (kind in _CLOSE)
             if depth == 0 or (depth == 1 and kind == TokenType.COMMA):
                 if start == position:
-                    self.skip_to(position)
+                    self.position = position
                     raise self.error(item)
                 items.append((start, position - 1))
                 start = position + 1
             if depth == 0:
-                self._next = position + 1
+                self.position = position + 1
                 return items
+        self.position = opened
         raise self.error("this ( is never closed")
 
     def read_rest(self) -> str:
         """Read the text up to the end of the statement, at least one token."""
         if self.is_done:
             raise self.error("expected a length like 5 SECONDS")
-        first, self._next = self._next, len(self.tokens)
-        return self.source(first, self._next - 1)
+        first, self.position = self.position, len(self.tokens)
+        return self.source(first, self.position - 1)
 
     def error(self, expected: str) -> QueryError:
         """Return the error for the next token, with its line and text."""
-        actual = "the statement ends" if self.is_done else f"found '{self.source(self._next, self._next)}'"
+        actual = (
+            "the statement ends" if self.is_done else f"found '{self.source(self.position, self.position)}'"
+        )
         return QueryError(f"line {self.line}: {expected}, but {actual}")
+
+    def _read_type(self, kind: TokenType, expected: str) -> str:
+        if self._peek(expected).token_type != kind:
+            raise self.error(expected)
+        self.position += 1
+        return str(self.tokens[self.position - 1].text)
 
     def _peek(self, expected: str) -> Token:
         if self.is_done:
             raise self.error(expected)
-        return self.tokens[self._next]
+        return self.tokens[self.position]
