@@ -11,7 +11,7 @@ import pytest
 from weir.adapt.calibrate import calibrate_costs
 from weir.plan.tree import Join, join
 from weir.stats.unit_costs import TYPICAL
-from weir_lab.bench.model import Trial, outcome
+from weir_lab.bench.model import Trial, run_trial
 
 BOTH = {"a": 600, "b": 400, "c": 500, "d": 300}
 WINDOWS = {"a": 3.3, "b": 2.7, "c": 3.9, "d": 2.9}
@@ -61,7 +61,7 @@ TRIALS = {
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_memory_is_foretold_within_a_twentieth_and_time_within_a_factor(name: str) -> None:
-    found = outcome(TRIALS[name], calibrate_costs(), steady=16)
+    found = run_trial(TRIALS[name], calibrate_costs(), steady=16)
     predicted, kept = found.memory
     assert predicted == pytest.approx(kept, rel=0.05)
     seconds, taken = found.cpu

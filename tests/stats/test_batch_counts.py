@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weir.stats.batch import Hop, HopStats
+
 from weir.stats.batch_counts import BatchCounts, add_up, count_steps
 
 HOP, OTHER = Hop("a", "(a b)", "b"), Hop("b", "(a b)", "a")

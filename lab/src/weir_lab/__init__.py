@@ -1,1 +1,1 @@
-"""Is it true? The papers' experiments, on a virtual clock."""
+"""Experiments of the papers, benchmarks, a simulated ring of machines, and rival policies."""

@@ -1,4 +1,4 @@
-"""What an experiment was to show."""
+"""An aim of an experiment: what it should show, and what it measured."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Something that was to be shown, what came out, and what the data tell of the difference."""
+    """A claim, what the paper says of it, what we measured, whether that reaches it, and why it differs."""
 
     what: str
     paper: str
-    found: str
+    measured: str
     reached: bool
     why: str = ""

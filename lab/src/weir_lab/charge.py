@@ -24,7 +24,7 @@ def charge(stats: BatchReport, inserted: int, deleted: int, costs: UnitCosts) ->
     return hops + costs.out * stats.results + costs.insert * inserted + costs.delete * deleted
 
 
-def inserted_rows(stats: BatchReport, plan: Join) -> int:
+def count_inserted_rows(stats: BatchReport, plan: Join) -> int:
     """The rows that a batch stored: those of the streams, and what every join below the root put out."""
     counts = stats.counts
     lost = sum(counts.late.values()) + sum(counts.null_time.values())
@@ -34,13 +34,16 @@ def inserted_rows(stats: BatchReport, plan: Join) -> int:
     )
 
 
-def alive_rows(state: State) -> dict[str, int]:
+def count_alive_rows(state: State) -> dict[str, int]:
     """The rows of each state that may still join.
 
     Slices go as a whole, so a state also holds rows that are dead; a machine that purges row by row, like
     the papers', holds these.
     """
-    return {node: sum(_alive(one, state.watermark) for one in found) for node, found in state.slices.items()}
+    return {
+        node: sum(_alive(stored, state.watermark) for stored in slices)
+        for node, slices in state.slices.items()
+    }
 
 
 def _ends(node: Join) -> list[Hop]:
@@ -52,13 +55,13 @@ def _ends(node: Join) -> list[Hop]:
 
 
 def _matches(stats: BatchReport, hop: Hop) -> int:
-    found = stats.per_hop.get(hop)
-    return 0 if found is None else found.matches
+    work = stats.per_hop.get(hop)
+    return 0 if work is None else work.matches
 
 
-def _alive(one: Slice, watermark: int | None) -> int:
-    deadlines = one.schema.deadlines
+def _alive(stored: Slice, watermark: int | None) -> int:
+    deadlines = stored.schema.deadlines
     if watermark is None or deadlines is None:
-        return one.rows
-    ends = [np.min([one.numbers(name) + more for name, more in reach], axis=0) for reach in deadlines]
+        return stored.rows
+    ends = [np.min([stored.numbers(name) + more for name, more in reach], axis=0) for reach in deadlines]
     return int(np.count_nonzero(np.max(ends, axis=0) >= watermark))

@@ -1,4 +1,4 @@
-"""Rows as a CSV file."""
+"""Write measurements as CSV files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from typing import Any
 
 
 def write_tables(folder: Path, tables: Iterable[tuple[str, Sequence[Any]]]) -> None:
-    """Write rows that are dataclasses, a file for each name."""
-    for name, rows in tables:
-        write_csv(folder / f"{name}.csv", [asdict(row) for row in rows])
+    """Write one file for each name and its records, which are dataclasses of one kind."""
+    for name, records in tables:
+        write_records(folder / f"{name}.csv", records)
+
+
+def write_records(file: Path, records: Sequence[Any]) -> None:
+    """Write dataclasses of one kind, one line each."""
+    write_csv(file, [asdict(record) for record in records])
 
 
 def write_csv(file: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows of the same columns; of no rows comes an empty file."""
+    """Write rows of the same columns; without rows the file is empty."""
     with file.open("w", newline="") as stream:
         writer = DictWriter(stream, list(rows[0]) if rows else [])
         writer.writeheader()

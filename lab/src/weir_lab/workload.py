@@ -49,7 +49,7 @@ class Workload:
     def on(self) -> str:
         """The predicate."""
         pairs = [(*sorted(edge), "".join(sorted(edge))) for edge in self.graph.edges]
-        return " AND ".join(f"{one}.{key} = {other}.{key}" for one, other, key in pairs)
+        return " AND ".join(f"{left}.{key} = {right}.{key}" for left, right, key in pairs)
 
     @property
     def within(self) -> str:

@@ -78,8 +78,3 @@ class TestBench:
         assert told.out == ""
         assert len(told.err.splitlines()) == len(figures) == 8
         assert told.err.startswith("three-way / bare NumPy: 1.23\n")
-
-    def test_says_which_peers_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("weir_lab.cli.bench.PEERS", ("duckdb", "no_such_peer"))
-        with pytest.raises(QueryError, match="needs no_such_peer: pip install"):
-            run("bench", "kernel")

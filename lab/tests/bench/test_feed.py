@@ -22,11 +22,11 @@ def test_rows_alive_counts_the_rows_that_the_window_still_holds(rows_per_second:
 def test_the_same_feed_writes_the_same_rows_and_hands_them_over_whole(tmp_path: Path) -> None:
     Feed(20, keys=4).write(tmp_path / "source", range(3))
     hand_over(tmp_path / "source", tmp_path / "lane", [1])
-    found = sorted(
+    files = sorted(
         str(file.relative_to(tmp_path / "lane")) for file in (tmp_path / "lane").rglob("*.parquet")
     )
-    assert found == [f"{stream}/second-000001.parquet" for stream in STREAMS]
-    assert pq.read_table(tmp_path / "lane" / found[1]).equals(Feed(20, keys=4).second("b", 1))
+    assert files == [f"{stream}/second-000001.parquet" for stream in STREAMS]
+    assert pq.read_table(tmp_path / "lane" / files[1]).equals(Feed(20, keys=4).second("b", 1))
 
 
 def test_every_key_comes_as_often_as_any_other() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from weir_lab.bench.changing import STRETCH, changes
-from weir_lab.bench.changing import Sample as ChangingSample
-from weir_lab.bench.changing import figures as changing_figures
-from weir_lab.bench.changing import run as run_changing
+from weir_lab.bench.adaptive_soak import STRETCH, count_changes
+from weir_lab.bench.adaptive_soak import Sample as ChangingSample
+from weir_lab.bench.adaptive_soak import figures as changing_figures
+from weir_lab.bench.adaptive_soak import run as run_changing
 from weir_lab.bench.soak import Sample, figures
 
 _STEADY = [Sample(i, 0.5, 10, 100, 6 + i % 4, 30 + i % 4, 150.0, 900.0, 300.0) for i in range(40)]
@@ -32,14 +32,8 @@ def test_whatever_grows_misses_its_aim(grown: str) -> None:
 @pytest.mark.xdist_group("processes")
 def test_sixty_batches_leave_nothing_behind(tmp_path: Path) -> None:
     written = tmp_path / "figures.json"
-    command = [
-        str(Path(sys.executable).with_name("weir")),
-        "bench",
-        "soak",
-        "--quick",
-        "--json",
-        str(written),
-    ]
+    main = "from weir_lab.cli.app import main; main()"
+    command = [sys.executable, "-c", main, "bench", "soak", "--quick", "--json", str(written)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
     assert ran.returncode == 0, ran.stderr[-3000:]
     time, *held = json.loads(written.read_text())
@@ -57,7 +51,7 @@ _FOLLOWED = [_changing(batch) for batch in range(2160)]
 
 
 def test_a_query_that_follows_its_rates_reaches_every_aim() -> None:
-    assert changes(_FOLLOWED) == 107
+    assert count_changes(_FOLLOWED) == 107
     assert all(figure.is_reached for figure in changing_figures(_FOLLOWED))
 
 

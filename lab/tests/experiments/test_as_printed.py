@@ -11,19 +11,19 @@ from weir.plan.space import Space
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 from weir_lab.qualified.as_printed import find_all_qualified, search_two_layers
-from weir_lab.qualified.settings import Setting, search_layers, settings, tuned
+from weir_lab.qualified.settings import Setting, draw_settings, search_layers, tune_ranges
 
 
 @pytest.mark.parametrize(("streams", "trees"), [(3, 4), (4, 26), (5, 236)])
 def test_algorithm_1_finds_every_join_tree(streams: int, trees: int) -> None:
-    setting = settings("tuned", tuned(streams, 5), 1)[0]
+    setting = draw_settings("tuned", tune_ranges(streams, 5), 1)[0]
     plans = find_all_qualified(Space(setting.graph), NO_LIMITS, cross=True)
     assert len(plans) == trees
 
 
 @pytest.mark.parametrize("cross", [False, True])
 def test_the_frontier_is_what_no_plan_of_algorithm_1_dominates(cross: bool) -> None:
-    for setting in settings("between", tuned(5, 5), 6):
+    for setting in draw_settings("between", tune_ranges(5, 5), 6):
         space = Space(setting.graph)
         plans = find_all_qualified(space, setting.limits, cross)
         frontier = find_frontier(space, setting.limits, cross)

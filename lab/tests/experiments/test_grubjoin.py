@@ -13,8 +13,8 @@ from rich.console import Console
 
 from weir import QueryError
 from weir_lab.cli.grubjoin import show
-from weir_lab.grubjoin.batches import batch_costs
-from weir_lab.grubjoin.decide import BETTER, optimality
+from weir_lab.grubjoin.batches import measure_batches
+from weir_lab.grubjoin.decide import BETTER, measure_optimality
 from weir_lab.grubjoin.events import Feeds
 from weir_lab.grubjoin.experiment import QUICK, run
 from weir_lab.grubjoin.machine import Machine
@@ -136,14 +136,14 @@ def test_harvesting_learns_a_lag_and_beats_dropping() -> None:
 def test_a_machine_with_time_enough_is_not_throttled() -> None:
     streams = Streams(LAGGED[:2], DEVIATIONS[:2], ((0.0, 80.0),), thin=4.0)
     periods = list(play(streams, Machine(1e9, buffer=20, every=0.5), Way(HARVEST), 10.0))
-    assert [one.throttle for one in periods] == [1.0, 1.0]
-    assert all(one.dropped == 0 and one.consumed == one.arrived for one in periods)
+    assert [period.throttle for period in periods] == [1.0, 1.0]
+    assert all(period.dropped == 0 and period.consumed == period.arrived for period in periods)
 
 
 def test_exchanges_are_near_the_best() -> None:
-    found = {one.metric: one for one in optimality(8, (0.1,))}
-    assert 0.98 <= found[BETTER].mean <= 1 + 1e-9
-    assert found["delta"].mean <= found[BETTER].mean + 1e-9
+    by_metric = {share.metric: share for share in measure_optimality(8, (0.1,))}
+    assert 0.98 <= by_metric[BETTER].mean <= 1 + 1e-9
+    assert by_metric["delta"].mean <= by_metric[BETTER].mean + 1e-9
 
 
 def test_events_are_planted_in_both_feeds() -> None:
@@ -158,9 +158,9 @@ def test_events_are_planted_in_both_feeds() -> None:
 
 
 def test_a_throttled_batch_looks_at_its_share() -> None:
-    (one,) = batch_costs("nested loop", (0.3,), 1)
-    assert one.ranges == pytest.approx(0.3) and one.comparisons == pytest.approx(0.3, abs=0.03)
-    assert one.results > 0.6
+    (cost,) = measure_batches("nested loop", (0.3,), 1)
+    assert cost.ranges == pytest.approx(0.3) and cost.comparisons == pytest.approx(0.3, abs=0.03)
+    assert cost.results > 0.6
 
 
 def test_the_command_in_small(tmp_path: Path) -> None:

@@ -21,41 +21,41 @@ from weir_lab.cli.app import app
 from weir_lab.cli.jaqpot import show
 from weir_lab.jaqpot import experiment
 from weir_lab.jaqpot.aims import aims
-from weir_lab.jaqpot.analysis import analyses
-from weir_lab.jaqpot.divide import JAQPOT, LP, POLICIES_COMPARED, STEADY, divide
+from weir_lab.jaqpot.analysis import time_analyses
 from weir_lab.jaqpot.experiment import QUICK, Report, Size
-from weir_lab.jaqpot.freshness import Staleness, infeasible, spent
+from weir_lab.jaqpot.freshness import Staleness, infeasible_share, measure_covers
 from weir_lab.jaqpot.loop import Loop
 from weir_lab.jaqpot.pictures import draw_freshness, draw_sensors, draw_shifts, draw_throughput, draw_timed
-from weir_lab.jaqpot.play import filled
-from weir_lab.jaqpot.sensors import GROUPS, RATE, Mark, readings, sensors
-from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, edges, tree
+from weir_lab.jaqpot.play import fill_stage
+from weir_lab.jaqpot.policies import JAQPOT, LP, POLICIES_COMPARED, STEADY, divide
+from weir_lab.jaqpot.quartiles import summarise_spreads
+from weir_lab.jaqpot.sensors import GROUPS, RATE, Mark, load_readings, play_sensors
+from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, build_edges, build_tree, draw_any_settings
 from weir_lab.jaqpot.shift import Minute
-from weir_lab.jaqpot.spread import spreads
-from weir_lab.jaqpot.throughput import POLICIES_TIMED, Point, foretold
+from weir_lab.jaqpot.throughput import POLICIES_TIMED, Point, forecast_table3
 
 
 def lowest(shape: Shape) -> Setting:
-    graph = JoinGraph.of(dict.fromkeys("ABCD", 300.0), RowWindow(200), edges(shape, (0.01, 0.01, 0.02)))
-    return Setting(shape, 0, graph, tree(shape, [200, 200]), 5.0)
+    graph = JoinGraph.of(dict.fromkeys("ABCD", 300.0), RowWindow(200), build_edges(shape, (0.01, 0.01, 0.02)))
+    return Setting(shape, 0, graph, build_tree(shape, [200, 200]), 5.0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_settings_repeat_and_differ(shape: Shape) -> None:
-    one, again = list(islice(drawn(shape, 1), 2)), list(islice(drawn(shape, 1), 2))
-    assert [s.graph.rates for s in one] == [s.graph.rates for s in again]
-    assert one[0].graph.rates != one[1].graph.rates
+    first, again = list(islice(draw_any_settings(shape, 1), 2)), list(islice(draw_any_settings(shape, 1), 2))
+    assert [s.graph.rates for s in first] == [s.graph.rates for s in again]
+    assert first[0].graph.rates != first[1].graph.rates
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("policy", POLICIES_COMPARED)
-def test_no_policy_is_foretold_more_than_its_budget(shape: Shape, policy: str) -> None:
+def test_no_policy_is_predicted_more_than_its_budget(shape: Shape, policy: str) -> None:
     setting = lowest(shape)
     budget = 0.5 * setting.full.spent
-    found = divide(policy, setting.graph, setting.tree, budget, setting.fresh_seconds(5.0))
-    assert found.probes <= budget * (1 + 1e-6)
+    division = divide(policy, setting.graph, setting.tree, budget, setting.fresh_seconds(5.0))
+    assert division.probes <= budget * (1 + 1e-6)
     best = divide(LP, setting.graph, setting.tree, budget)
-    assert found.results <= best.results * (1 + 1e-6)
+    assert division.results <= best.results * (1 + 1e-6)
 
 
 def test_for_row_windows_the_steady_program_is_the_fixed_one() -> None:
@@ -66,27 +66,27 @@ def test_for_row_windows_the_steady_program_is_the_fixed_one() -> None:
 
 def test_freshness_that_cannot_be_held_is_loosened() -> None:
     setting = lowest("linear")
-    found = divide(JAQPOT, setting.graph, setting.tree, 300, setting.fresh_seconds(1.5))
-    assert found.loosened > 1
-    assert found.probes <= 300 * (1 + 1e-6)
+    division = divide(JAQPOT, setting.graph, setting.tree, 300, setting.fresh_seconds(1.5))
+    assert division.loosened > 1
+    assert division.probes <= 300 * (1 + 1e-6)
 
 
 def test_the_engine_keeps_to_a_budget_and_a_stage_can_be_begun_again() -> None:
     setting = lowest("bushy")
     division = divide(LP, setting.graph, setting.tree, 600)
-    full = filled(setting, 5.0, 1)
-    one, _ = full.play(0.8, division.allowance)
+    full = fill_stage(setting, 5.0, 1)
+    first, _ = full.play(0.8, division.allowance)
     again, _ = full.play(0.8, division.allowance)
-    assert one == again
-    assert one.probes / one.seconds == pytest.approx(600, rel=0.35)
-    assert 0 < one.fresh_rate <= one.all_rate
+    assert first == again
+    assert first.probes / first.seconds == pytest.approx(600, rel=0.35)
+    assert 0 < first.fresh_rate <= first.all_rate
 
 
 def test_covers_and_analyses() -> None:
-    assert 0 <= infeasible(spent(2)) < 1
-    for one in analyses(5, 3):
-        assert one.excess >= -1e-6
-        assert one.analysis_ms > 0
+    assert 0 <= infeasible_share(measure_covers(2)) < 1
+    for timing in time_analyses(5, 3):
+        assert timing.excess >= -1e-6
+        assert timing.analysis_ms > 0
 
 
 def test_readings_from_a_file(tmp_path: Path) -> None:
@@ -94,16 +94,16 @@ def test_readings_from_a_file(tmp_path: Path) -> None:
     motes = np.tile(np.arange(1, 11), 2_100)
     warmth = 20 + motes / 10
     pq.write_table(pa.table({"moteid": motes, "temperature": warmth}), file)
-    found = readings(file)
-    assert found.source == "motes.parquet"
-    assert found.length == len(motes) / RATE
-    first = found.between(0, 100)
+    sensed = load_readings(file)
+    assert sensed.source == "motes.parquet"
+    assert sensed.length == len(motes) / RATE
+    first = sensed.between(0, 100)
     assert {name: table.num_rows for name, table in first.items()} == dict.fromkeys(GROUPS, 20)
     with pytest.raises(QueryError, match="no file"):
-        readings(tmp_path / "nowhere.parquet")
+        load_readings(tmp_path / "nowhere.parquet")
     pq.write_table(pa.table({"moteid": [1]}), file)
     with pytest.raises(QueryError, match="no column 'temperature'"):
-        readings(file)
+        load_readings(file)
 
 
 def test_readings_as_they_were_published(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_readings_as_they_were_published(tmp_path: Path) -> None:
     good = [f"2004-03-0{1 + i % 9} 03:38:15.7 {i} {1 + i % 54} 19.9 37.1 45.1 2.7" for i in range(20_000)]
     bad = ["2004-03-31 03:38:15.7 2 1", "2004-03-31 03:38:15.7 2 1 122.153 -3.9 11.0 2.0"]
     file.write_text("\n".join([*bad, *good]) + "\n")
-    assert len(readings(file).group) == len(good)
+    assert len(load_readings(file).group) == len(good)
 
 
 def point(shape: Shape, policy: str, share: float) -> Point:
@@ -131,20 +131,20 @@ def test_what_is_told_and_drawn(tmp_path: Path) -> None:
         Mark("made up", 0, 300.0, p, 4.0, round(100 * s), 9, made[p], made[p] / 1_200, 1.0, 1.0)
         for p, s in ahead.items()
     ]
-    covers, timings, model = spent(2), analyses(5, 2), foretold(2, (0.6,))
+    covers, timings, model = measure_covers(2), time_analyses(5, 2), forecast_table3(2, (0.6,))
     told = aims(points, model, timed, stale, covers, minutes, timings, marks)
     by = {aim.what: aim for aim in told}
     bushy = by["figure 7, bushy: times the best rival's results, mean over the resources"]
-    assert bushy.reached and "LP 2.00x (2.00–2.00)" in bushy.found
+    assert bushy.reached and "LP 2.00x (2.00–2.00)" in bushy.measured
     sensed = by["figure 8: 300 probes/s, results at equal probes, against the best rival"]
-    assert not sensed.reached and "off by more than 10%: JAQPOT" in sensed.found
+    assert not sensed.reached and "off by more than 10%: JAQPOT" in sensed.measured
     linear = by["figure 7, linear: share of the saturation throughput at 60 % of its resources"]
     assert not linear.reached and "the model's own optimum" in linear.why
     assert (
         "1.40x"
-        in by["windows of time, linear: the program for steady states against that for fixed ones"].found
+        in by["windows of time, linear: the program for steady states against that for fixed ones"].measured
     )
-    among = spreads(points, minutes, marks, stale)
+    among = summarise_spreads(points, minutes, marks, stale)
     report = Report(
         QUICK, "made up", points, model, timed, stale, covers, minutes, timings, marks, among, told
     )
@@ -179,8 +179,8 @@ def test_the_loop_saves_what_a_burst_took_and_forgets_a_silence() -> None:
 
 
 def test_sensors_under_the_loop_spend_what_they_are_allowed() -> None:
-    found = sensors(readings(None), 1, 4.0, (300.0,), lambda _: None)
-    marks = list(islice(found, 4))
+    played = play_sensors(load_readings(None), 1, 4.0, (300.0,), lambda _: None)
+    marks = list(islice(played, 4))
     assert [(mark.policy, mark.seconds) for mark in marks] == [("EqualHJ", at) for at in (1, 2, 3, 4)]
     assert marks[-1].spent == marks[-1].probes / (300 * 4) == pytest.approx(1, abs=0.15)
     assert marks[-1].results > 0
@@ -221,7 +221,7 @@ def test_the_command_writes_its_files_and_tells_them(tmp_path: Path, monkeypatch
     shares = {(r["shape"], r["policy"]): float(r["share"]) for r in rows["figure7"]}
     told = {row["what"]: row for row in rows["aims"]}
     linear = told["figure 7, linear: share of the saturation throughput at 60 % of its resources"]
-    assert f"JAQPOT {shares['linear', JAQPOT]:.0%}" in linear["found"]
+    assert f"JAQPOT {shares['linear', JAQPOT]:.0%}" in linear["measured"]
     assert sum("analysis" in what for what in told) == 4
     assert "The paper's headlines and ours" in done.stdout
     assert done.stdout.count("│ yes") + done.stdout.count("│ no ") >= len(told)

@@ -14,9 +14,9 @@ from weir.partition.ring_cost import best_length, latency
 from weir_lab.cli.app import app
 from weir_lab.cli.psp import show
 from weir_lab.psp import experiment
-from weir_lab.psp.adaptation import settled
+from weir_lab.psp.adaptation import count_settling_seconds
 from weir_lab.psp.experiment import Report, Size
-from weir_lab.psp.lengths import HEAVY, costing, long_rings, many
+from weir_lab.psp.lengths import HEAVY, play_long_rings, with_join_cost, with_streams
 from weir_lab.psp.play import play_alone, play_atr, play_ctr, play_ring
 from weir_lab.psp.settings import MACHINE, RATE, WINDOW, Setting, arrivals
 from weir_lab.ring.model import bandwidth_needed, central_work, equal_steps
@@ -74,10 +74,12 @@ def test_schemes_hold_what_they_should() -> None:
 
 
 def test_many_streams_and_many_nodes() -> None:
-    assert play_alone(many(9), 4, 1).results > 100
-    short, long = (one.response for one in long_rings((100, 1000), 1, silent) if one.join == "0.15 µs")
+    assert play_alone(with_streams(9), 4, 1).results > 100
+    short, long = (
+        ring.response for ring in play_long_rings((100, 1000), 1, silent) if ring.join == "0.15 µs"
+    )
     assert long > 5 * short
-    assert costing(HEAVY).join == pytest.approx(15e-6)
+    assert with_join_cost(HEAVY).join == pytest.approx(15e-6)
 
 
 @pytest.fixture(scope="module")
@@ -112,23 +114,25 @@ def test_a_run_says_what_the_paper_says_and_what_we_found(tiny: tuple[Report, Pa
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert "T_j = 0.15 µs, T_s = 1 µs, T_n = 40 µs" in told
     for aim in tiny[0].aims:
-        assert aim.found
+        assert aim.measured
         assert aim.reached or aim.why, aim.what
     assert "rises with the selectivity" in told
 
 
 def test_the_best_length_is_about_as_predicted(tiny: tuple[Report, Path]) -> None:
-    for one in tiny[0].lengths:
-        assert abs(one.found - one.predicted) <= max(2, 0.3 * one.predicted)
-        assert one.response_predicted <= 1.15 * one.response_found
+    for length in tiny[0].lengths:
+        assert abs(length.best - length.predicted) <= max(2, 0.3 * length.predicted)
+        assert length.response_predicted <= 1.15 * length.response_best
 
 
 def test_a_ring_that_follows_the_rate_stays_quick(tiny: tuple[Report, Path]) -> None:
     seconds = tiny[0].seconds
-    last = {one.way: one for one in seconds if one.second == 8}
+    last = {second.way: second for second in seconds if second.second == 8}
     assert last["passive"].response < 0.2 * last["none"].response
     assert last["aggressive"].nodes > last["none"].nodes == 4
-    assert settled(seconds, "passive", 9, 17) > settled(seconds, "aggressive", 9, 17)
+    assert count_settling_seconds(seconds, "passive", 9, 17) > count_settling_seconds(
+        seconds, "aggressive", 9, 17
+    )
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

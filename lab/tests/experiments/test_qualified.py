@@ -12,30 +12,41 @@ from rich.console import Console
 from weir import QueryError
 from weir.plan.space import Space
 from weir_lab.cli import qualified as cli
-from weir_lab.qualified.compare import EXHAUSTIVE, OURS, PAPER, PLAIN, compare, disagreements, misses, scores
+from weir_lab.qualified.compare import (
+    EXHAUSTIVE,
+    OURS,
+    PAPER,
+    PLAIN,
+    compare,
+    count_disagreements,
+    find_misses,
+    score_outcomes,
+)
 from weir_lab.qualified.experiment import Size, run
-from weir_lab.qualified.overload import play, scenes
-from weir_lab.qualified.settings import printed, qualified_share, settings, tuned
+from weir_lab.qualified.overload import build_scenes, play
+from weir_lab.qualified.settings import draw_settings, printed_ranges, qualified_share, tune_ranges
 
 
 @pytest.mark.parametrize("streams", [3, 7, 20])
 def test_settings_are_connected_and_repeat(streams: int) -> None:
-    for one, again in zip(
-        settings("printed", printed(streams), 5), settings("printed", printed(streams), 5), strict=True
+    for setting, again in zip(
+        draw_settings("printed", printed_ranges(streams), 5),
+        draw_settings("printed", printed_ranges(streams), 5),
+        strict=True,
     ):
-        assert one == again
-        space = Space(one.graph)
+        assert setting == again
+        space = Space(setting.graph)
         assert space.is_connected(space.everything)
-        assert all(1 <= rate <= 100 for rate in one.graph.rates.values())
+        assert all(1 <= rate <= 100 for rate in setting.graph.rates.values())
 
 
 @pytest.mark.parametrize("streams", [4, 9])
 def test_tuned_ranges_leave_some_settings_with_a_plan_and_some_without(streams: int) -> None:
-    assert 0.3 <= qualified_share(settings("tuned", tuned(streams, 20), 40)) <= 0.7
+    assert 0.3 <= qualified_share(draw_settings("tuned", tune_ranges(streams, 20), 40)) <= 0.7
 
 
 def test_the_printed_ranges_leave_little_beyond_three_streams() -> None:
-    shares = [qualified_share(settings("printed", printed(n), 30)) for n in (3, 5, 8)]
+    shares = [qualified_share(draw_settings("printed", printed_ranges(n), 30)) for n in (3, 5, 8)]
     assert shares[0] > 0.7
     assert shares[1] < 0.3
     assert shares[2] < 0.1
@@ -43,20 +54,20 @@ def test_the_printed_ranges_leave_little_beyond_three_streams() -> None:
 
 @pytest.mark.parametrize("design", ["tuned", "between"])
 def test_our_two_layers_find_whatever_the_exhaustive_search_finds(design: str) -> None:
-    found = settings(design, tuned(6, 12), 12)  # type: ignore[arg-type]
-    outcomes = compare(design, 6, found, seconds=30)  # type: ignore[arg-type]
-    by_name = {one.algorithm: one for one in scores(outcomes)}
-    assert by_name[OURS].found == by_name[EXHAUSTIVE].found == by_name[PLAIN].found > 0
+    drawn = draw_settings(design, tune_ranges(6, 12), 12)  # type: ignore[arg-type]
+    outcomes = compare(design, 6, drawn, seconds=30)  # type: ignore[arg-type]
+    by_name = {score.algorithm: score for score in score_outcomes(outcomes)}
+    assert by_name[OURS].solved == by_name[EXHAUSTIVE].solved == by_name[PLAIN].solved > 0
     assert by_name[EXHAUSTIVE].exact == by_name[EXHAUSTIVE].tried == 12
     assert by_name[PAPER].percentage is not None
-    assert all(one.algorithm == PAPER for one in misses(outcomes))
-    assert disagreements(found[:4]) == 0
+    assert all(outcome.algorithm == PAPER for outcome in find_misses(outcomes))
+    assert count_disagreements(drawn[:4]) == 0
 
 
 def test_scenes_end_as_the_figures_do() -> None:
     ends = {
-        scene.name: {one.plan.kind: one.last for one in play(scene)}
-        for scene in scenes(windows=1.2)
+        scene.name: {run.plan.kind: run.last for run in play(scene)}
+        for scene in build_scenes(windows=1.2)
         if scene.name in ("set 1", "set 2, rare AB", "set 3")
     }
     assert ends["set 1"]["mjoin"].results == ends["set 1"]["bjtree"].results

@@ -22,7 +22,7 @@ from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
 from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
-from weir_lab.jaqpot.analysis import random_plan
+from weir_lab.jaqpot.analysis import draw_plan
 from weir_lab.jaqpot.rivals import (
     POLICIES,
     RIVALS,
@@ -143,7 +143,7 @@ def test_table_4_sbest_hjp() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_policy_beats_the_linear_program(seed: int) -> None:
-    graph, tree = random_plan(np.random.default_rng(seed), 4)
+    graph, tree = draw_plan(np.random.default_rng(seed), 4)
     net = HopNetworkBuilder(Space(graph), tree).network()
     budget = 0.3 * compute_flow(net, [PLENTY] * len(net.links)).spent
     best = compute_flow(net, solve_grants(net, budget))

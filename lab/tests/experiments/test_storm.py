@@ -16,18 +16,18 @@ from rich.console import Console
 import weir
 from weir_lab.cli.storm import show
 from weir_lab.storm.aims import Resumed, aims
-from weir_lab.storm.asked import span
 from weir_lab.storm.experiment import Report
 from weir_lab.storm.feeder import Feeder, file_of, write
-from weir_lab.storm.oracle import Compared, by_tick, compared, expected, within
+from weir_lab.storm.join_options import format_ticks
+from weir_lab.storm.oracle import Compared, compare, compute_expected, count_by_tick, select_ticks
 from weir_lab.storm.pictures import draw
-from weir_lab.storm.record import Batch, batches, changes, read_lines, ticks_taken
-from weir_lab.storm.schedule import SETTLED, Schedule, gust, storm
+from weir_lab.storm.record import Batch, count_ticks_taken, find_changes, read_batches, read_lines
+from weir_lab.storm.schedule import SETTLED, Schedule, build_gust, build_storm
 from weir_lab.storm.setup import ADAPTIVE, Setup
-from weir_lab.storm.sizing import Measured, sized
+from weir_lab.storm.sizing import Measured, choose_sizes
 from weir_lab.storm.streams import FRESH, ON, PER_TICK, SELECT, START, STREAMS, WINDOW, Streams
 
-SCHEDULE = storm(warm=2, ticks=6, last=12)
+SCHEDULE = build_storm(warm=2, ticks=6, last=12)
 
 
 def test_a_storm_has_six_phases_and_the_last_changes_nothing_but_the_rates() -> None:
@@ -45,7 +45,7 @@ def test_exact_ticks_are_calm_and_settled() -> None:
     assert first.exact == range(2, 8)
     assert last.exact == range(32 + SETTLED, 44)
     assert not any(phase.exact for phase in stormy)
-    assert [phase.name for phase in gust(2, 4, 9).phases] == ["calm", "rates x5", "calm again"]
+    assert [phase.name for phase in build_gust(2, 4, 9).phases] == ["calm", "rates x5", "calm again"]
 
 
 @pytest.fixture(scope="module")
@@ -71,21 +71,23 @@ def test_the_oracle_agrees_with_weir(source: tuple[Path, Streams, list[int]]) ->
     folder, streams, _ = source
     for ticks in (range(2, 8), range(32, 44)):
         tables = {name: pa.concat_tables([streams.table(name, tick) for tick in ticks]) for name in STREAMS}
-        joined = weir.join(streams=tables, on=ON, within=span(WINDOW, 1.5), select=SELECT, plan="bjtree")
-        found = joined.to_arrow()
-        assert isinstance(found, pa.Table)
-        exact = expected(folder, ticks, 1.5)
-        assert compared(found, exact).is_exact
-        assert sum(by_tick(exact, 44)[ticks.start : ticks.stop]) == exact.num_rows > 20
+        joined = weir.join(
+            streams=tables, on=ON, within=format_ticks(WINDOW, 1.5), select=SELECT, plan="bjtree"
+        )
+        results = joined.to_arrow()
+        assert isinstance(results, pa.Table)
+        exact = compute_expected(folder, ticks, 1.5)
+        assert compare(results, exact).is_exact
+        assert sum(count_by_tick(exact, 44)[ticks.start : ticks.stop]) == exact.num_rows > 20
 
 
 def test_what_differs_is_told() -> None:
     def ids(*rows: int) -> pa.Table:
         return pa.table({name: pa.array(rows, pa.int64()) for name in STREAMS})
 
-    assert compared(ids(1, 2, 2, 9), ids(1, 2, 3)) == Compared(3, missing=1, twice=1, wrong=1)
-    assert not compared(ids(), ids()).is_exact
-    assert within(ids(1, PER_TICK, 2 * PER_TICK), range(1, 2)).num_rows == 1
+    assert compare(ids(1, 2, 2, 9), ids(1, 2, 3)) == Compared(3, missing=1, twice=1, wrong=1)
+    assert not compare(ids(), ids()).is_exact
+    assert select_ticks(ids(1, PER_TICK, 2 * PER_TICK), range(1, 2)).num_rows == 1
 
 
 def test_files_come_one_tick_an_interval(source: tuple[Path, Streams, list[int]], tmp_path: Path) -> None:
@@ -104,12 +106,12 @@ def test_sizes_follow_from_what_batches_take() -> None:
     def takes(rows: int) -> float:
         return 0.3 + 1e-5 * rows + 1e-7 * rows * rows
 
-    found = sized([Measured(rows, takes(rows)) for rows in (3_000, 20, 1_000)])
-    assert found.interval == 1.0
-    assert found.storm_seconds == pytest.approx(2.8, rel=0.05)
-    assert found.calm_seconds < 0.5
-    assert takes(round(5 * found.rows * found.keep)) == pytest.approx(0.8, rel=0.05)
-    busy = sized([Measured(20, 1.9), Measured(1_000, 4.0), Measured(3_000, 3.0)])
+    sizes = choose_sizes([Measured(rows, takes(rows)) for rows in (3_000, 20, 1_000)])
+    assert sizes.interval == 1.0
+    assert sizes.storm_seconds == pytest.approx(2.8, rel=0.05)
+    assert sizes.calm_seconds < 0.5
+    assert takes(round(5 * sizes.rows * sizes.keep)) == pytest.approx(0.8, rel=0.05)
+    busy = choose_sizes([Measured(20, 1.9), Measured(1_000, 4.0), Measured(3_000, 3.0)])
     assert busy.interval == 5.5
     assert 0 < busy.keep < 1
 
@@ -135,7 +137,7 @@ def line(number: int, rows: int, seconds: float = 0.5, **weir_section: object) -
 
 def played(schedule: Schedule) -> list[Batch]:
     lines = [line(tick, 10) for tick in range(schedule.ticks)]
-    return batches(ADAPTIVE, lines, [10] * schedule.ticks, schedule, 1.0)
+    return read_batches(ADAPTIVE, lines, [10] * schedule.ticks, schedule, 1.0)
 
 
 def test_batches_find_their_ticks(tmp_path: Path) -> None:
@@ -147,20 +149,20 @@ def test_batches_find_their_ticks(tmp_path: Path) -> None:
     ]
     file.write_text("\n".join(map(json.dumps, told)) + '\n{"batchId": 2, "numIn')
     lines = read_lines(file)
-    assert ticks_taken(lines, [10] * 44, 1.0) == [1, 4]
+    assert count_ticks_taken(lines, [10] * 44, 1.0) == [1, 4]
     newest = dict.fromkeys(STREAMS, START + 6500000) | {"b": START + 5_900_000}
-    assert ticks_taken([line(0, 10, newest=newest)], [10] * 44, 1.0) == [6]
-    one, two = batches("adaptive", lines, [10] * 44, SCHEDULE, 1.0)
-    assert (one.tick, one.ticks, two.tick, two.ticks) == (0, 1, 3, 3)
-    assert (one.state_bytes, one.oldest_age, one.overhead) == (100, 4.0, pytest.approx(0.01))
-    assert changes([one, two, two]) == [(one, two)]
+    assert count_ticks_taken([line(0, 10, newest=newest)], [10] * 44, 1.0) == [6]
+    first, two = read_batches("adaptive", lines, [10] * 44, SCHEDULE, 1.0)
+    assert (first.tick, first.ticks, two.tick, two.ticks) == (0, 1, 3, 3)
+    assert (first.state_bytes, first.oldest_age, first.overhead) == (100, 4.0, pytest.approx(0.01))
+    assert find_changes([first, two, two]) == [(first, two)]
 
 
 def test_spark_s_own_progress_tells_less() -> None:
     bare = line(0, 10)
     del bare["weir"]
-    (found,) = batches("Spark's own", [bare], [10] * 44, SCHEDULE, 1.0)
-    assert (found.state_bytes, found.rows_out, found.plan) == (None, None, "")
+    (batch,) = read_batches("Spark's own", [bare], [10] * 44, SCHEDULE, 1.0)
+    assert (batch.state_bytes, batch.rows_out, batch.plan) == (None, None, "")
 
 
 EXACT = {"calm": Compared(9, 0, 0, 0)}
@@ -169,8 +171,8 @@ EXACT = {"calm": Compared(9, 0, 0, 0)}
 def test_a_storm_that_is_held_reaches_every_aim() -> None:
     told = played(SCHEDULE)
     resumed = Resumed(told[3], told[4], 12, 13, EXACT["calm"])
-    found = aims(SCHEDULE, told, FRESH * 1.0, EXACT, (200, 100), resumed)
-    assert [aim.what for aim in found if not aim.reached] == []
+    told_aims = aims(SCHEDULE, told, FRESH * 1.0, EXACT, (200, 100), resumed)
+    assert [aim.what for aim in told_aims if not aim.reached] == []
 
 
 @pytest.mark.parametrize(
@@ -183,9 +185,9 @@ def test_a_storm_that_is_held_reaches_every_aim() -> None:
     ],
 )
 def test_what_does_not_hold_is_told(broken: dict[str, float], what: str) -> None:
-    told = [replace(one, **broken) if one.tick == 13 else one for one in played(SCHEDULE)]
-    found = aims(SCHEDULE, told, FRESH * 1.0, EXACT, (200, 100), None)
-    missed = [aim.what for aim in found if not aim.reached]
+    told = [replace(batch, **broken) if batch.tick == 13 else batch for batch in played(SCHEDULE)]
+    told_aims = aims(SCHEDULE, told, FRESH * 1.0, EXACT, (200, 100), None)
+    missed = [aim.what for aim in told_aims if not aim.reached]
     assert len(missed) == 1
     assert missed[0].startswith(what)
 
@@ -193,8 +195,8 @@ def test_what_does_not_hold_is_told(broken: dict[str, float], what: str) -> None
 def test_too_few_results_cold_starts_and_missing_rows_are_told() -> None:
     told = played(SCHEDULE)
     cold = Resumed(told[3], replace(told[4], plan="another"), 12, 1, Compared(9, 1, 0, 0))
-    found = aims(SCHEDULE, told, 7.0, {"calm": Compared(0, 0, 0, 0)}, (199, 100), cold)
-    missed = [aim.what for aim in found if not aim.reached]
+    told_aims = aims(SCHEDULE, told, 7.0, {"calm": Compared(0, 0, 0, 0)}, (199, 100), cold)
+    missed = [aim.what for aim in told_aims if not aim.reached]
     assert len(missed) == 4
 
 
@@ -208,7 +210,7 @@ def test_a_lane_s_setup_goes_to_its_process(tmp_path: Path) -> None:
 
 def test_the_picture_and_the_tables(tmp_path: Path) -> None:
     told = played(SCHEDULE)
-    sizes = sized([Measured(20, 0.3), Measured(1_000, 0.5), Measured(3_000, 1.5)])
+    sizes = choose_sizes([Measured(20, 0.3), Measured(1_000, 0.5), Measured(3_000, 1.5)])
     counts = {ADAPTIVE: [3] * SCHEDULE.ticks}
     draw(SCHEDULE, told, counts, 7.0, tmp_path / "storm.png")
     assert (tmp_path / "storm.png").stat().st_size > 10_000

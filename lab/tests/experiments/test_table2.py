@@ -7,7 +7,7 @@ import pytest
 from weir.plan.limits import Limits
 from weir_lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, Plans, Region
 
-PLANS = {one.number: Plans.of(one.graph) for one in SETS}
+PLANS = {printed.number: Plans.of(printed.graph) for printed in SETS}
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_what_arises_at_one_second_a_second(number: int, arises: str) -> None:
 
 
 def test_budgets_at_which_the_meant_situation_arises() -> None:
-    found = {one.number: PLANS[one.number].region(one.meant) for one in SETS}
-    for one in SETS:
-        region = found[one.number]
+    regions = {printed.number: PLANS[printed.number].region(printed.meant) for printed in SETS}
+    for printed in SETS:
+        region = regions[printed.number]
         assert region is not None
-        assert PLANS[one.number].situation(region.middle) == one.meant
-    assert found[2] == Region(pytest.approx((0.29766, 0.314064)), pytest.approx((3150, float("inf"))))
-    assert found[3] == Region(pytest.approx((0.476536, float("inf"))), pytest.approx((600, 5100)))
-    assert found[4] == Region(pytest.approx((35.558512, 36.180792)), pytest.approx((24000, 74000)))
+        assert PLANS[printed.number].situation(region.middle) == printed.meant
+    assert regions[2] == Region(pytest.approx((0.29766, 0.314064)), pytest.approx((3150, float("inf"))))
+    assert regions[3] == Region(pytest.approx((0.476536, float("inf"))), pytest.approx((600, 5100)))
+    assert regions[4] == Region(pytest.approx((35.558512, 36.180792)), pytest.approx((24000, 74000)))
 
 
 def test_three_streams_in_a_chain_have_no_jtree_between() -> None:
@@ -82,9 +82,9 @@ def test_three_streams_in_a_chain_have_no_jtree_between() -> None:
 
 def test_the_tuple_sizes_that_make_the_memory_limit_matter() -> None:
     sizes = {
-        one.number: region.tuple_bytes(one.megabytes)
-        for one in SETS
-        if (region := PLANS[one.number].region(one.meant))
+        printed.number: region.tuple_bytes(printed.megabytes)
+        for printed in SETS
+        if (region := PLANS[printed.number].region(printed.meant))
     }
     # Sets 1 and 2 want no limit, and have none unless a tuple takes hundreds of kilobytes.
     assert sizes[1] == (0.0, pytest.approx(393_216))

@@ -16,7 +16,7 @@ from weir.stats.hop import Hop
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistogram, LagHistograms
 from weir.stats.unit_costs import UnitCosts
-from weir_lab.grubjoin.decide import problem
+from weir_lab.grubjoin.decide import draw_problem
 from weir_lab.grubjoin.search import Metric, brute_force, double_sided, greedy_by
 from weir_lab.grubjoin.throttle import measured_directions, throttled_harvest, update_throttle
 
@@ -58,12 +58,12 @@ def test_figure_4() -> None:
 @pytest.mark.parametrize("throttle", [0.02, 0.2, 0.7])
 @pytest.mark.parametrize("seed", range(4))
 def test_searches_fit_and_find_no_more_than_brute_force(seed: int, throttle: float) -> None:
-    directions = problem(np.random.default_rng(seed), 3, 5)
+    directions = draw_problem(np.random.default_rng(seed), 3, 5)
     budget = throttle * compute_cost(directions, full_setting(directions))
     best = compute_output(directions, brute_force(directions, budget))
-    found = [search(directions, budget) for search in (greedy_reverse, double_sided, find_best_setting)]
-    found += [greedy_by(directions, budget, metric) for metric in get_args(Metric)]
-    for setting in found:
+    settings = [search(directions, budget) for search in (greedy_reverse, double_sided, find_best_setting)]
+    settings += [greedy_by(directions, budget, metric) for metric in get_args(Metric)]
+    for setting in settings:
         assert compute_cost(directions, setting) <= budget * (1 + 1e-6)
         assert compute_output(directions, setting) <= best * (1 + 1e-6)
 
@@ -80,7 +80,11 @@ def test_a_throttled_harvest_costs_what_it_may(throttle: float) -> None:
 
 def test_measured_selectivities_replace_those_of_the_graph() -> None:
     hop = Hop("s1", str(PLAN), "s2")
-    hops = [other for one in measured_directions(GRAPH, PLAN, 1.0, LAGS, {hop: 0.5}) for other in one.hops]
+    hops = [
+        other
+        for direction in measured_directions(GRAPH, PLAN, 1.0, LAGS, {hop: 0.5})
+        for other in direction.hops
+    ]
     assert [other.selectivity for other in hops if other.hop == hop] == [0.5]
     assert all(other.selectivity < 0.1 for other in hops if other.hop != hop)
 

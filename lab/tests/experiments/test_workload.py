@@ -31,10 +31,10 @@ def test_regular_streams_leave_no_row_out_between_deltas() -> None:
 
 def test_selectivities() -> None:
     delta = Workload(GRAPH).delta(0, every=20)
-    for one, other, key in (("a", "b", "ab"), ("b", "c", "bc")):
-        mine, theirs = delta[one][key].to_numpy(), delta[other][key].to_numpy()
+    for left, right, key in (("a", "b", "ab"), ("b", "c", "bc")):
+        mine, theirs = delta[left][key].to_numpy(), delta[right][key].to_numpy()
         share = (mine[:, None] == theirs).mean()
-        assert share == pytest.approx(GRAPH.selectivities[frozenset((one, other))], rel=0.03)
+        assert share == pytest.approx(GRAPH.selectivities[frozenset((left, right))], rel=0.03)
 
 
 def test_the_same_seed_the_same_rows() -> None:

@@ -21,23 +21,25 @@ Result = tuple[int, ...]
 
 def symmetric(partial: Partial, row: Row) -> bool:
     """No hash and no sort order finds these; the same whoever probes whom."""
-    return all((one.value * row.value + one.value + row.value) % 3 != 1 for one in partial)  # type: ignore[operator]
+    return all((earlier.value * row.value + earlier.value + row.value) % 3 != 1 for earlier in partial)  # type: ignore[operator]
 
 
 def oracle(rows: Sequence[Row], windows: Sequence[float]) -> Counter[Result]:
     """All combinations of one row per stream inside the windows that match pair by pair."""
-    found: Counter[Result] = Counter()
+    results: Counter[Result] = Counter()
     for combination in product(*([r for r in rows if r.stream == s] for s in range(len(windows)))):
         latest = max(row.time for row in combination)
         inside = all(latest - row.time < windows[row.stream] for row in combination)
         pairs = all(symmetric(combination[:k], row) for k, row in enumerate(combination))
         if inside and pairs:
-            found[tuple(row.number for row in combination)] += 1
-    return found
+            results[tuple(row.number for row in combination)] += 1
+    return results
 
 
 def results(tally: Tally) -> Counter[Result]:
-    return Counter(tuple(r.number for r in sorted(one, key=lambda r: r.stream)) for one in tally.outputs)
+    return Counter(
+        tuple(r.number for r in sorted(result, key=lambda r: r.stream)) for result in tally.outputs
+    )
 
 
 @st.composite

@@ -64,12 +64,12 @@ def test_rates_and_latency_are_equations_3_to_5() -> None:
 def test_the_bounds_solve_their_equations_and_no_other_length_is_better() -> None:
     for selectivity in (0.01, 0.1, 0.5):
         steps = equal_steps(3, 50, 10, selectivity)
-        found, work = best_length(steps, MACHINE), central_work(steps, MACHINE)
-        n1, n2 = found.by_rounds, found.by_spread
+        best, work = best_length(steps, MACHINE), central_work(steps, MACHINE)
+        n1, n2 = best.by_rounds, best.by_spread
         sent = MACHINE.send * work / (500 * MACHINE.join)
         assert work / n1 + sent == pytest.approx(3 * n1 * MACHINE.hop)
         assert (n2 - 1) / 2 * MACHINE.hop == pytest.approx(work / n2)
-        assert found.nodes == min(range(1, 200), key=lambda n: latency(steps, MACHINE, n))
+        assert best.nodes == min(range(1, 200), key=lambda n: latency(steps, MACHINE, n))
 
 
 def test_bandwidth_is_equation_6() -> None:
@@ -80,8 +80,8 @@ def test_bandwidth_is_equation_6() -> None:
 
 def test_uneven_latency_is_equation_5_where_all_are_alike() -> None:
     load = StreamLoad(50, 10, 0.1)
-    found = uneven_latency([load, load], [6, 6], MACHINE, 6)
-    assert found == pytest.approx(latency(equal_steps(3, 50, 10, 0.1), MACHINE, 6))
+    uneven = uneven_latency([load, load], [6, 6], MACHINE, 6)
+    assert uneven == pytest.approx(latency(equal_steps(3, 50, 10, 0.1), MACHINE, 6))
 
 
 def test_initial_slicing() -> None:
@@ -135,7 +135,7 @@ def test_expected_counts_agree_with_rows(nodes: int) -> None:
     by_counts, expected = _played(Expected((0.2, 0.2)), rows, nodes)
     assert by_counts.total == pytest.approx(by_rows.total, rel=0.05)
     assert by_counts.response == pytest.approx(by_rows.response, rel=0.1)
-    busy = [sum(node.busy for node in one.nodes) for one in (ring, expected)]
+    busy = [sum(node.busy for node in played.nodes) for played in (ring, expected)]
     assert busy[1] == pytest.approx(busy[0], rel=0.05)
     assert expected.rows == ring.rows
 

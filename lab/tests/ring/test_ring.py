@@ -70,7 +70,7 @@ def test_end_tuples_come_last(
     for row in rows:
         at_head = seen[0, row.number]
         for level in range(1, task.streams):
-            ends = [is_end for found, is_end in at_head if found == level]
+            ends = [is_end for reached, is_end in at_head if reached == level]
             assert ends[-1], "an END is the last of its level at the head (property 2)"
             assert sum(ends) == 1
         assert at_head[-1] == (task.streams - 1, True), "the last END closes the cycle (theorem 1)"

@@ -95,8 +95,8 @@ def test_more_copies_ask_fewer_nodes() -> None:
 def test_a_cover_gives_each_segment_to_one_holder(
     nodes: int, homes: list[set[int]], data: st.DataObject
 ) -> None:
-    placed = [{home % nodes for home in one} for one in homes]
-    held = {node: {key for key, one in enumerate(placed) if node in one} for node in range(nodes)}
+    placed = [{home % nodes for home in copies} for copies in homes]
+    held = {node: {key for key, holders in enumerate(placed) if node in holders} for node in range(nodes)}
     weights = {node: data.draw(st.floats(0.1, 9)) for node in range(nodes)}
     cover = cheapest_cover(dict.fromkeys(range(len(placed)), 1.0), held, weights)
     assert sorted(key for keys in cover.values() for key in keys) == list(range(len(placed)))

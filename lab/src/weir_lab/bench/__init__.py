@@ -1,1 +1,1 @@
-"""How fast is it, beside something else in the same run?"""
+"""Benchmarks: ratios of two things that are measured side by side in the same run."""

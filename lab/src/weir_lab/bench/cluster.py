@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from weir.errors import QueryError
-from weir_lab.bench.processes import Process, end_session, in_session
+import pyspark
+
+from weir_lab.bench.processes import Process, end_session, list_session
 
 _HOST = "127.0.0.1"
 _PATIENCE = 60.0
@@ -29,7 +29,7 @@ class Cluster:
 
     def processes(self) -> list[Process]:
         """The Workers and all that runs below them."""
-        return [process for leader in self.workers for process in in_session(leader)]
+        return [process for leader in self.workers for process in list_session(leader)]
 
     def executors(self) -> list[Process]:
         """The Java processes that run tasks."""
@@ -68,10 +68,7 @@ def cluster(folder: Path, workers: int = 2, cores: int = 1, memory: str = "1g") 
 
 
 def _launch(log: Path, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-    pyspark = find_spec("pyspark")
-    if pyspark is None or not pyspark.submodule_search_locations:
-        raise QueryError("a cluster needs Spark: pip install 'weir-streams[spark]'")
-    home = pyspark.submodule_search_locations[0]
+    home = str(Path(pyspark.__file__).parent)
     settings = {
         "SPARK_HOME": home,
         "SPARK_LOCAL_IP": _HOST,
@@ -101,6 +98,6 @@ def _await(process: subprocess.Popen[bytes], log: Path, text: str) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind((_HOST, 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

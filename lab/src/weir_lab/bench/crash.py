@@ -26,7 +26,7 @@ import weir
 from weir_lab.bench.cluster import Cluster, cluster
 from weir_lab.bench.crash_job import ON, SELECT, STARTED, WITHIN
 from weir_lab.bench.feed import STREAMS, Feed
-from weir_lab.bench.processes import Process, end_session, in_session, kill, python_workers
+from weir_lab.bench.processes import Process, end_session, kill, list_python_workers, list_session
 
 KILLS, QUICK_KILLS = 200, 6
 _FEED = Feed(rows_per_second=40, keys=20)
@@ -57,7 +57,7 @@ class Outcome:
         """True if the output holds every result once and nothing else, and there were results."""
         return bool(self.results) and not (self.lost or self.duplicate or self.wrong)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The outcome in a few words."""
         kinds = ", ".join(f"{count} {victim}" for victim, count in sorted(self.kills.items()))
         return (
@@ -119,8 +119,8 @@ class _Campaign:
 
     def _strike(self, job: subprocess.Popen[str], victim: str) -> bool:
         """Kill one, or for the driver all; False if there is none such now."""
-        family = in_session(job.pid)
-        executors, workers = self._cluster.executors(), python_workers(self._cluster.processes())
+        family = list_session(job.pid)
+        executors, workers = self._cluster.executors(), list_python_workers(self._cluster.processes())
         groups: dict[str, list[Process]] = {
             "driver": sorted(family, key=lambda process: process.pid),
             "java": [process for process in family if process.command.split(" ")[0].endswith("java")],
@@ -184,9 +184,9 @@ def _found(folder: Path) -> pa.Table:
     return pa.concat_tables([pq.read_table(folder / name) for name in names])
 
 
-def _compare(outcome: Outcome, expected: pa.Table, found: pa.Table) -> None:
+def _compare(outcome: Outcome, expected: pa.Table, written: pa.Table) -> None:
     """Rows as multisets: how many are missing, there too often, or not results at all."""
-    wanted, seen = _counted(expected), _counted(found)
+    wanted, seen = _counted(expected), _counted(written)
     outcome.results = wanted.total()
     outcome.lost = (wanted - seen).total()
     extra = seen - wanted

@@ -79,14 +79,14 @@ def streams(
     names: Sequence[str] = STREAMS,
 ) -> dict[str, Any]:
     """The folders as streaming DataFrames."""
-    found = {}
+    frames = {}
     for stream in names:
         (folder / stream).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema(schema)
         if files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_trigger)
-        found[stream] = reader.parquet(str(folder / stream))
-    return found
+        frames[stream] = reader.parquet(str(folder / stream))
+    return frames
 
 
 def file_of(number: int) -> str:

@@ -34,11 +34,11 @@ def side_by_side(
     """The seconds of both, taken in turns so that a busy machine slows both alike; the first warms up."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for turn in range(repeats + 1):
-        for run, found in zip((ours, theirs), seconds, strict=True):
+        for run, timings in zip((ours, theirs), seconds, strict=True):
             started = perf_counter()
             run()
             if turn:
-                found.append(perf_counter() - started)
+                timings.append(perf_counter() - started)
     return seconds
 
 

@@ -64,9 +64,9 @@ class Images:
                 os.utime(target, (START + number, START + number))
 
 
-def similar(one: pa.Array, other: pa.Array) -> pa.Array:
+def similar(left: pa.Array, right: pa.Array) -> pa.Array:
     """Do two images differ little, pixel by pixel? What it costs is proportional to the pixels."""
-    apart = np.abs(_pixels(one).astype(np.int16) - _pixels(other)).mean(axis=1)
+    apart = np.abs(_pixels(left).astype(np.int16) - _pixels(right)).mean(axis=1)
     return pa.array(apart < _LIKE)
 
 

@@ -155,9 +155,9 @@ def band(repeats: int, quick: bool) -> list[Figure]:
     probes, values = new["x"].to_numpy(), new["y"].to_numpy()
 
     def nested_loop() -> object:
-        found = [np.nonzero(np.abs(xs - probe) <= width)[0] for probe in probes]
-        rows = np.concatenate(found)
-        return ys[rows], np.repeat(values, [len(f) for f in found])
+        matches = [np.nonzero(np.abs(xs - probe) <= width)[0] for probe in probes]
+        rows = np.concatenate(matches)
+        return ys[rows], np.repeat(values, [len(f) for f in matches])
 
     loop, ours = side_by_side(nested_loop, lambda: queries.pop().process(b=new), repeats)
     return [ratio("nested loop / band join", loop, ours, 20.0, "at least", f"window of {window:,} rows")]

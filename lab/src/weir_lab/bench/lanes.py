@@ -108,8 +108,10 @@ def _added(turns: Sequence[Turn]) -> Turn:
     )
 
 
-def medians(turns: Sequence[Turn]) -> dict[str, float]:
+def phase_medians(turns: Sequence[Turn]) -> dict[str, float]:
     """The median seconds of each phase, those that take a millisecond or more, longest first."""
     names = {name for turn in turns for name in turn.phases}
-    found = {name: median(turn.phases.get(name, 0.0) for turn in turns) for name in names}
-    return {name: found[name] for name in sorted(found, key=lambda n: -found[n]) if found[name] >= 0.001}
+    seconds = {name: median(turn.phases.get(name, 0.0) for turn in turns) for name in names}
+    return {
+        name: seconds[name] for name in sorted(seconds, key=lambda n: -seconds[n]) if seconds[name] >= 0.001
+    }

@@ -73,14 +73,14 @@ class Trial:
 
     def second(self, number: int) -> dict[str, pa.Table]:
         """The rows of one second of all streams."""
-        found = {}
+        tables = {}
         for i, (name, rate) in enumerate(self.rates.items()):
             rng = np.random.default_rng((self.seed, i, number))
             times = (_START + number) * _SECOND + np.sort(rng.integers(0, _SECOND, rate))
             keys = [rng.integers(0, domain, rate) for domain in self.keys]
             columns = [pa.array(times).cast(_SCHEMA.field("ts").type), *map(pa.array, keys)]
-            found[name] = pa.table([*columns, rng.random(rate), rng.random(rate)], schema=_SCHEMA)
-        return found
+            tables[name] = pa.table([*columns, rng.random(rate), rng.random(rate)], schema=_SCHEMA)
+        return tables
 
     def __str__(self) -> str:
         rates = ", ".join(f"{n} {r}/s for {self.windows[n]} s" for n, r in self.rates.items())
@@ -110,8 +110,8 @@ def measure(quick: bool) -> list[Figure]:
     costs = calibrate_costs()
     tried, steady = (_QUICK_TRIALS, _QUICK_STEADY) if quick else (_TRIALS, _STEADY)
     outcomes = []
-    for trial in islice(trials(), tried):
-        outcomes.append(outcome(trial, costs, steady))
+    for trial in islice(draw_trials(), tried):
+        outcomes.append(run_trial(trial, costs, steady))
         cpu, memory = (predicted / taken for predicted, taken in (outcomes[-1].cpu, outcomes[-1].memory))
         # On stderr, since stdout carries the figures to the process that asked.
         print(
@@ -121,14 +121,14 @@ def measure(quick: bool) -> list[Figure]:
             flush=True,
         )
     return [
-        *_figures("CPU", [(one.cpu, one.trial) for one in outcomes], _CPU_AIM),
-        *_figures("memory", [(one.memory, one.trial) for one in outcomes], _MEMORY_AIM),
+        *_figures("CPU", [(outcome.cpu, outcome.trial) for outcome in outcomes], _CPU_AIM),
+        *_figures("memory", [(outcome.memory, outcome.trial) for outcome in outcomes], _MEMORY_AIM),
     ]
 
 
-def outcome(trial: Trial, costs: UnitCosts, steady: int) -> Outcome:
+def run_trial(trial: Trial, costs: UnitCosts, steady: int) -> Outcome:
     """Run a trial until its windows are full, then for some more batches, and compare these."""
-    foretold = cost(trial.graph(costs), trial.plan)
+    predicted = cost(trial.graph(costs), trial.plan)
     running = LocalQuery(Policy(trial.query, "auto"), DecidedPlan(trial.plan))
     filling = int(max(trial.windows.values())) + 2
     seconds, kept = [], []
@@ -139,10 +139,12 @@ def outcome(trial: Trial, costs: UnitCosts, steady: int) -> Outcome:
             pass
         seconds.append(process_time() - started)
         kept.append(sum(size.bytes for size in running.state.sizes().values()))
-    return Outcome(trial, (foretold.cpu, median(seconds[filling:])), (foretold.memory, fmean(kept[filling:])))
+    return Outcome(
+        trial, (predicted.cpu, median(seconds[filling:])), (predicted.memory, fmean(kept[filling:]))
+    )
 
 
-def trials() -> Iterator[Trial]:
+def draw_trials() -> Iterator[Trial]:
     """Random queries without end, always the same ones; kinds and shapes of plans take turns."""
     tried = count()
     for number in count():
@@ -181,15 +183,15 @@ def _conditions(
 ) -> tuple[list[str], dict[Streams, float]]:
     """A chain of conditions between neighbours, and the selectivity of each."""
     conditions, shares = [], {}
-    for i, (one, other) in enumerate(pairwise(names)):
-        pair = frozenset({one, other})
+    for i, (left, right) in enumerate(pairwise(names)):
+        pair = frozenset({left, right})
         if kind == "bands" and i % 2 == 0:
             width = round(rng.uniform(0.3, 3.0) / alive / 2, 7)
-            conditions.append(f"abs({one}.x - {other}.x) <= {width:.7f}")
+            conditions.append(f"abs({left}.x - {right}.x) <= {width:.7f}")
             shares[pair] = 2 * width - width**2
         else:
             which = i % 2 if kind in ("two keys", "bands") else 0
-            conditions.append("{0}.{2} = {1}.{2}".format(one, other, "kl"[which]))
+            conditions.append("{0}.{2} = {1}.{2}".format(left, right, "kl"[which]))
             shares[pair] = 1 / keys[which]
     if kind == "residual":
         # For y's that are uniform, the sum of two is below 0.9 with probability 0.9² / 2.
@@ -212,13 +214,13 @@ def _ordered(space: Space, tree: Join) -> Join:
     return Join(inputs, choose_probing_orders(space, [space.mask(child.streams) for child in inputs]).orders)
 
 
-def _figures(what: str, found: list[tuple[tuple[float, float], Trial]], aim: float) -> list[Figure]:
-    ratios = [predicted / taken for (predicted, taken), _ in found]
+def _figures(what: str, pairs: list[tuple[tuple[float, float], Trial]], aim: float) -> list[Figure]:
+    ratios = [predicted / taken for (predicted, taken), _ in pairs]
     errors = [abs(ratio - 1) for ratio in ratios]
     within = sum(error <= aim for error in errors)
     worst, trial = max(
-        ((ratio, trial) for ratio, (_, trial) in zip(ratios, found, strict=True)),
-        key=lambda one: abs(log(one[0])),
+        ((ratio, trial) for ratio, (_, trial) in zip(ratios, pairs, strict=True)),
+        key=lambda pair: abs(log(pair[0])),
     )
     low, middle, high = quantiles(ratios, n=4)
     first, error, third = quantiles(errors, n=4)
@@ -239,7 +241,7 @@ def _figures(what: str, found: list[tuple[tuple[float, float], Trial]], aim: flo
             third,
             aim,
             "at most",
-            f"{within} of {len(found)} within {aim:.0%}",
+            f"{within} of {len(pairs)} within {aim:.0%}",
         ),
     ]
 

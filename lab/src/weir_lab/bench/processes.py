@@ -34,31 +34,31 @@ class Process:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def processes() -> list[Process]:
+def list_processes() -> list[Process]:
     """All that run now."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [found for pid in pids if (found := _read(pid)) is not None]
+    return [process for pid in pids if (process := _read(pid)) is not None]
 
 
-def below(pid: int) -> list[Process]:
+def list_descendants(pid: int) -> list[Process]:
     """The descendants of a process."""
     children: dict[int, list[Process]] = {}
-    for process in processes():
+    for process in list_processes():
         children.setdefault(process.parent, []).append(process)
-    found, waiting = [], [pid]
+    descendants, waiting = [], [pid]
     while waiting:
         fresh = children.get(waiting.pop(), [])
-        found += fresh
+        descendants += fresh
         waiting += [process.pid for process in fresh]
-    return found
+    return descendants
 
 
-def in_session(leader: int) -> list[Process]:
+def list_session(leader: int) -> list[Process]:
     """The processes of a session, however their groups and parents have changed."""
-    return [process for process in processes() if process.session == leader]
+    return [process for process in list_processes() if process.session == leader]
 
 
-def python_workers(among: list[Process]) -> list[Process]:
+def list_python_workers(among: list[Process]) -> list[Process]:
     """Spark's Python workers, without the daemon that forks them."""
     daemons = {process.pid for process in among if process.is_spark_daemon}
     return [process for process in among if process.is_spark_daemon and process.parent in daemons]
@@ -78,7 +78,7 @@ def kill(process: Process) -> bool:
 
 def end_session(leader: subprocess.Popen[Any]) -> None:
     """Kill what is in a session until nothing is left of it."""
-    while left := in_session(leader.pid):
+    while left := list_session(leader.pid):
         for process in left:
             kill(process)
         leader.poll()

@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 import weir
-from weir_lab.bench import chained
+from weir_lab.bench import spark_joins as chained
 from weir_lab.bench.figure import Figure, ratio
 from weir_lab.bench.images import SCHEMA, Images, similar
 from weir_lab.bench.lanes import Lane, Starter, Turn
@@ -90,14 +90,14 @@ def run(quick: bool = False) -> list[Measured]:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS"):
         os.environ[name] = "1"
     spark = session("weir-lab bench psp")
-    found: list[Measured] = []
+    batches: list[Measured] = []
     try:
         for setting in QUICK if quick else FULL:
             turns = _raced(spark, setting)
-            found += measured(setting, turns)
+            batches += record_turns(setting, turns)
     finally:
         spark.stop()
-    return found
+    return batches
 
 
 def _raced(spark: Any, setting: Setting) -> dict[str, list[Turn]]:
@@ -113,25 +113,25 @@ def _raced(spark: Any, setting: Setting) -> dict[str, list[Turn]]:
         ]
         try:
             for number in range(_FILLING + setting.batches):
-                found = {lane.name: lane.take([number]) for lane in lanes}
-                _tell(setting, number, found)
-                if len({turn.results for turn in found.values() if turn.results not in (None, -1)}) > 1:
-                    raise RuntimeError(f"the queries found different numbers of results: {found}")
+                raced = {lane.name: lane.take([number]) for lane in lanes}
+                _tell(setting, number, raced)
+                if len({turn.results for turn in raced.values() if turn.results not in (None, -1)}) > 1:
+                    raise RuntimeError(f"the queries found different numbers of results: {raced}")
         finally:
             for lane in lanes:
                 lane.close()
         return {lane.name: lane.turns[_FILLING:] for lane in lanes}
 
 
-def _tell(setting: Setting, number: int, found: Mapping[str, Turn]) -> None:
-    shown = ", ".join(f"{name} {turn.seconds:.1f} s" for name, turn in found.items())
-    results = max(turn.results or 0 for turn in found.values())
-    rows = max(turn.rows for turn in found.values())
+def _tell(setting: Setting, number: int, raced: Mapping[str, Turn]) -> None:
+    shown = ", ".join(f"{name} {turn.seconds:.1f} s" for name, turn in raced.items())
+    results = max(turn.results or 0 for turn in raced.values())
+    rows = max(turn.rows for turn in raced.values())
     where = f"batch {number + 1} of {_FILLING + setting.batches}, {rows} images, {results} results"
     print(f"{setting.name}, {where}: {shown}", file=sys.stderr, flush=True)
 
 
-def measured(setting: Setting, turns: Mapping[str, Sequence[Turn]]) -> list[Measured]:
+def record_turns(setting: Setting, turns: Mapping[str, Sequence[Turn]]) -> list[Measured]:
     """The batches of a setting, query by query."""
     return [
         Measured(
@@ -146,17 +146,17 @@ def measured(setting: Setting, turns: Mapping[str, Sequence[Turn]]) -> list[Meas
             max(turn.results or 0, 0),
             turn.state_rows or 0,
         )
-        for query, found in turns.items()
-        for batch, turn in enumerate(found)
+        for query, taken in turns.items()
+        for batch, turn in enumerate(taken)
     ]
 
 
 def figures(batches: Sequence[Measured]) -> list[Figure]:
     """Two partitions against one, psp against the others on two, and Spark's own against psp."""
-    found: list[Figure] = []
+    compared: list[Figure] = []
     for (streams, pixels, rate), queries in _by_setting(batches).items():
         name = f"{streams}-way, {pixels / 1000:g} k pixels, {rate:g} images/s"
-        seconds = {query: [one.seconds for one in turns] for query, turns in queries.items()}
+        seconds = {query: [batch.seconds for batch in turns] for query, turns in queries.items()}
         for above, below, aim in (
             *((ONE, spread, 1.8) for spread in SPREADS),
             ("share", "psp", 1.0),
@@ -166,11 +166,11 @@ def figures(batches: Sequence[Measured]) -> list[Figure]:
             if above in seconds and below in seconds:
                 note = f"{_rate(queries[below]):.0f} rows/s instead of {_rate(queries[above]):.0f}"
                 title = f"{name}: {above} / {below}"
-                found.append(ratio(title, seconds[above], seconds[below], aim, "at least", note))
-    return found
+                compared.append(ratio(title, seconds[above], seconds[below], aim, "at least", note))
+    return compared
 
 
-def lines(batches: Sequence[Measured]) -> list[tuple[str, ...]]:
+def summarise(batches: Sequence[Measured]) -> list[tuple[str, ...]]:
     """What each query did at each setting, as text: medians of its batches."""
 
     def line(setting: tuple[int, int, float], query: str, turns: Sequence[Measured]) -> tuple[str, ...]:
@@ -183,8 +183,8 @@ def lines(batches: Sequence[Measured]) -> list[tuple[str, ...]]:
             f"{len(turns)}",
             f"{_rate(turns):.1f}",
             f"{_latency(turns):.2f}",
-            f"{median(one.results / one.seconds for one in turns):,.0f}",
-            f"{median(one.state_rows for one in turns):,.0f}",
+            f"{median(batch.results / batch.seconds for batch in turns):,.0f}",
+            f"{median(batch.state_rows for batch in turns):,.0f}",
         )
 
     return [
@@ -194,7 +194,7 @@ def lines(batches: Sequence[Measured]) -> list[tuple[str, ...]]:
     ]
 
 
-def told() -> str:
+def describe_queries() -> str:
     """What is compared, for those who read the tables."""
     wait, cores, busy = TRIGGER_SECONDS / 2, os.cpu_count(), os.getloadavg()[2]
     return (
@@ -211,19 +211,19 @@ def told() -> str:
 def _by_setting(
     batches: Sequence[Measured],
 ) -> dict[tuple[int, int, float], dict[str, list[Measured]]]:
-    found: dict[tuple[int, int, float], dict[str, list[Measured]]] = {}
-    for one in batches:
-        setting = found.setdefault((one.streams, one.pixels, one.rows_per_second), {})
-        setting.setdefault(one.query, []).append(one)
-    return found
+    settings: dict[tuple[int, int, float], dict[str, list[Measured]]] = {}
+    for batch in batches:
+        setting = settings.setdefault((batch.streams, batch.pixels, batch.rows_per_second), {})
+        setting.setdefault(batch.query, []).append(batch)
+    return settings
 
 
 def _rate(turns: Sequence[Measured]) -> float:
-    return median(one.rows / one.seconds for one in turns)
+    return median(batch.rows / batch.seconds for batch in turns)
 
 
 def _latency(turns: Sequence[Measured]) -> float:
-    return median(one.latency for one in turns)
+    return median(batch.latency for batch in turns)
 
 
 def _starter(lane: str) -> Starter:
@@ -235,7 +235,7 @@ def _starter(lane: str) -> Starter:
 def _ours(partitions: int, spread: Any, streams: Mapping[str, Any], folder: Path) -> Any:
     joined: Any = weir.join(
         streams=streams,
-        on=" AND ".join(f"similar({one}.image, {other}.image)" for one, other in pairwise(streams)),
+        on=" AND ".join(f"similar({left}.image, {right}.image)" for left, right in pairwise(streams)),
         within=f"{WINDOW_SECONDS} seconds",
         select=", ".join(f"{name}.ts AS {name}ts" for name in streams),
         functions={"similar": weir.udf(similar)},
@@ -253,6 +253,6 @@ def _theirs(streams: Mapping[str, Any], folder: Path) -> Any:
 
     spark = next(iter(streams.values())).sparkSession
     register_predicate(spark, "similar", similar)
-    joined = chained.filtered(streams, WINDOW_SECONDS, "similar", "image")
+    joined = chained.chain_filtered_joins(streams, WINDOW_SECONDS, "similar", "image")
     writer = joined.writeStream.format("noop")
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from weir.errors import QueryError
+from weir_lab.spark_session import local_session
 
 CORES = 2
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -21,8 +20,4 @@ _SETTINGS: Mapping[str, Any] = {
 
 def session(name: str, **settings: str) -> Any:
     """A SparkSession of two cores with the web page off."""
-    if find_spec("pyspark") is None:
-        raise QueryError("this benchmark needs Spark: pip install 'weir-streams[spark]'")
-    from weir_lab.spark_session import local_session
-
     return local_session(name, CORES, {**_SETTINGS, **settings})

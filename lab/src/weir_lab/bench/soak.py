@@ -13,11 +13,11 @@ from statistics import median
 from typing import Any
 
 import weir
-from weir_lab.bench.csv import write_csv
 from weir_lab.bench.feed import Feed, streams
 from weir_lab.bench.figure import Figure, ratio
-from weir_lab.bench.processes import below, python_workers
+from weir_lab.bench.processes import list_descendants, list_python_workers
 from weir_lab.bench.session import session
+from weir_lab.csv import write_records
 
 BATCHES, QUICK_BATCHES = 600, 60
 _ROWS_PER_SECOND = 1_000
@@ -56,7 +56,7 @@ def run(quick: bool = False, csv_file: Path | None = None) -> list[Figure]:
     finally:
         spark.stop()
     if csv_file is not None:
-        write_csv(csv_file, samples)
+        write_records(csv_file, samples)
     return figures(samples)
 
 
@@ -109,14 +109,14 @@ def _sample(progress: Any, held: dict[str, Any]) -> Sample:
 
 def _held(folder: Path) -> dict[str, Any]:
     """Files in weir's part of the checkpoint; the memory of the driver, its Java and its Python workers."""
-    family = below(os.getpid())
+    family = list_descendants(os.getpid())
     java = [process for process in family if process.command.split(" ")[0].endswith("java")]
     driver = Path("/proc/self/statm").read_text().split()[1]
     return {
         "files": sum(len(files) for _, _, files in os.walk(folder)),
         "driver_mb": round(int(driver) * os.sysconf("SC_PAGE_SIZE") / _MEGABYTE, 1),
         "jvm_mb": round(sum(process.memory() for process in java) / _MEGABYTE, 1),
-        "workers_mb": round(sum(p.memory() for p in python_workers(family)) / _MEGABYTE, 1),
+        "workers_mb": round(sum(p.memory() for p in list_python_workers(family)) / _MEGABYTE, 1),
     }
 
 

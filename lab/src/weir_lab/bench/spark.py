@@ -16,12 +16,12 @@ from statistics import median
 from typing import Any, Literal
 
 import weir
-from weir_lab.bench import chained
-from weir_lab.bench.chained import FORMS, StateForm
+from weir_lab.bench import spark_joins as chained
 from weir_lab.bench.feed import Feed
 from weir_lab.bench.figure import Figure, ratio
-from weir_lab.bench.lanes import Lane, Starter, Turn, medians
+from weir_lab.bench.lanes import Lane, Starter, Turn, phase_medians
 from weir_lab.bench.session import session
+from weir_lab.bench.spark_joins import FORMS, StateForm
 
 WINDOW_SECONDS = 10
 _ON = "a.k = b.k AND b.k = c.k"
@@ -273,7 +273,7 @@ def _summary(turns: Sequence[Turn]) -> str:
 
 def _profile(turns: Sequence[Turn]) -> str:
     """Where a batch's time goes, in milliseconds; `task` is the slowest task of each phase."""
-    return ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in medians(turns).items())
+    return ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in phase_medians(turns).items())
 
 
 def _told(figures: Sequence[Figure]) -> Sequence[Figure]:

@@ -1,5 +1,1 @@
-"""`weir-lab`: the papers' experiments and the benchmarks, one command each."""
-
-from weir_lab.cli.app import app, main
-
-__all__ = ["app", "main"]
+"""The command line `weir-lab`: the experiments of the papers and the benchmarks, one command each."""

@@ -11,13 +11,18 @@ from rich.console import Console
 from weir.errors import QueryError
 from weir_lab.cli import bench, driver, grubjoin, jaqpot, psp, qualified, storm
 
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write every batch to this file.")]
+Out = Annotated[Path, typer.Option(help="The folder for CSV files and pictures.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")]
+
 app = typer.Typer(
-    help="Repeat the papers' experiments, and measure how fast weir is.",
+    help="Repeat the experiments of the papers behind weir, and measure how fast weir is.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-benchmarks = typer.Typer(help="Measure how fast a part of weir is.", no_args_is_help=True)
+benchmarks = typer.Typer(help="Measure weir beside something else in the same run.", no_args_is_help=True)
 app.add_typer(benchmarks, name="bench")
 
 
@@ -33,37 +38,37 @@ def main() -> None:
 @benchmarks.command("kernel")
 def _bench_kernel(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller inputs, fewer repetitions.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """How fast the join itself is, on one core."""
+    """Measure the join kernel on one core, beside NumPy, DuckDB and Polars."""
     bench.kernel(quick, json_file, Console())
 
 
 @benchmarks.command("spark")
 def _bench_spark(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller inputs, fewer repetitions.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """How fast joins run on Spark, beside Spark's own."""
+    """Measure joins on Spark, beside Spark's own joins."""
     bench.spark(quick, json_file, Console())
 
 
 @benchmarks.command("psp")
 def _bench_psp(
     quick: Annotated[bool, typer.Option("--quick", help="Small images, few batches.")] = False,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write every batch here.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+    csv_file: CsvFile = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Images joined by a Python predicate: one partition, two, and Spark's own join."""
+    """Measure a join of images by a Python predicate: one partition, two, and Spark's own join."""
     bench.psp(quick, csv_file, json_file, Console())
 
 
 @benchmarks.command("model")
 def _bench_model(
     quick: Annotated[bool, typer.Option("--quick", help="A third of the queries.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """How near predicted CPU and memory come to what random queries take."""
+    """Compare the CPU and memory that the cost model predicts with what random queries take."""
     bench.model(quick, json_file, Console())
 
 
@@ -74,78 +79,82 @@ def _bench_soak(
         float | None,
         typer.Option(min=0.05, help="A query that adapts to changing rates, for hours of event time."),
     ] = None,
-    local: Annotated[bool, typer.Option("--local", help="With --hours: in this process.")] = False,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write every batch here.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures here.")] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="With --hours: run in this process, without Spark.")
+    ] = False,
+    csv_file: CsvFile = None,
+    json_file: JsonFile = None,
 ) -> None:
-    """Whether anything grows in a long run."""
+    """Run a query for long, and check that nothing grows."""
     bench.soak(quick, hours, local, csv_file, json_file, Console())
 
 
 @benchmarks.command("crash")
 def _bench_crash(
-    kills: Annotated[int | None, typer.Option(min=1, help="How often to kill; 200 unless said.")] = None,
+    kills: Annotated[int | None, typer.Option(min=1, help="How often to kill; default 200.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few kills only.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Repeat a run.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of a run to repeat.")] = None,
 ) -> None:
-    """Whether a job on Spark that is killed again and again loses or doubles a row."""
+    """Kill the processes of a Spark job again and again, and check that no row is lost or repeated."""
     if not bench.crash(kills, quick, seed, Console()):
         raise typer.Exit(1)
 
 
 @app.command("qualified")
 def _qualified(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out"),
+    quick: Quick = False,
+    out: Out = Path("out/qualified"),
 ) -> None:
-    """Which join tree fits both CPU and memory, and how fast it is found."""
+    """Zhu et al. 2010: find join trees that fit both CPU and memory."""
     qualified.qualified(quick, out, Console())
 
 
 @app.command("jaqpot")
 def _jaqpot(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out/jaqpot"),
+    quick: Quick = False,
+    out: Out = Path("out/jaqpot"),
     data: Annotated[
         Path | None,
-        typer.Option(help="Readings of the Intel lab: Parquet, or its data.txt. Made up without it."),
+        typer.Option(
+            help="Sensor readings of the Intel lab: Parquet, or its data.txt. Default: generated readings."
+        ),
     ] = None,
 ) -> None:
-    """Who gets scarce probes: the most results, and none of them stale."""
+    """Mukherji et al. 2011: divide scarce probes for the most results, none of them stale."""
     jaqpot.jaqpot(quick, out, data, Console())
 
 
 @app.command("grubjoin")
 def _grubjoin(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out/grubjoin"),
+    quick: Quick = False,
+    out: Out = Path("out/grubjoin"),
 ) -> None:
-    """Which ages of a window are worth looking at, beside dropping rows at random."""
+    """Gedik et al. 2007: probe the ages of a window that match most, beside dropping rows at random."""
     grubjoin.grubjoin(quick, out, Console())
 
 
 @app.command("driver")
 def _driver(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller streams, fewer repeats.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out/driver"),
+    out: Out = Path("out/driver"),
 ) -> None:
-    """Which stream of a batch goes first: how early results are there, and what it costs."""
+    """Valsomatzis and Gounaris 2013: choose which stream of a batch is processed first."""
     driver.driver(quick, out, Console())
 
 
 @app.command("psp")
 def _psp(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings, shorter runs.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out/psp"),
+    quick: Quick = False,
+    out: Out = Path("out/psp"),
 ) -> None:
-    """How long a ring of machines should be, beside routing copies of rows."""
+    """Wang and Rundensteiner 2009: spread a join over a ring of machines, beside routing copies of rows."""
     psp.psp(quick, out, Console())
 
 
 @app.command("storm")
 def _storm(
     quick: Annotated[bool, typer.Option("--quick", help="Shorter phases.")] = False,
-    out: Annotated[Path, typer.Option(help="Where CSV files and pictures go.")] = Path("out/storm"),
+    out: Out = Path("out/storm"),
 ) -> None:
-    """One query on Spark while rates, lags, selectivities and memory change, in real time."""
+    """Run one adaptive query on Spark while rates, lags, selectivities and memory change."""
     storm.storm(quick, out, Console())

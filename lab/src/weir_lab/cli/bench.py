@@ -1,10 +1,9 @@
-"""`weir-lab bench`: runs a benchmark and shows its figures."""
+"""`weir-lab bench`: run a benchmark and print its figures."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,20 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from weir.errors import QueryError
-from weir_lab.bench.csv import write_csv
 from weir_lab.bench.figure import Figure, to_json
+from weir_lab.csv import write_records
 
 if TYPE_CHECKING:
     from weir_lab.bench.psp import Measured
 
-PEERS = ("duckdb", "polars")
-
 
 def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure the join kernel beside its peers."""
-    missing = [name for name in PEERS if find_spec(name) is None]
-    if missing:
-        raise QueryError(f"this benchmark needs {' and '.join(missing)}: pip install 'weir[bench]'")
     if json_file is not None:
         check_writable(json_file)
     # Not at the top: a benchmark may import what no other command should pay for.
@@ -65,7 +59,7 @@ def soak(
         if file is not None:
             check_writable(file)
     if hours is not None:
-        from weir_lab.bench.changing import run as run_changing
+        from weir_lab.bench.adaptive_soak import run as run_changing
 
         return report(run_changing(hours, local, csv_file), json_file, console)
     if local:
@@ -77,12 +71,10 @@ def soak(
 
 def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
     """Kill a job on Spark again and again; False if its output is not exact."""
-    if find_spec("pyspark") is None:
-        raise QueryError("this benchmark needs Spark: pip install 'weir-streams[spark]'")
     from weir_lab.bench.crash import KILLS, QUICK_KILLS, run
 
     outcome = run(kills or (QUICK_KILLS if quick else KILLS), seed)
-    console.print(outcome.told(), highlight=False, soft_wrap=True)
+    console.print(outcome.describe(), highlight=False, soft_wrap=True)
     return outcome.is_exact
 
 
@@ -91,14 +83,14 @@ def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Con
     for file in (csv_file, json_file):
         if file is not None:
             check_writable(file)
-    from weir_lab.bench.psp import figures, run, told
+    from weir_lab.bench.psp import describe_queries, figures, run
 
     batches = run(quick)
-    console.print(told(), highlight=False)
+    console.print(describe_queries(), highlight=False)
     console.print(_rates(batches))
     report(figures(batches), json_file, console)
     if csv_file is not None:
-        write_csv(csv_file, batches)
+        write_records(csv_file, batches)
 
 
 def check_writable(file: Path) -> None:
@@ -120,14 +112,14 @@ def report(figures: Sequence[Figure], json_file: Path | None, console: Console) 
 
 
 def _rates(batches: Sequence[Measured]) -> Table:
-    from weir_lab.bench.psp import lines
+    from weir_lab.bench.psp import summarise
 
     table = Table(title="Medians of the measured batches", title_justify="left")
     for heading in ("streams", "pixels", "images/s", "query"):
         table.add_column(heading)
     for heading in ("batches", "rows/s", "latency [s]", "results/s", "state rows"):
         table.add_column(heading, justify="right")
-    for line in lines(batches):
+    for line in summarise(batches):
         table.add_row(*line)
     return table
 

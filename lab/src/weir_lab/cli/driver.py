@@ -26,7 +26,7 @@ def driver(quick: bool, out: Path, console: Console) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print what was found, beside what the paper says."""
+    """Print our measurements beside what the paper says."""
     from weir_lab.driver.endless import TOLD
     from weir_lab.driver.settings import MORE, SLIPS, TABLE_4, TABLE_5
 
@@ -38,10 +38,10 @@ def show(report: Report, console: Console) -> None:
         "seconds of the processor. In b-models the first halving is as named, the others are drawn.",
         highlight=False,
     )
-    for one in MORE:
+    for data_set in MORE:
         console.print(
-            f"{one.name}: keys with {'/'.join(map(str, one.per_key))} rows, {one.rows[0]:,} rows each, "
-            f"{', '.join(one.arrivals)}, {size.more_part:g} of it.",
+            f"{data_set.name}: keys with {'/'.join(map(str, data_set.per_key))} rows, {data_set.rows[0]:,} "
+            f"rows each, {', '.join(data_set.arrivals)}, {size.more_part:g} of it.",
             highlight=False,
         )
     console.print(f"The endless stream: {TOLD}.", highlight=False)
@@ -64,17 +64,24 @@ def _cells(report: Report, of: str, said: Figures, ahead: bool, title: str) -> T
     for policy in COMPARED:
         table.add_column(policy, justify="right")
     scores = report.measured.scores
-    found = {(one.data_set, one.policy, one.batch): getattr(one, of) for one in scores if one.ahead == ahead}
+    cell_scores = {
+        (score.data_set, score.policy, score.batch): getattr(score, of)
+        for score in scores
+        if score.ahead == ahead
+    }
     for batch in BATCH_NAMES.values():
-        for one in SETS:
-            cells = [(found.get((one.name, p, batch)), paper(said, one.name, p, batch)) for p in COMPARED]
-            table.add_row(batch, one.name, *starmap(_cell, cells))
+        for data_set in SETS:
+            cells = [
+                (cell_scores.get((data_set.name, p, batch)), paper(said, data_set.name, p, batch))
+                for p in COMPARED
+            ]
+            table.add_row(batch, data_set.name, *starmap(_cell, cells))
         means = [(average(scores, p, batch, ahead, of), paper_average(said, p, batch)) for p in COMPARED]
         table.add_row(batch, "average", *starmap(_cell, means), end_section=True)
     return table
 
 
-def _cell(found: float | None, said: float | None) -> str:
-    if found is None:
+def _cell(measured: float | None, said: float | None) -> str:
+    if measured is None:
         return "N/A"
-    return f"{found:.2f}" if said is None else f"{found:.2f} ({said:.2f})"
+    return f"{measured:.2f}" if said is None else f"{measured:.2f} ({said:.2f})"

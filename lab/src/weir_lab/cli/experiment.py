@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,9 +27,7 @@ def repeat(run: Callable[[Tell], R], show: Callable[[R, Console], None], out: Pa
 
 
 def check_ready(out: Path) -> None:
-    """Refuse what an experiment would fail at after minutes: no way to draw, or no folder to write to."""
-    if find_spec("matplotlib") is None:
-        raise QueryError("this experiment draws pictures: pip install 'weir[lab]'")
+    """Refuse a folder that cannot be written to, before the experiment spends minutes."""
     if out.exists() and not out.is_dir():
         raise QueryError(f"cannot write into '{out}': it is not a folder")
     try:
@@ -45,5 +42,5 @@ def aims_table(aims: Sequence[Aim], title: str = "The paper's headlines and ours
     for heading in ("what", "the paper", "found", "reached", "why, as far as the data tell"):
         table.add_column(heading)
     for aim in aims:
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
+        table.add_row(aim.what, aim.paper, aim.measured, "yes" if aim.reached else "no", aim.why)
     return table

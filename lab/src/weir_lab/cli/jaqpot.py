@@ -25,7 +25,7 @@ def jaqpot(quick: bool, out: Path, data: Path | None, console: Console) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print what was found, beside what the paper says."""
+    """Print our measurements beside what the paper says."""
     from weir_lab.jaqpot.settings import CORNER
     from weir_lab.jaqpot.shift import RATE, ROWS
 
@@ -43,8 +43,8 @@ def show(report: Report, console: Console) -> None:
 
 
 def _throughput(report: Report) -> Table:
-    from weir_lab.jaqpot.divide import POLICIES_COMPARED
-    from weir_lab.jaqpot.spread import quartiles
+    from weir_lab.jaqpot.policies import POLICIES_COMPARED
+    from weir_lab.jaqpot.quartiles import quartiles
 
     table = Table(
         title="Figure 7: measured share of the saturation throughput, mean (quartiles) over settings",

@@ -24,7 +24,7 @@ def psp(quick: bool, out: Path, console: Console) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print what was found, beside what the paper says."""
+    """Print our measurements beside what the paper says."""
     from weir_lab.psp.settings import MACHINE, RATE, WINDOW
 
     console.print(
@@ -43,10 +43,10 @@ def show(report: Report, console: Console) -> None:
 def _rings(report: Report) -> Table:
     table = Table(title="Figure 8.a: response of a ring [ms]", title_justify="left")
     table.add_column("nodes", justify="right")
-    kinds = list(dict.fromkeys((one.selectivity, one.scheme) for one in report.rings))
+    kinds = list(dict.fromkeys((point.selectivity, point.scheme) for point in report.rings))
     for selectivity, scheme in kinds:
         table.add_column(f"{scheme} {selectivity:g}", justify="right")
-    by_kind = {(one.nodes, one.selectivity, one.scheme): one for one in report.rings}
+    by_kind = {(point.nodes, point.selectivity, point.scheme): point for point in report.rings}
     for nodes in report.size.nodes:
         table.add_row(str(nodes), *(f"{1e3 * by_kind[nodes, *kind].response:.2f}" for kind in kinds))
     return table
@@ -56,16 +56,16 @@ def _lengths(report: Report) -> Table:
     table = Table(title="Section 5.2: the best ring, nobody waiting", title_justify="left")
     for heading in ("streams", "selectivity", "images", "N1", "N2", "predicted", "found", "slower by"):
         table.add_column(heading, justify="right")
-    for one in report.lengths:
-        slower = one.response_predicted / one.response_found - 1
+    for length in report.lengths:
+        slower = length.response_predicted / length.response_best - 1
         table.add_row(
-            str(one.streams),
-            f"{one.selectivity:g}",
-            one.join,
-            f"{one.by_rounds:.1f}",
-            f"{one.by_spread:.1f}",
-            str(one.predicted),
-            str(one.found),
+            str(length.streams),
+            f"{length.selectivity:g}",
+            length.join,
+            f"{length.by_rounds:.1f}",
+            f"{length.by_spread:.1f}",
+            str(length.predicted),
+            str(length.best),
             f"{slower:.1%}",
         )
     return table

@@ -1,4 +1,4 @@
-"""`weir-lab`: repeats a paper's experiment and shows its figures beside the paper's."""
+"""`weir-lab qualified`: the experiments of Zhu et al. 2010, beside what the paper says."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def qualified(quick: bool, out: Path, console: Console) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print what was found, beside what the paper says."""
+    """Print our measurements beside what the paper says."""
     for table in (_plans(report), _situations(report), _runs(report), _ranges(report), _scores(report)):
         console.print(table)
     console.print(_aims(report))
@@ -62,10 +62,10 @@ def _plans(report: Report) -> Table:
     table = _table(
         "Table 2: what plans take", "set", "plan", "tree", ">CPU s/s", ">memory tuples", "CPU 1 s/s"
     )
-    for one, plans in report.sets.items():
+    for printed_set, plans in report.sets.items():
         for plan in plans.all:
             table.add_row(
-                str(one.number),
+                str(printed_set.number),
                 plan.kind,
                 str(plan.tree),
                 f"{plan.cpu:.4f}",
@@ -84,27 +84,27 @@ def _situations(report: Report) -> Table:
         "Figure 5: which situation arises (memory in tuples; M_a says how large a tuple would have to be)",
         "set", "situation", "at CPU 1 s/s, ample memory", "budgets at which it arises", "tuple bytes for M_a",
     )  # fmt: skip
-    for one, plans in report.sets.items():
-        found = plans.situation(Limits(CPU_AVAILABLE))
+    for printed_set, plans in report.sets.items():
+        situation_found = plans.situation(Limits(CPU_AVAILABLE))
         for situation in "abcd":
             region = plans.region(situation)  # type: ignore[arg-type]
-            meant = situation == one.meant
+            meant = situation == printed_set.meant
             table.add_row(
-                str(one.number) if situation == "a" else "",
+                str(printed_set.number) if situation == "a" else "",
                 f"({situation}) {_SAYS[situation]}{'  ← meant' if meant else ''}",
-                _verdict(plans, found, one.meant) if situation == "a" else "",
+                _verdict(plans, situation_found, printed_set.meant) if situation == "a" else "",
                 _region(region),
-                _bytes(region, one.megabytes) if region and meant else "",
+                _bytes(region, printed_set.megabytes) if region and meant else "",
             )
         table.add_section()
     return table
 
 
-def _verdict(plans: Plans, found: str, meant: str) -> str:
-    contradicted = "" if found == meant else f", not ({meant})"
-    if found == "e":
+def _verdict(plans: Plans, situation: str, meant: str) -> str:
+    contradicted = "" if situation == meant else f", not ({meant})"
+    if situation == "e":
         return f"(e) none{contradicted}: all need about {plans.mjoin.cpu:.0f} s a second"
-    return f"({found}) {_SAYS[found]}{contradicted}"
+    return f"({situation}) {_SAYS[situation]}{contradicted}"
 
 
 def _region(region: Region | None) -> str:
@@ -130,19 +130,19 @@ def _runs(report: Report) -> Table:
         "the paper",
     )  # fmt: skip
     for scene, runs in report.scenes:
-        for place, one in enumerate(runs):
-            charged = one.cpu_per_second(scene.graph.window_seconds("A"))
+        for place, run in enumerate(runs):
+            charged = run.cpu_per_second(scene.graph.window_seconds("A"))
             memory = "" if math.isinf(scene.limits.memory) else f", {scene.limits.memory:,.0f} rows"
             table.add_row(
                 f"{scene.name}\n{scene.note}" if not place else "",
                 f"CPU {scene.limits.cpu:.3g}{memory}" if not place else "",
-                f"{one.plan.kind} {one.plan.tree}",
-                f"{one.plan.cpu:.4f}",
+                f"{run.plan.kind} {run.plan.tree}",
+                f"{run.plan.cpu:.4f}",
                 "–" if charged is None else f"{charged:.4f}",
-                f"{one.last.results:,}",
-                f"{one.last.state:,}",
-                f"{one.last.queued:,}",
-                f"stopped at {one.last.seconds:g} s" if one.last.stopped else f"{one.last.seconds:g} s",
+                f"{run.last.results:,}",
+                f"{run.last.state:,}",
+                f"{run.last.queued:,}",
+                f"stopped at {run.last.seconds:g} s" if run.last.stopped else f"{run.last.seconds:g} s",
                 _PAPER_RUNS[scene.name] if not place else "",
             )
         table.add_section()
@@ -154,15 +154,15 @@ def _ranges(report: Report) -> Table:
         "Section 6: settings drawn (rates 1 – 100 rows/s, CPU 1 s/s)",
         ">N", ">window s", ">selectivity below", ">memory rows", ">have a plan", ">printed ranges, 1 s",
     )  # fmt: skip
-    for one in report.drawn:
-        ranges = one.ranges
+    for drawn in report.drawn:
+        ranges = drawn.ranges
         table.add_row(
             str(ranges.streams),
             f"{ranges.window:g}",
             f"{ranges.selectivity:.3g}",
             f"{ranges.limits.memory:,.0f}",
-            f"{one.share:.0%}",
-            f"{one.printed_share:.0%}",
+            f"{drawn.share:.0%}",
+            f"{drawn.printed_share:.0%}",
         )
     return table
 
@@ -177,7 +177,7 @@ def _scores(report: Report) -> Table:
         table.add_column(name, justify="right")
     rows: dict[tuple[str, int], dict[str, str]] = {}
     for score in report.scores:
-        told = f"{1e3 * score.median_seconds:.3g} ms  {score.found}/{score.existing}"
+        told = f"{1e3 * score.median_seconds:.3g} ms  {score.solved}/{score.existing}"
         rows.setdefault((score.design, score.streams), {})[score.algorithm] = told
     for (design, streams), cells in sorted(rows.items(), key=lambda row: (row[0][0] != "tuned", row[0][1])):
         table.add_row(design, str(streams), *(cells.get(name, "") for name in names))
@@ -187,7 +187,7 @@ def _scores(report: Report) -> Table:
 def _aims(report: Report) -> Table:
     table = _table("Aims", "what", "wanted", "found", "reached")
     for aim in report.aims:
-        table.add_row(aim.what, aim.wanted, aim.found, "yes" if aim.reached else "no")
+        table.add_row(aim.what, aim.paper, aim.measured, "yes" if aim.reached else "no")
     for (design, streams), (differing, apart) in report.apart.items():
         if streams in (3, 5, 10) and differing:
             table.add_row(
@@ -203,8 +203,8 @@ def _missed(report: Report) -> str:
     if not report.misses:
         return "No plan was missed by either two-layer search."
     by: dict[str, int] = {}
-    for one in report.misses:
-        by[one.algorithm] = by.get(one.algorithm, 0) + 1
+    for miss in report.misses:
+        by[miss.algorithm] = by.get(miss.algorithm, 0) + 1
     told = ", ".join(f"{name}: {count}" for name, count in by.items())
     return f"Plans missed ({told}) are listed with their graphs in misses.csv."
 

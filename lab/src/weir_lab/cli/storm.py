@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from weir.errors import QueryError
 from weir_lab.cli.experiment import check_ready, repeat
 
 if TYPE_CHECKING:
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
 def storm(quick: bool, out: Path, console: Console) -> None:
     """Send a query through a storm, and write what it did into a folder."""
     check_ready(out)
-    for package, extra in (("pyspark", "spark"), ("duckdb", "bench")):
-        if find_spec(package) is None:
-            raise QueryError(f"this experiment needs {package}: pip install 'weir[{extra}]'")
     # Not at the top: an experiment may import what no other command should pay for.
     from weir_lab.storm.experiment import FULL, QUICK, run
 
@@ -29,8 +24,8 @@ def storm(quick: bool, out: Path, console: Console) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print what was found, beside what had to hold."""
-    console.print(f"Sizes: {report.sizes.told()}.", highlight=False)
+    """Print the measurements and whether the aims hold."""
+    console.print(f"Sizes: {report.sizes.describe()}.", highlight=False)
     console.print(_lanes(report))
     console.print(_decisions(report))
     console.print(_aims(report))
@@ -60,13 +55,13 @@ def _lanes(report: Report) -> Table:
 
 
 def _decisions(report: Report) -> Table:
-    from weir_lab.storm.record import changes
+    from weir_lab.storm.record import find_changes
     from weir_lab.storm.setup import ADAPTIVE
 
     table = Table(title="What was decided", title_justify="left")
     for heading in ("batch", "phase", "why"):
         table.add_column(heading)
-    for _, after in changes([batch for batch in report.batches if batch.lane == ADAPTIVE]):
+    for _, after in find_changes([batch for batch in report.batches if batch.lane == ADAPTIVE]):
         table.add_row(str(after.batch), after.phase, after.reason)
     return table
 
@@ -76,5 +71,5 @@ def _aims(report: Report) -> Table:
     for heading in ("what", "wanted", "found", "reached", "why, as far as the data tell"):
         table.add_column(heading)
     for aim in report.aims:
-        table.add_row(aim.what, aim.paper, aim.found, "yes" if aim.reached else "no", aim.why)
+        table.add_row(aim.what, aim.paper, aim.measured, "yes" if aim.reached else "no", aim.why)
     return table

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, mean
 
 from weir_lab.aim import Aim
-from weir_lab.driver.choosing import STREAMS
+from weir_lab.driver.decision_time import STREAMS
 from weir_lab.driver.engine import FIXED, Batches
 from weir_lab.driver.measured import Measured
 from weir_lab.driver.play import Score
@@ -48,21 +48,25 @@ def aims(measured: Measured) -> list[Aim]:
     ]
 
 
-def average(found: Sequence[Score], policy: str, batch: str, ahead: bool, of: str) -> float | None:
+def average(scores: Sequence[Score], policy: str, batch: str, ahead: bool, of: str) -> float | None:
     """The mean over the data sets of `time` or `early`, as in the last line of tables 4 and 5."""
-    mine = [getattr(one, of) for one in found if (one.policy, one.batch, one.ahead) == (policy, batch, ahead)]
+    mine = [
+        getattr(score, of)
+        for score in scores
+        if (score.policy, score.batch, score.ahead) == (policy, batch, ahead)
+    ]
     return mean(mine) if mine else None
 
 
 def paper_average(table: Figures, policy: str, batch: str) -> float | None:
     """The same from the paper's cells."""
-    cells = [paper(table, one.name, policy, batch) for one in SETS]
+    cells = [paper(table, data_set.name, policy, batch) for data_set in SETS]
     known = [cell for cell in cells if cell is not None]
     return mean(known) if known else None
 
 
 def _table2(measured: Measured) -> Aim:
-    good = sum(one.is_equal for one in measured.printed)
+    good = sum(number.is_equal for number in measured.printed)
     return Aim(
         "table 2, counted over the keys of all rows",
         f"{len(measured.printed)} numbers",
@@ -94,22 +98,22 @@ def _early(measured: Measured, policy: str) -> Iterator[Aim]:
 
 def _best(measured: Measured) -> float:
     """The largest share at half of the work that any order or policy has, mean of the data sets."""
-    long = [one for one in measured.counted if one.batch == LONG]
+    long = [count for count in measured.counted if count.batch == LONG]
     return fmean(max(c.early for c in long if c.data_set == name) for name in {c.data_set for c in long})
 
 
 def _cells(measured: Measured, policy: str, ahead: bool) -> str:
     return ", ".join(
-        f"{one.data_set} {one.early:.2f}"
-        for one in measured.scores
-        if (one.policy, one.batch, one.ahead) == (policy, LONG, ahead)
+        f"{score.data_set} {score.early:.2f}"
+        for score in measured.scores
+        if (score.policy, score.batch, score.ahead) == (policy, LONG, ahead)
     )
 
 
 def _timestamp(measured: Measured) -> Aim:
-    found = _mean(measured.scores, TIMESTAMP, False, "early")
+    early = _mean(measured.scores, TIMESTAMP, False, "early")
     said = paper_average(TABLE_5, TIMESTAMP, LONG) or 0.0
-    return Aim("table 5, 1M: timestamp itself", f"{said:.2f}", f"{found:.2f}", abs(found - said) <= _ALIKE)
+    return Aim("table 5, 1M: timestamp itself", f"{said:.2f}", f"{early:.2f}", abs(early - said) <= _ALIKE)
 
 
 def _time(measured: Measured, policy: str) -> Aim:
@@ -138,11 +142,11 @@ def _work(measured: Measured) -> Aim:
 
 def _apart(counted: Sequence[Counted], batch: str) -> float:
     """The widest spread in any data set."""
-    found = []
-    for data_set in {one.data_set for one in counted}:
-        work = [one.work for one in counted if (one.data_set, one.batch) == (data_set, batch)]
-        found.append(max(work) / min(work))
-    return max(found)
+    ratios = []
+    for data_set in {count.data_set for count in counted}:
+        work = [count.work for count in counted if (count.data_set, count.batch) == (data_set, batch)]
+        ratios.append(max(work) / min(work))
+    return max(ratios)
 
 
 def _parts(measured: Measured) -> Aim:
@@ -169,23 +173,23 @@ def _least(measured: Measured) -> Aim:
 
 
 def _engine(measured: Measured) -> Iterator[Aim]:
-    found = measured.engine
+    engine = measured.engine
     yield Aim(
         "weir's engine on I-VI, stream by stream: time beside the plan's own order, 1M",
         "(not in the paper)",
-        ", ".join(f"{p} {_of(found, p, 'beside_fixed'):.2f}" for p in (INITIAL, RATE, LEAST)),
-        max(_of(found, p, "beside_fixed") for p in (INITIAL, RATE, LEAST)) < 1 + 2 * _ALIKE,
+        ", ".join(f"{p} {_of(engine, p, 'beside_fixed'):.2f}" for p in (INITIAL, RATE, LEAST)),
+        max(_of(engine, p, "beside_fixed") for p in (INITIAL, RATE, LEAST)) < 1 + 2 * _ALIKE,
         "an order gains no time: each has the same runs through the kernel and nearly the same work",
     )
     yield Aim(
         "weir's engine on I-VI: when a result is there on average, as a part of the batch's time, 1M",
         "(not in the paper)",
-        ", ".join(f"{p} {_of(found, p, 'moment'):.2f}" for p in (FIXED, INITIAL, RATE, LEAST)),
-        max(_of(found, p, "moment") for p in (INITIAL, RATE)) <= _of(found, FIXED, "moment"),
+        ", ".join(f"{p} {_of(engine, p, 'moment'):.2f}" for p in (FIXED, INITIAL, RATE, LEAST)),
+        max(_of(engine, p, "moment") for p in (INITIAL, RATE)) <= _of(engine, FIXED, "moment"),
         f"rows are stored and indexed before anybody probes; {CONSUMPTION} "
-        f"{_of(found, CONSUMPTION, 'moment'):.2f} (V, VI)",
+        f"{_of(engine, CONSUMPTION, 'moment'):.2f} (V, VI)",
     )
-    slow = [one.beside_fixed for one in measured.interleaved if one.policy in INTERLEAVED]
+    slow = [batches.beside_fixed for batches in measured.interleaved if batches.policy in INTERLEAVED]
     yield Aim(
         "weir's engine, rows interleaved: time beside the plan's own order (one shared key)",
         "(not in the paper)",
@@ -196,9 +200,9 @@ def _engine(measured: Measured) -> Iterator[Aim]:
 
 
 def _more(measured: Measured) -> Iterator[Aim]:
-    for name in dict.fromkeys(one.data_set for one in measured.more):
-        mine = [one for one in measured.more if one.data_set == name]
-        counted = [one for one in measured.more_counted if one.data_set == name]
+    for name in dict.fromkeys(score.data_set for score in measured.more):
+        mine = [score for score in measured.more if score.data_set == name]
+        counted = [count for count in measured.more_counted if count.data_set == name]
         least = min(_mean(mine, policy, False, "early") for policy in (INITIAL, RATE))
         yield Aim(
             f"{name}: results at half of timestamp's time, 1M",
@@ -214,20 +218,22 @@ def _more(measured: Measured) -> Iterator[Aim]:
 
 
 def _endless(measured: Measured) -> Iterator[Aim]:
-    for name in dict.fromkeys(one.data_set for one in measured.endless):
-        mine = [one for one in measured.endless if one.data_set == name]
-        least, most = min(one.work for one in mine), max(one.work for one in mine)
+    for name in dict.fromkeys(batches.data_set for batches in measured.endless):
+        mine = [batches for batches in measured.endless if batches.data_set == name]
+        least, most = min(batches.work for batches in mine), max(batches.work for batches in mine)
         yield Aim(
             f"{name} stream in a window, weir's engine: time beside the plan's own order, moment of a result",
             "(not in the paper)",
-            "; ".join(f"{one.policy} {one.beside_fixed:.2f}, {one.moment:.2f}" for one in mine),
+            "; ".join(
+                f"{batches.policy} {batches.beside_fixed:.2f}, {batches.moment:.2f}" for batches in mine
+            ),
             max(_of(mine, p, "moment") for p in (INITIAL, RATE)) <= _of(mine, FIXED, "moment"),
             f"all work within {most / least - 1:.1%}",
         )
 
 
 def _choosing(measured: Measured) -> Aim:
-    taken = {one.policy: one.median_milliseconds for one in measured.choices}
+    taken = {choice.policy: choice.median_milliseconds for choice in measured.choices}
     return Aim(
         f"choosing an order of {STREAMS} streams",
         "(under 1 ms, ours)",
@@ -237,18 +243,18 @@ def _choosing(measured: Measured) -> Aim:
     )
 
 
-def _mean(found: Sequence[Score], policy: str, ahead: bool, of: str) -> float:
-    return average(found, policy, LONG, ahead, of) or 0.0
+def _mean(scores: Sequence[Score], policy: str, ahead: bool, of: str) -> float:
+    return average(scores, policy, LONG, ahead, of) or 0.0
 
 
-def _counted(found: Sequence[Counted], order: str, of: str) -> float:
-    return fmean(getattr(one, of) for one in found if (one.order, one.batch) == (order, LONG))
+def _counted(counts: Sequence[Counted], order: str, of: str) -> float:
+    return fmean(getattr(count, of) for count in counts if (count.order, count.batch) == (order, LONG))
 
 
-def _of(found: Sequence[Batches], policy: str, of: str) -> float:
-    return fmean(getattr(one, of) for one in found if one.policy == policy)
+def _of(measured: Sequence[Batches], policy: str, of: str) -> float:
+    return fmean(getattr(batches, of) for batches in measured if batches.policy == policy)
 
 
 def _whole(measured: Measured, policy: str, of: str) -> str:
-    found = average(measured.whole, policy, LONG, False, of)
-    return "" if found is None else f"; whole size, once: {found:.2f}"
+    mean = average(measured.whole, policy, LONG, False, of)
+    return "" if mean is None else f"; whole size, once: {mean:.2f}"

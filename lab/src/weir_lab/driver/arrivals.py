@@ -26,7 +26,7 @@ _BURST = 0.8
 _GRID = 4096
 
 
-def times(arrivals: Arrivals, rows: int, span: int, rng: np.random.Generator) -> Int64s:
+def draw_times(arrivals: Arrivals, rows: int, span: int, rng: np.random.Generator) -> Int64s:
     """The moments at which so many rows come, ascending, from 0 to before `span`."""
     at, share = _cumulated(arrivals, rng)
     drawn = np.interp(np.sort(rng.random(rows)), share, at)
@@ -58,5 +58,5 @@ def _bursts(first: float, rng: np.random.Generator) -> Floats:
     for _ in range(_HALVINGS - 1):
         left = np.where(rng.random(len(weights)) < 0.5, _BURST, 1 - _BURST)
         weights = np.stack([weights * left, weights * (1 - left)], axis=1).ravel()
-    found: Floats = weights / weights.sum()
-    return found
+    shares: Floats = weights / weights.sum()
+    return shares

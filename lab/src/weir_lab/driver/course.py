@@ -1,4 +1,4 @@
-"""How the results of a batch come up, over whatever is spent on it."""
+"""The course of a batch: how many results are there after how much time or work."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ class Course:
         return 1.0
 
 
-def warm(courses: Sequence[object], since: float = WARM, until: float = 1.0) -> range:
+def warm_batches(courses: Sequence[object], since: float = WARM, until: float = 1.0) -> range:
     """The batches from one part of the run to another, as the paper averages them."""
     return range(round(since * len(courses)), round(until * len(courses)))
 
 
-def ratio(courses: Sequence[Course], beside: Sequence[Course]) -> float:
+def mean_time_ratio(courses: Sequence[Course], beside: Sequence[Course]) -> float:
     """Mean time ratio of the warm batches to those of `beside` (Valsomatzis and Gounaris 2013, table 4)."""
-    return mean(courses[i].spent / beside[i].spent for i in warm(courses) if beside[i].spent)
+    return mean(courses[i].spent / beside[i].spent for i in warm_batches(courses) if beside[i].spent)
 
 
-def early(
+def mean_early_share(
     courses: Sequence[Course],
     beside: Sequence[Course],
     at: float = 0.5,
@@ -72,6 +72,8 @@ def early(
 ) -> float:
     """Share of results after `at` of the time of `beside` (Valsomatzis and Gounaris 2013, table 5)."""
     shares = [
-        courses[i].share(at * beside[i].spent) for i in warm(courses, since, until) if courses[i].results
+        courses[i].share(at * beside[i].spent)
+        for i in warm_batches(courses, since, until)
+        if courses[i].results
     ]
     return mean(shares) if shares else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.plan.tree import join
 from weir.query.windows import TimeWindow
-from weir_lab.driver.engine import Batches, Delta, beside_fixed, table
+from weir_lab.driver.engine import Batches, Delta, build_table, compare_with_fixed
 from weir_lab.driver.settings import COMPARED, INTERLEAVED
 
 STREAMS = ("S1", "S2", "S3")
@@ -23,7 +23,7 @@ TOLD = (
 )
 
 
-def endless(
+def run_endless(
     keys: int, batches: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
 ) -> Iterator[Batches]:
     """All policies over so many one-second batches; `keys` says how large they are."""
@@ -32,7 +32,7 @@ def endless(
     names = [policy for policy in COMPARED if interleaved or policy not in INTERLEAVED]
     window = TimeWindow(WINDOW * SECOND)
     name = "endless, small" if interleaved else "endless"
-    yield from beside_fixed(name, "1 s", join(*STREAMS), window, deltas, names, repeats)
+    yield from compare_with_fixed(name, "1 s", join(*STREAMS), window, deltas, names, repeats)
 
 
 def _deltas(keys: int, batches: int) -> Iterator[Delta]:
@@ -43,5 +43,5 @@ def _deltas(keys: int, batches: int) -> Iterator[Delta]:
             rate = keys * per_key / WINDOW
             rows = round(rate * ((1.5 if batch // 5 % 2 else 0.5) if name == "S3" else 1))
             times = batch * SECOND + np.sort(rng.integers(0, SECOND, rows))
-            delta[name] = table(times, rng.integers(0, keys, rows))
+            delta[name] = build_table(times, rng.integers(0, keys, rows))
         yield delta

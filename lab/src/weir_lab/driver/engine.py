@@ -1,4 +1,4 @@
-"""The same on weir's own engine, which joins a whole delta at once.
+"""Run the driver policies on weir's own engine, which joins a whole batch at once.
 
 Going stream by stream, a batch of three streams has three runs through the kernel. Interleaved it has nearly
 one for every row, so these are shown at a small size only.
@@ -19,7 +19,7 @@ from weir.local.query import LocalQuery
 from weir.order.policies import DriverOrder
 from weir.plan.tree import Join
 from weir.query.windows import TimeWindow
-from weir_lab.driver.course import Course, warm
+from weir_lab.driver.course import Course, warm_batches
 from weir_lab.driver.play import policies
 from weir_lab.driver.settings import BATCH_NAMES, INTERLEAVED, DataSet
 from weir_lab.driver.streams import Streams, generate
@@ -50,7 +50,7 @@ class Batches:
     work: float
 
 
-def on_engine(
+def run_on_engine(
     data_set: DataSet, count: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
 ) -> Iterator[Batches]:
     """All policies on a data set; those that interleave rows only if told."""
@@ -59,10 +59,12 @@ def on_engine(
     names = [p for p in policies(data_set) if interleaved or p not in INTERLEAVED]
     tell(f"data set {data_set.name} on the engine")
     window = TimeWindow(2 * data_set.span)
-    yield from beside_fixed(data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, names, repeats)
+    yield from compare_with_fixed(
+        data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, names, repeats
+    )
 
 
-def beside_fixed(
+def compare_with_fixed(
     name: str,
     batch: str,
     plan: Join,
@@ -78,20 +80,20 @@ def beside_fixed(
     _processed(_started(plan, window, plan.streams), deltas[0])
     done = [_side_by_side(plan, window, deltas, orders) for _ in range(repeats)]
     for policy in orders:
-        found = [once[policy][i][0] for once in done for i in warm(deltas)]
-        fixed = [once[FIXED][i][0] for once in done for i in warm(deltas)]
-        there = [course for course in found if course.results]
+        courses = [once[policy][i][0] for once in done for i in warm_batches(deltas)]
+        fixed = [once[FIXED][i][0] for once in done for i in warm_batches(deltas)]
+        there = [course for course in courses if course.results]
         yield Batches(
             data_set=name,
             batch=batch,
             policy=policy,
             rows=sum(table.num_rows for delta in deltas for table in delta.values()),
             results=sum(course.results for course, _ in done[0][policy]),
-            milliseconds=1e3 * fmean(course.spent for course in found),
-            beside_fixed=sum(course.spent for course in found) / sum(course.spent for course in fixed),
+            milliseconds=1e3 * fmean(course.spent for course in courses),
+            beside_fixed=sum(course.spent for course in courses) / sum(course.spent for course in fixed),
             early=fmean(course.share(course.spent / 2) for course in there),
             moment=fmean(course.moment for course in there),
-            work=fmean(done[0][policy][i][1] for i in warm(deltas)),
+            work=fmean(done[0][policy][i][1] for i in warm_batches(deltas)),
         )
 
 
@@ -100,16 +102,16 @@ def _side_by_side(
 ) -> dict[str, list[tuple[Course, int]]]:
     """Every batch by all policies, each time another one first: who is first finds the rows out of reach."""
     queries = {policy: _started(plan, window, wanted) for policy, wanted in orders.items()}
-    found: dict[str, list[tuple[Course, int]]] = {policy: [] for policy in orders}
+    courses: dict[str, list[tuple[Course, int]]] = {policy: [] for policy in orders}
     turns = list(orders)
     for delta in deltas:
         for policy in turns:
-            found[policy].append(_processed(queries[policy], delta))
+            courses[policy].append(_processed(queries[policy], delta))
         turns = [*turns[1:], turns[0]]
-    return found
+    return courses
 
 
-def table(times: np.ndarray, keys: np.ndarray) -> pa.Table:
+def build_table(times: np.ndarray, keys: np.ndarray) -> pa.Table:
     """Rows of a stream; a time unit is a microsecond."""
     return pa.table([pa.array(times, pa.int64()).cast(pa.timestamp("us")), pa.array(keys)], schema=SCHEMA)
 
@@ -118,7 +120,7 @@ def _deltas(streams: Streams, count: int) -> Iterator[Delta]:
     cuts = streams.cuts(count)
     for batch in range(count):
         yield {
-            name: table(
+            name: build_table(
                 *(column[name][at[batch] : at[batch + 1]] for column in (streams.times, streams.keys))
             )
             for name, at in cuts.items()

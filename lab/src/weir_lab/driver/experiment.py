@@ -10,14 +10,14 @@ from typing import Any
 from weir_lab.aim import Aim
 from weir_lab.csv import write_tables
 from weir_lab.driver.aims import aims
-from weir_lab.driver.choosing import choices
-from weir_lab.driver.endless import endless
-from weir_lab.driver.engine import on_engine
-from weir_lab.driver.measured import Measured, arrived
-from weir_lab.driver.play import FIGURES, Run, curves, is_in, runs, scores
+from weir_lab.driver.decision_time import time_choices
+from weir_lab.driver.endless import run_endless
+from weir_lab.driver.engine import run_on_engine
+from weir_lab.driver.measured import Measured, count_arrivals
+from weir_lab.driver.play import FIGURES, Run, compute_curves, is_in_figure, play_data_set, score_runs
 from weir_lab.driver.settings import BATCHES, INITIAL, MORE, RATE, SETS, TIMESTAMP, UNEVEN, DataSet
-from weir_lab.driver.table2 import table2
-from weir_lab.driver.work import counted
+from weir_lab.driver.table2 import compute_table2
+from weir_lab.driver.work import count_orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ _HEADLINES = (TIMESTAMP, INITIAL, RATE)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     size: Size
     measured: Measured
@@ -92,7 +92,7 @@ class Report:
 
 
 def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
-    """Do everything and write it into a folder; `tell` hears what is done."""
+    """Run all experiments and write their files; `tell` is called with each step."""
     out.mkdir(parents=True, exist_ok=True)
     measured = _measured(size, tell)
     report = Report(size, measured, aims(measured))
@@ -102,59 +102,70 @@ def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
 
 
 def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
-    sets = [one.scaled(size.uneven_part if one.name in UNEVEN else size.part) for one in SETS]
-    more = [one.scaled(size.more_part) for one in MORE]
-    played = [found for one in sets for found in _played(one, BATCHES, size.repeats, size.ahead, tell)]
-    whole = [f for one in SETS if size.whole for f in runs(one, _LONG, 1, False, tell, _HEADLINES)]
-    longer = [f for one in more for f in _played(one, _LONG, size.more_repeats, size.more_repeats, tell)]
-    small = [one.scaled(_SMALLEST) for one in SETS if one.name in size.interleaved]
+    sets = [data_set.scaled(size.uneven_part if data_set.name in UNEVEN else size.part) for data_set in SETS]
+    more = [data_set.scaled(size.more_part) for data_set in MORE]
+    played = [run for data_set in sets for run in _played(data_set, BATCHES, size.repeats, size.ahead, tell)]
+    whole = [
+        f
+        for data_set in SETS
+        if size.whole
+        for f in play_data_set(data_set, _LONG, 1, False, tell, _HEADLINES)
+    ]
+    longer = [
+        f for data_set in more for f in _played(data_set, _LONG, size.more_repeats, size.more_repeats, tell)
+    ]
+    small = [data_set.scaled(_SMALLEST) for data_set in SETS if data_set.name in size.interleaved]
     return Measured(
-        printed=table2(tell),
-        arrived=[found for one in sets for found in arrived(one)],
-        scores=scores(played),
-        whole=scores(whole),
-        curves=curves(played),
-        counted=[found for one in sets for found in counted(one, BATCHES, True, tell)],
-        more=scores(longer),
-        more_curves=curves(longer),
+        printed=compute_table2(tell),
+        arrived=[arrivals for data_set in sets for arrivals in count_arrivals(data_set)],
+        scores=score_runs(played),
+        whole=score_runs(whole),
+        curves=compute_curves(played),
+        counted=[count for data_set in sets for count in count_orders(data_set, BATCHES, True, tell)],
+        more=score_runs(longer),
+        more_curves=compute_curves(longer),
         # Of five streams there are 120 orders.
-        more_counted=[f for one in more for f in counted(one, _LONG, len(one.rows) < 5, tell)],
+        more_counted=[
+            f for data_set in more for f in count_orders(data_set, _LONG, len(data_set.rows) < 5, tell)
+        ],
         engine=[
             f
-            for one in SETS
-            for f in on_engine(one.scaled(size.engine_part), _LONG[0], size.engine_repeats, False, tell)
+            for data_set in SETS
+            for f in run_on_engine(
+                data_set.scaled(size.engine_part), _LONG[0], size.engine_repeats, False, tell
+            )
         ],
-        interleaved=[f for one in small for f in on_engine(one, _LONG[0], 1, True, tell)],
+        interleaved=[f for data_set in small for f in run_on_engine(data_set, _LONG[0], 1, True, tell)],
         endless=[
-            *endless(size.endless_keys, size.endless_batches, size.engine_repeats, False, tell),
-            *endless(_SMALL_KEYS, size.endless_batches // 2, 1, True, tell),
+            *run_endless(size.endless_keys, size.endless_batches, size.engine_repeats, False, tell),
+            *run_endless(_SMALL_KEYS, size.endless_batches // 2, 1, True, tell),
         ],
-        choices=list(choices()),
+        choices=list(time_choices()),
     )
 
 
 def _played(
     data_set: DataSet, batches: Sequence[int], repeats: int, ahead: int, tell: Callable[[str], None]
 ) -> Iterator[Run]:
-    yield from runs(data_set, batches, repeats, False, tell)
-    yield from runs(data_set, batches, ahead, True, tell)
+    yield from play_data_set(data_set, batches, repeats, False, tell)
+    yield from play_data_set(data_set, batches, ahead, True, tell)
 
 
 def _write(report: Report, out: Path) -> None:
-    found = report.measured
+    measured = report.measured
     tables: list[tuple[str, Sequence[Any]]] = [
-        ("table2", found.printed),
-        ("table4_5", found.scores),
-        ("table4_5_whole_size", found.whole),
-        ("figure5", found.arrived),
-        *((f"figure{n}", [one for one in found.curves if is_in(one, n)]) for n in FIGURES),
-        ("work", found.counted),
-        ("streams", found.more),
-        ("streams_curves", found.more_curves),
-        ("streams_work", found.more_counted),
-        ("engine", [*found.engine, *found.endless]),
-        ("engine_interleaved", found.interleaved),
-        ("choosing", found.choices),
+        ("table2", measured.printed),
+        ("table4_5", measured.scores),
+        ("table4_5_whole_size", measured.whole),
+        ("figure5", measured.arrived),
+        *((f"figure{n}", [curve for curve in measured.curves if is_in_figure(curve, n)]) for n in FIGURES),
+        ("work", measured.counted),
+        ("streams", measured.more),
+        ("streams_curves", measured.more_curves),
+        ("streams_work", measured.more_counted),
+        ("engine", [*measured.engine, *measured.endless]),
+        ("engine_interleaved", measured.interleaved),
+        ("choosing", measured.choices),
         ("aims", report.aims),
     ]
     write_tables(out, tables)
@@ -170,10 +181,10 @@ def _draw(report: Report, out: Path) -> None:
         draw_work,
     )
 
-    found = report.measured
-    draw_arrivals(found.arrived, out / "figure5.png")
+    measured = report.measured
+    draw_arrivals(measured.arrived, out / "figure5.png")
     for number in FIGURES:
-        draw_courses(number, found.curves, out / f"figure{number}.png")
-    draw_work(found.scores, found.counted, out / "work.png")
-    draw_streams(found.more_curves, out / "streams.png")
-    draw_engine([*found.engine, *found.endless], out / "engine.png")
+        draw_courses(number, measured.curves, out / f"figure{number}.png")
+    draw_work(measured.scores, measured.counted, out / "work.png")
+    draw_streams(measured.more_curves, out / "streams.png")
+    draw_engine([*measured.engine, *measured.endless], out / "engine.png")

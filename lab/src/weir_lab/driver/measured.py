@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir_lab.driver.choosing import Choice
+from weir_lab.driver.decision_time import Choice
 from weir_lab.driver.engine import Batches
 from weir_lab.driver.play import Curve, Score
 from weir_lab.driver.settings import DataSet
@@ -48,7 +48,7 @@ class Measured:
     choices: list[Choice]
 
 
-def arrived(data_set: DataSet) -> Iterator[Arrived]:
+def count_arrivals(data_set: DataSet) -> Iterator[Arrived]:
     """The first repeat's arrivals."""
     streams = generate(data_set, 0)
     for name, pattern in zip(data_set.streams, data_set.arrivals, strict=True):

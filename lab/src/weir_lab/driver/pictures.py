@@ -16,7 +16,7 @@ from matplotlib.ticker import PercentFormatter
 from weir_lab.driver.aims import LONG
 from weir_lab.driver.engine import FIXED, Batches
 from weir_lab.driver.measured import Arrived
-from weir_lab.driver.play import FIGURES, HALVES, Curve, Score, is_in
+from weir_lab.driver.play import FIGURES, HALVES, Curve, Score, is_in_figure
 from weir_lab.driver.settings import (
     BATCH_NAMES,
     COMPARED,
@@ -46,21 +46,21 @@ _LOOKS = {
 _STREAMS = ("#4c72b0", "#55a868", "#c44e52")
 
 
-def draw_arrivals(found: Sequence[Arrived], file: Path) -> None:
+def draw_arrivals(arrivals: Sequence[Arrived], file: Path) -> None:
     """Figure 5."""
     figure, axes = plt.subplots(2, 3, figsize=(14, 7), layout="constrained", sharex=True)
-    names = list(dict.fromkeys(one.data_set for one in found))
+    names = list(dict.fromkeys(arrival.data_set for arrival in arrivals))
     for panel, name in zip(axes.flat, names, strict=True):
-        mine = [one for one in found if one.data_set == name]
-        for stream, colour in zip(dict.fromkeys(one.stream for one in mine), _STREAMS, strict=True):
-            here = [one for one in mine if one.stream == stream]
-            times, rates = [one.time for one in here], [one.rate for one in here]
+        mine = [arrival for arrival in arrivals if arrival.data_set == name]
+        for stream, colour in zip(dict.fromkeys(arrival.stream for arrival in mine), _STREAMS, strict=True):
+            here = [arrival for arrival in mine if arrival.stream == stream]
+            times, rates = [arrival.time for arrival in here], [arrival.rate for arrival in here]
             panel.step(
                 times, rates, where="post", color=colour, label=f"{stream}: {here[0].arrivals}", alpha=0.9
             )
         panel.set_title(f"data set {name}")
         label(panel, "rows per 1 000 time units", "of the time")
-        if max(one.rate for one in mine) > 500:
+        if max(arrival.rate for arrival in mine) > 500:
             panel.set_yscale("log")
             panel.set_ylim(0.1, 1e5)
         else:
@@ -74,7 +74,7 @@ def draw_arrivals(found: Sequence[Arrived], file: Path) -> None:
 def draw_courses(number: int, curves: Sequence[Curve], file: Path) -> None:
     """Figures 6, 7 and 8, with the paper's table 5 as crosses."""
     names, half = FIGURES[number]
-    mine = [curve for curve in curves if is_in(curve, number)]
+    mine = [curve for curve in curves if is_in_figure(curve, number)]
     figure, axes = plt.subplots(2, 3, figsize=(14, 8), layout="constrained", sharex=True, sharey=True)
     for line, batch in zip(axes, BATCH_NAMES.values(), strict=True):
         for panel, name in zip(line, names, strict=True):
@@ -146,13 +146,13 @@ def _bars(
     by_work: str,
     table: Figures,
 ) -> None:
-    names = list(dict.fromkeys(one.data_set for one in scores))
+    names = list(dict.fromkeys(score.data_set for score in scores))
 
     def cells(ahead: bool) -> list[float]:
-        found = {one.data_set: one for one in scores if _is(one, policy) and one.ahead == ahead}
-        return [getattr(found[name], of) for name in names]
+        by_set = {score.data_set: score for score in scores if _is(score, policy) and score.ahead == ahead}
+        return [getattr(by_set[name], of) for name in names]
 
-    work = {one.data_set: one for one in counted if (one.order, one.batch) == (policy, LONG)}
+    work = {count.data_set: count for count in counted if (count.order, count.batch) == (policy, LONG)}
     kinds = (
         ("paper", [paper(table, name, policy, LONG) or 0.0 for name in names], "#c44e52"),
         ("ours, as in the paper", cells(False), "#4c72b0"),
@@ -166,15 +166,15 @@ def _bars(
     label(panel, "beside timestamp" if of == "time" else "of the results", "data set")
 
 
-def _is(one: Score, policy: str) -> bool:
-    return (one.policy, one.batch) == (policy, LONG)
+def _is(score: Score, policy: str) -> bool:
+    return (score.policy, score.batch) == (policy, LONG)
 
 
-def draw_engine(found: Sequence[Batches], file: Path) -> None:
+def draw_engine(batches: Sequence[Batches], file: Path) -> None:
     """weir's engine: time beside the plan's order, and when results are there."""
     figure, axes = plt.subplots(2, 1, figsize=(13, 7), layout="constrained", sharex=True)
-    shown = [one for one in found if one.policy not in (TIMESTAMP, ROUND_ROBIN)]
-    names = list(dict.fromkeys(one.data_set for one in shown))
+    shown = [measured for measured in batches if measured.policy not in (TIMESTAMP, ROUND_ROBIN)]
+    names = list(dict.fromkeys(measured.data_set for measured in shown))
     policies = (FIXED, CONSUMPTION, INITIAL, RATE, LEAST)
     for panel, (of, what) in zip(
         axes,
@@ -182,7 +182,9 @@ def draw_engine(found: Sequence[Batches], file: Path) -> None:
         strict=True,
     ):
         for i, policy in enumerate(policies):
-            mine = {one.data_set: getattr(one, of) for one in shown if one.policy == policy}
+            mine = {
+                measured.data_set: getattr(measured, of) for measured in shown if measured.policy == policy
+            }
             places = [x + (i - 2) * 0.16 for x, name in enumerate(names) if name in mine]
             heights = [mine[name] for name in names if name in mine]
             panel.bar(places, heights, 0.15, color=_LOOKS[policy][0], label=policy)

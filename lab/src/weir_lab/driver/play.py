@@ -1,4 +1,4 @@
-"""A data set through the plain mjoin, batch by batch, by each policy."""
+"""Run a data set through the plain mjoin, batch by batch, with each policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from weir.order.policies import DriverOrder, DriverPolicy, choose_order
 from weir.order.rank_rows import rank_rows
 from weir_lab.driver.arrivals import Int64s
-from weir_lab.driver.course import Course, early, ratio
+from weir_lab.driver.course import Course, mean_early_share, mean_time_ratio
 from weir_lab.driver.settings import (
     BATCH_NAMES,
     COMPARED,
@@ -20,8 +20,8 @@ from weir_lab.driver.settings import (
     UNEVEN,
     DataSet,
 )
-from weir_lab.driver.streams import Known, Streams, generate, known
-from weir_lab.driver.tuples import MJoin, undisturbed
+from weir_lab.driver.streams import Known, Streams, count_statistics, generate
+from weir_lab.driver.tuples import MJoin, pause_garbage_collection
 
 HALVES: Mapping[str, tuple[float, float]] = {"all": (0.2, 1.0), "first": (0.2, 0.6), "second": (0.6, 1.0)}
 # The figures: which data sets, and which part of the batches.
@@ -76,7 +76,7 @@ class Curve:
     share: float
 
 
-def is_in(curve: Curve, figure: int) -> bool:
+def is_in_figure(curve: Curve, figure: int) -> bool:
     """Whether a figure shows it."""
     data_sets, half = FIGURES[figure]
     return curve.data_set in data_sets and curve.half == half
@@ -88,7 +88,7 @@ def policies(data_set: DataSet) -> tuple[str, ...]:
     return tuple(policy for policy in COMPARED if not (even and policy == CONSUMPTION))
 
 
-def runs(
+def play_data_set(
     data_set: DataSet,
     batches: Sequence[int],
     repeats: int,
@@ -99,15 +99,15 @@ def runs(
     """Every policy, or those named; batch by batch side by side, so that a busy moment hits them all."""
     for repeat in range(repeats):
         streams = generate(data_set, repeat)
-        facts = known(streams)
+        facts = count_statistics(streams)
         for count in batches:
             tell(f"data set {data_set.name}, {count} batches, repeat {repeat + 1}")
             played = {p: play(streams, count, p, facts, ahead) for p in names or policies(data_set)}
-            with undisturbed():
+            with pause_garbage_collection():
                 courses = zip(*zip(*played.values(), strict=True), strict=True)
                 yield from (
-                    Run(data_set.name, BATCH_NAMES[count], policy, repeat, ahead, found)
-                    for policy, found in zip(played, courses, strict=True)
+                    Run(data_set.name, BATCH_NAMES[count], policy, repeat, ahead, courses_of_policy)
+                    for policy, courses_of_policy in zip(played, courses, strict=True)
                 )
 
 
@@ -124,28 +124,34 @@ def play(streams: Streams, count: int, policy: str, facts: Known, ahead: bool = 
         elif policy == ROUND_ROBIN:
             yield mjoin.in_turn(buffers)
         else:
-            yield mjoin.by_stream(choose_order(named(policy), streams.waiting(cuts, batch, facts)), buffers)
+            yield mjoin.by_stream(
+                choose_order(as_policy(policy), streams.waiting(cuts, batch, facts)), buffers
+            )
 
 
-def sequence(
+def order_rows(
     streams: Streams, cuts: Mapping[str, Int64s], batch: int, wanted: DriverOrder, facts: Known
 ) -> tuple[Int64s, Int64s]:
     """The rows of a batch as they go: the number of the stream of each, and its place in that stream."""
-    times = {name: found[cuts[name][batch] : cuts[name][batch + 1]] for name, found in streams.times.items()}
-    found = rank_rows(wanted, streams.waiting(cuts, batch, facts), times)
+    times = {
+        name: stamps[cuts[name][batch] : cuts[name][batch + 1]] for name, stamps in streams.times.items()
+    }
+    ranks = rank_rows(wanted, streams.waiting(cuts, batch, facts), times)
     names = streams.data_set.streams
     owners = np.repeat(np.arange(len(names)), [len(times[name]) for name in names])
     places = np.concatenate([np.arange(*cuts[name][batch : batch + 2]) for name in names])
-    going = np.argsort(np.concatenate([found[name] for name in names]), kind="stable")
+    going = np.argsort(np.concatenate([ranks[name] for name in names]), kind="stable")
     return owners[going], places[going]
 
 
-def scores(found: Iterable[Run]) -> list[Score]:
+def score_runs(runs: Iterable[Run]) -> list[Score]:
     """Tables 4 and 5."""
     cells: dict[tuple[str, str, str, bool], list[tuple[float, float]]] = {}
-    for one, beside in _paired(found):
-        cell = cells.setdefault((one.data_set, one.batch, one.policy, one.ahead), [])
-        cell.append((ratio(one.courses, beside.courses), early(one.courses, beside.courses)))
+    for run, beside in _paired(runs):
+        cell = cells.setdefault((run.data_set, run.batch, run.policy, run.ahead), [])
+        cell.append(
+            (mean_time_ratio(run.courses, beside.courses), mean_early_share(run.courses, beside.courses))
+        )
     rows = []
     for (data_set, batch, policy, ahead), pairs in cells.items():
         times, shares = zip(*pairs, strict=True)
@@ -153,13 +159,13 @@ def scores(found: Iterable[Run]) -> list[Score]:
     return rows
 
 
-def curves(found: Iterable[Run]) -> list[Curve]:
+def compute_curves(runs: Iterable[Run]) -> list[Curve]:
     """Figures 6 to 8, as the paper measures them: with the choosing."""
     cells: dict[tuple[str, str, str, str], list[list[float]]] = {}
-    for one, beside in _paired(run for run in found if not run.ahead):
+    for timed, beside in _paired(run for run in runs if not run.ahead):
         for half, (since, until) in HALVES.items():
-            shares = [early(one.courses, beside.courses, at, since, until) for at in GRID]
-            cells.setdefault((one.data_set, one.batch, one.policy, half), []).append(shares)
+            shares = [mean_early_share(timed.courses, beside.courses, at, since, until) for at in GRID]
+            cells.setdefault((timed.data_set, timed.batch, timed.policy, half), []).append(shares)
     return [
         Curve(*cell, time=at, share=float(share))
         for cell, shares in cells.items()
@@ -167,9 +173,9 @@ def curves(found: Iterable[Run]) -> list[Curve]:
     ]
 
 
-def _paired(found: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
+def _paired(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
     """Each run with timestamp-based's of the same repeat."""
-    listed = list(found)
+    listed = list(runs)
     beside = {
         (run.data_set, run.batch, run.repeat, run.ahead): run for run in listed if run.policy == TIMESTAMP
     }
@@ -179,7 +185,7 @@ def _paired(found: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
 def _told(
     streams: Streams, cuts: Mapping[str, Int64s], batch: int, policy: str, facts: Known
 ) -> tuple[list[str], list[int]]:
-    owners, places = sequence(streams, cuts, batch, named(policy), facts)
+    owners, places = order_rows(streams, cuts, batch, as_policy(policy), facts)
     names = streams.data_set.streams
     keys = np.empty(len(owners), np.int64)
     for number, name in enumerate(names):
@@ -189,14 +195,14 @@ def _told(
 
 def _piece(columns: Mapping[str, Int64s], cuts: Mapping[str, Int64s], batch: int) -> dict[str, list[int]]:
     return {
-        name: found[cuts[name][batch] : cuts[name][batch + 1]].tolist() for name, found in columns.items()
+        name: column[cuts[name][batch] : cuts[name][batch + 1]].tolist() for name, column in columns.items()
     }
 
 
-def _spread(found: Sequence[float]) -> tuple[float, float, float]:
-    return sum(found) / len(found), min(found), max(found)
+def _spread(values: Sequence[float]) -> tuple[float, float, float]:
+    return sum(values) / len(values), min(values), max(values)
 
 
-def named(policy: str) -> DriverPolicy:
+def as_policy(policy: str) -> DriverPolicy:
     """A policy of this package as weir.order's."""
     return policy  # type: ignore[return-value]

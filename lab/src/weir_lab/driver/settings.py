@@ -123,6 +123,6 @@ TABLE_5 = _columns(
 
 def paper(table: Figures, data_set: str, policy: str, batch: str) -> float | None:
     """What the paper has there."""
-    found = table.get((policy, batch), ())
-    names = [one.name for one in SETS][-len(found) :] if found else []
-    return found[names.index(data_set)] if data_set in names else None
+    figures = table.get((policy, batch), ())
+    names = [data_set.name for data_set in SETS][-len(figures) :] if figures else []
+    return figures[names.index(data_set)] if data_set in names else None

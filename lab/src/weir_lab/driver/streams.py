@@ -11,7 +11,7 @@ import numpy as np
 from weir.order.pending import PendingRows
 from weir.plan.tree import hops
 from weir.stats.hop import Hop
-from weir_lab.driver.arrivals import Int64s, times
+from weir_lab.driver.arrivals import Int64s, draw_times
 from weir_lab.driver.settings import DataSet
 
 
@@ -26,7 +26,7 @@ class Streams:
     def cuts(self, batches: int) -> dict[str, Int64s]:
         """Where each batch begins in each stream, and at last where the stream ends."""
         edges = np.linspace(0, self.data_set.span, batches + 1)
-        return {name: np.searchsorted(found, edges) for name, found in self.times.items()}
+        return {name: np.searchsorted(stamps, edges) for name, stamps in self.times.items()}
 
     def waiting(self, cuts: Mapping[str, Int64s], batch: int, known: Known) -> PendingRows:
         """A batch as the policies see it."""
@@ -60,22 +60,22 @@ def generate(data_set: DataSet, seed: int) -> Streams:
         others = np.arange(alone, alone + rows - len(shared))
         alone += len(others)
         keys[name] = rng.permutation(np.concatenate([shared, others]))
-        moments[name] = times(arrivals, rows, data_set.span, rng)
+        moments[name] = draw_times(arrivals, rows, data_set.span, rng)
     return Streams(data_set, keys, moments)
 
 
-def known(streams: Streams) -> Known:
+def count_statistics(streams: Streams) -> Known:
     """Counted from the keys of whole streams."""
     names = streams.data_set.streams
     sizes = {name: len(streams.keys[name]) for name in names}
-    whole = joined(streams, names)
+    whole = count_results(streams, names)
     return Known(
         {hop: _at(streams, hop) for hop in hops(streams.data_set.plan)},
         {name: whole / sizes[name] for name in names},
     )
 
 
-def joined(streams: Streams, names: tuple[str, ...]) -> int:
+def count_results(streams: Streams, names: tuple[str, ...]) -> int:
     """How many rows the join of some of the streams has."""
     size = 1 + max(int(streams.keys[name].max()) for name in names)
     counts = [np.bincount(streams.keys[name], minlength=size) for name in names]
@@ -84,13 +84,13 @@ def joined(streams: Streams, names: tuple[str, ...]) -> int:
 
 def selectivity(streams: Streams, left: tuple[str, ...], right: str) -> float:
     """Selectivity of joining `left` with a stream (Valsomatzis and Gounaris 2013, table 1)."""
-    return joined(streams, (*left, right)) / (joined(streams, left) * len(streams.keys[right]))
+    return count_results(streams, (*left, right)) / (count_results(streams, left) * len(streams.keys[right]))
 
 
 def whole_selectivity(streams: Streams) -> float:
     """σ_Mjoin: the results over the product of all streams."""
     names = streams.data_set.streams
-    return joined(streams, names) / prod(len(streams.keys[name]) for name in names)
+    return count_results(streams, names) / prod(len(streams.keys[name]) for name in names)
 
 
 def _at(streams: Streams, hop: Hop) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from weir_lab.driver.settings import SETS
-from weir_lab.driver.streams import Streams, generate, known, selectivity, whole_selectivity
+from weir_lab.driver.streams import Streams, count_statistics, generate, selectivity, whole_selectivity
 
 # The joins of the table's first six rows, and their selectivities in I-IV and in V-VI.
 _JOINS: tuple[tuple[tuple[str, ...], str, float, float], ...] = (
@@ -29,24 +29,24 @@ class Printed:
     data_sets: str
     what: str
     paper: float
-    found: float
+    computed: float
 
     @property
     def is_equal(self) -> bool:
         """But for the last bits of a division."""
-        return abs(self.found - self.paper) <= 1e-12 * self.paper
+        return abs(self.computed - self.paper) <= 1e-12 * self.paper
 
 
-def table2(tell: Callable[[str], None]) -> list[Printed]:
+def compute_table2(tell: Callable[[str], None]) -> list[Printed]:
     """All 18 numbers; the keys of I-IV are those of I, and those of VI are V's."""
     tell("table 2")
-    return [*numbers(generate(SETS[0], 0), "I-IV"), *numbers(generate(SETS[4], 0), "V-VI")]
+    return [*compute_column(generate(SETS[0], 0), "I-IV"), *compute_column(generate(SETS[4], 0), "V-VI")]
 
 
-def numbers(streams: Streams, data_sets: str) -> list[Printed]:
+def compute_column(streams: Streams, data_sets: str) -> list[Printed]:
     """One column of the table, for streams of the paper's size."""
     even = data_sets == "I-IV"
-    found = [
+    figures = [
         Printed(
             data_sets,
             f"{' x '.join(left)} with {right}",
@@ -57,6 +57,6 @@ def numbers(streams: Streams, data_sets: str) -> list[Printed]:
     ]
     if even:
         whole = Printed(data_sets, "sigma_Mjoin, printed as sigma_S1", _WHOLE, whole_selectivity(streams))
-        return [*found, *(replace(whole, what=f"{whole.what[:-1]}{i}") for i in (1, 2, 3))]
-    gains = known(streams).gains
-    return [*found, *(Printed(data_sets, f"sigma_{s}", paper, gains[s]) for s, paper in _GAINS.items())]
+        return [*figures, *(replace(whole, what=f"{whole.what[:-1]}{i}") for i in (1, 2, 3))]
+    gains = count_statistics(streams).gains
+    return [*figures, *(Printed(data_sets, f"sigma_{s}", paper, gains[s]) for s, paper in _GAINS.items())]

@@ -79,11 +79,11 @@ class MJoin:
         started = process_time()
         while waits:
             for _ in range(rounds):
-                for one in tuple(waits):
-                    process, keys = one
+                for queue in tuple(waits):
+                    process, keys = queue
                     key = next(keys, None)
                     if key is None:
-                        waits.remove(one)
+                        waits.remove(queue)
                     else:
                         results += process(key)
             marks.append((process_time() - started, results))
@@ -91,7 +91,7 @@ class MJoin:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """No collection of garbage, whose moment would be chance; nothing here makes any that needs it."""
     gc.collect()
     gc.disable()
@@ -116,13 +116,13 @@ def _processor(own: dict[int, list[int]], others: Sequence[dict[int, list[int]]]
             own[key] = [key]
         else:
             rows.append(key)
-        found: Sequence[object] | None = first(key)
-        if found is None:
+        partials: Sequence[object] | None = first(key)
+        if partials is None:
             return 0
         for probe in rest:
-            found = [(one, other) for one in found for other in probe(key, ())]
-            if not found:
+            partials = [(partial, other) for partial in partials for other in probe(key, ())]
+            if not partials:
                 return 0
-        return len(found)
+        return len(partials)
 
     return process

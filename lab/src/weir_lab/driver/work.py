@@ -14,10 +14,10 @@ import numpy as np
 
 from weir.order.policies import DriverOrder
 from weir_lab.driver.arrivals import Int64s
-from weir_lab.driver.course import MARKS, Course, early, ratio, warm
-from weir_lab.driver.play import named, policies, sequence
+from weir_lab.driver.course import MARKS, Course, mean_early_share, mean_time_ratio, warm_batches
+from weir_lab.driver.play import as_policy, order_rows, policies
 from weir_lab.driver.settings import BATCH_NAMES, TIMESTAMP, DataSet
-from weir_lab.driver.streams import Known, Streams, generate, known
+from weir_lab.driver.streams import Known, Streams, count_statistics, generate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +36,37 @@ class Counted:
     results: int
 
 
-def counted(
+def count_orders(
     data_set: DataSet, batches: Sequence[int], fixed: bool, tell: Callable[[str], None]
 ) -> Iterator[Counted]:
     """All policies, and if `fixed` every order of the streams."""
     streams = generate(data_set, 0)
-    facts = known(streams)
+    facts = count_statistics(streams)
     for count in batches:
         tell(f"counting data set {data_set.name}, {count} batches")
-        beside = count_work(streams, count, named(TIMESTAMP), facts)
-        orders: list[DriverOrder] = [named(policy) for policy in policies(data_set)]
+        beside = count_work(streams, count, as_policy(TIMESTAMP), facts)
+        orders: list[DriverOrder] = [as_policy(policy) for policy in policies(data_set)]
         orders += list(permutations(data_set.streams)) if fixed else []
         for wanted in orders:
-            found = count_work(streams, count, wanted, facts)
+            courses = count_work(streams, count, wanted, facts)
             yield Counted(
                 data_set.name,
                 BATCH_NAMES[count],
                 wanted if isinstance(wanted, str) else " ".join(wanted),
-                sum(found[i].spent for i in warm(found)),
-                ratio(found, beside),
-                early(found, beside),
-                sum(course.results for course in found),
+                sum(courses[i].spent for i in warm_batches(courses)),
+                mean_time_ratio(courses, beside),
+                mean_early_share(courses, beside),
+                sum(course.results for course in courses),
             )
 
 
 def count_work(streams: Streams, count: int, wanted: DriverOrder, facts: Known) -> list[Course]:
     """The course of each batch over probes and partials."""
     cuts = streams.cuts(count)
-    rows = [sequence(streams, cuts, batch, wanted, facts) for batch in range(count)]
-    owners, places = (np.concatenate(found) for found in zip(*rows, strict=True))
+    rows = [order_rows(streams, cuts, batch, wanted, facts) for batch in range(count)]
+    owners, places = (np.concatenate(columns) for columns in zip(*rows, strict=True))
     work, results = _of_rows(streams, owners, places)
-    ends = np.cumsum([len(found) for found, _ in rows])
+    ends = np.cumsum([len(stamps) for stamps, _ in rows])
     return [_course(work[a:b], results[a:b]) for a, b in zip((0, *ends), ends, strict=False)]
 
 

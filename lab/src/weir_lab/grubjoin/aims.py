@@ -10,7 +10,7 @@ from weir_lab.grubjoin.batches import BatchCost
 from weir_lab.grubjoin.decide import BETTER, Optimality, Timing
 from weir_lab.grubjoin.drift import PHASES, Moment
 from weir_lab.grubjoin.events import Seen
-from weir_lab.grubjoin.output import WAYS, Point, gain, typical
+from weir_lab.grubjoin.output import WAYS, Point, gain, median_of
 from weir_lab.grubjoin.play import FROZEN, HARVEST, RANDOM_DROP
 
 # How much more than random dropping: figure 11 at most, figure 12 at a deviation.
@@ -23,7 +23,7 @@ def aims(
     shares: Sequence[Optimality],
     times: Sequence[Timing],
     points: Sequence[Point],
-    found: Sequence[Seen],
+    events: Sequence[Seen],
     moments: Sequence[Moment],
     costs: Sequence[BatchCost],
 ) -> list[Aim]:
@@ -38,21 +38,25 @@ def aims(
         *_periods(points),
         *_buffers(points),
         _multiplied(points),
-        _events(found),
+        _events(events),
         _drifted(moments),
-        *(_batch(costs, kind) for kind in dict.fromkeys(one.kind for one in costs)),
+        *(_batch(costs, kind) for kind in dict.fromkeys(cost.kind for cost in costs)),
     ]
 
 
 def _decided(shares: Sequence[Optimality], times: Sequence[Timing]) -> list[Aim]:
-    mine = [one for one in shares if one.metric == "delta"]
-    both = [one for one in shares if one.metric == BETTER]
-    worst, best = (min(some, key=lambda one: one.mean) for some in (mine, both))
-    high = [one for one in mine if one.throttle >= 0.4]
+    mine = [share for share in shares if share.metric == "delta"]
+    both = [share for share in shares if share.metric == BETTER]
+    worst, best = (min(some, key=lambda share: share.mean) for some in (mine, both))
+    high = [share for share in mine if share.throttle >= 0.4]
     slowest, exchanging = (
         max(
-            (one for one in times if (one.figure, one.search, one.streams) == ("9", search, 5)),
-            key=lambda one: one.milliseconds,
+            (
+                timing
+                for timing in times
+                if (timing.figure, timing.search, timing.streams) == ("9", search, 5)
+            ),
+            key=lambda timing: timing.milliseconds,
         )
         for search in ("double-sided", BETTER)
     )
@@ -61,7 +65,8 @@ def _decided(shares: Sequence[Optimality], times: Sequence[Timing]) -> list[Aim]
             "figure 7: best delta output per delta cost, share of the best setting's output",
             "1 for z >= 0.4, at least 0.98 elsewhere",
             f"mean at least {worst.mean:.3f} (z = {worst.throttle:g}), from z = 0.4 on "
-            f"{min(one.mean for one in high):.3f}; least of all problems {min(o.least for o in mine):.2f}",
+            f"{min(share.mean for share in high):.3f}; least of all problems "
+            f"{min(o.least for o in mine):.2f}",
             worst.mean >= 0.98,
             "steps fill up the cheap last hop of a direction, and then cannot pay for a second range of its "
             "first hop; how often depends on how correlations are drawn",
@@ -111,12 +116,12 @@ def _whole(points: Sequence[Point]) -> list[Aim]:
 
 
 def _deviation(points: Sequence[Point], third: float) -> Aim:
-    found = gain(points, "12", "lagged", third)
+    more = gain(points, "12", "lagged", third)
     return Aim(
         f"figure 12: more than RandomDrop at κ3 = {third:g}",
         _percent(_BY_DEVIATION[third]),
-        _percent(found),
-        found >= _BY_DEVIATION[third],
+        _percent(more),
+        more >= _BY_DEVIATION[third],
         _state(points, "12", "lagged", third),
     )
 
@@ -124,7 +129,7 @@ def _deviation(points: Sequence[Point], third: float) -> Aim:
 def _streams(points: Sequence[Point], scenario: str) -> Aim:
     counts = sorted({p.x for p in points if p.figure == "13"})
     gains = {count: gain(points, "13", scenario, count) for count in counts}
-    told = ", ".join(f"m = {count:g}: {_percent(one)}" for count, one in gains.items())
+    told = ", ".join(f"m = {count:g}: {_percent(more)}" for count, more in gains.items())
     wanted = 7.0 if scenario == "lagged" else 0.0
     return Aim(
         f"figure 13, {scenario}: more than RandomDrop at 100 rows/s",
@@ -138,12 +143,12 @@ def _streams(points: Sequence[Point], scenario: str) -> Aim:
 
 
 def _basics(points: Sequence[Point]) -> list[Aim]:
-    found = []
+    listed = []
     for series in dict.fromkeys(p.series for p in points if p.figure == "14"):
         lengths = sorted({p.x for p in points if p.figure == "14"})
-        outputs = {x: typical(points, "14", series, x) for x in lengths}
+        outputs = {x: median_of(points, "14", series, x) for x in lengths}
         best, worst = (pick(outputs, key=lambda x: outputs[x]) for pick in (max, min))
-        found.append(
+        listed.append(
             Aim(
                 f"figure 14, {series}: the best basic window",
                 "short for strong correlations, flatter for weak ones",
@@ -152,17 +157,17 @@ def _basics(points: Sequence[Point]) -> list[Aim]:
                 "outputs lie close together, and two seeds do not tell them apart",
             )
         )
-    return found
+    return listed
 
 
 def _periods(points: Sequence[Point]) -> list[Aim]:
     paper = {"m = 3": 0.5, "m = 4": 1.0, "m = 5": 3.0}
-    found = []
+    listed = []
     for series in dict.fromkeys(p.series for p in points if p.figure == "15"):
         lengths = sorted({p.x for p in points if p.figure == "15"})
-        outputs = {x: typical(points, "15", series, x) for x in lengths}
+        outputs = {x: median_of(points, "15", series, x) for x in lengths}
         best = max(outputs, key=lambda x: outputs[x])
-        found.append(
+        listed.append(
             Aim(
                 f"figure 15, {series}: the best adaptation period",
                 f"{paper[series]:g} s",
@@ -171,19 +176,19 @@ def _periods(points: Sequence[Point]) -> list[Aim]:
                 "z may rise by a fifth in each period, so short ones overload the machine more often",
             )
         )
-    return found
+    return listed
 
 
 def _buffers(points: Sequence[Point]) -> list[Aim]:
-    found = []
+    listed = []
     for seconds, wanted in ((1.0, 0.3), (2.0, 0.5)):
         if not _has(points, "16", seconds):
             continue
         none, some = (
-            typical(points, "16", "200 rows/s", x, HARVEST, lambda p: p.dropped) for x in (0.0, seconds)
+            median_of(points, "16", "200 rows/s", x, HARVEST, lambda p: p.dropped) for x in (0.0, seconds)
         )
         cut = 1 - some / none if none else 0.0
-        found.append(
+        listed.append(
             Aim(
                 f"figure 16: drops that buffers of {seconds:g} s avoid in 30 s from z = 1 and empty buffers "
                 "on, at 200 rows/s",
@@ -193,7 +198,7 @@ def _buffers(points: Sequence[Point]) -> list[Aim]:
                 "rows that waited are consumed later, so z rises sooner",
             )
         )
-    return found
+    return listed
 
 
 def _multiplied(points: Sequence[Point]) -> Aim:
@@ -203,21 +208,23 @@ def _multiplied(points: Sequence[Point]) -> Aim:
     return Aim(
         f"table II: more than RandomDrop at {series}, by cost of a comparison",
         ", ".join(f"{x}: {_percent(_TABLE2[x])}" for x in times),
-        ", ".join(f"{x}: {_percent(one)}" for x, one in gains.items()),
+        ", ".join(f"{x}: {_percent(more)}" for x, more in gains.items()),
         all(gains[x] >= _TABLE2[x] for x in times[1:]) and gains[times[0]] >= -0.03,
         "",
     )
 
 
-def _events(found: Sequence[Seen]) -> Aim:
+def _events(events: Sequence[Seen]) -> Aim:
     told = []
     by = {}
-    for z in sorted({one.throttle for one in found}):
+    for z in sorted({seen.throttle for seen in events}):
         shares = {
-            way: median(one.found for one in found if (one.throttle, one.way) == (z, way)) for way in WAYS
+            way: median(seen.detected for seen in events if (seen.throttle, seen.way) == (z, way))
+            for way in WAYS
         }
         spent = {
-            way: median(one.spent for one in found if (one.throttle, one.way) == (z, way)) for way in WAYS
+            way: median(seen.spent for seen in events if (seen.throttle, seen.way) == (z, way))
+            for way in WAYS
         }
         by[z] = shares
         told.append(
@@ -228,15 +235,17 @@ def _events(found: Sequence[Seen]) -> Aim:
         "cosine join of 512-dimensional feeds: planted events found",
         "all; random dropping misses about 15 %",
         "; ".join(told),
-        by[0.25][HARVEST] == 1.0 and all(one[HARVEST] >= one[RANDOM_DROP] for one in by.values()),
+        by[0.25][HARVEST] == 1.0 and all(by_way[HARVEST] >= by_way[RANDOM_DROP] for by_way in by.values()),
         "at a few per cent of the work, few sampled rows show an event, so the lags are known roughly",
     )
 
 
 def _drifted(moments: Sequence[Moment]) -> Aim:
     outputs = {
-        (way, phase): median(one.output for one in moments if (one.way, one.phase) == (way, phase))
-        for way in dict.fromkeys(one.way for one in moments)
+        (way, phase): median(
+            moment.output for moment in moments if (moment.way, moment.phase) == (way, phase)
+        )
+        for way in dict.fromkeys(moment.way for moment in moments)
         for phase in PHASES
     }
     told = "; ".join(
@@ -254,16 +263,16 @@ def _drifted(moments: Sequence[Moment]) -> Aim:
 
 
 def _batch(costs: Sequence[BatchCost], kind: str) -> Aim:
-    mine = [one for one in costs if one.kind == kind]
-    over = max(mine, key=lambda one: one.cpu - 1.15 * one.throttle)
-    missed = [one for one in mine if not one.is_kept]
-    told = ", ".join(f"{one.throttle:g}: {one.cpu:.2f}" for one in mine[::2])
+    mine = [cost for cost in costs if cost.kind == kind]
+    over = max(mine, key=lambda cost: cost.cpu - 1.15 * cost.throttle)
+    missed = [cost for cost in mine if not cost.is_kept]
+    told = ", ".join(f"{cost.throttle:g}: {cost.cpu:.2f}" for cost in mine[::2])
     return Aim(
         f"a batch at z, {kind}: CPU as a share of the full join's",
         "(reported only)" if kind == "equality" else "ours: at most 1.15 z + 0.05",
         f"kept at {len(mine) - len(missed)} of {len(mine)} ({told})",
         not missed,
-        f"at z = {over.throttle:g}: {over.cpu:.2f}, foretold {over.foretold:.2f}, for {over.ranges:.0%} of "
+        f"at z = {over.throttle:g}: {over.cpu:.2f}, predicted {over.predicted:.2f}, for {over.ranges:.0%} of "
         f"the ranges, {over.slices:.0%} of the slices with candidates, {over.comparisons:.0%} of the "
         f"candidates, {over.results:.0%} of the results",
     )
@@ -274,7 +283,7 @@ def _state(points: Sequence[Point], figure: str, series: str, x: float) -> str:
     parts = []
     for way in WAYS:
         z, load, dropped = (
-            typical(points, figure, series, x, way, what)
+            median_of(points, figure, series, x, way, what)
             for what in (lambda p: p.throttle, lambda p: p.load, lambda p: p.dropped)
         )
         parts.append(f"{way}: z {z:.2f}, machine {load:.0%} busy, {dropped:.0%} dropped")

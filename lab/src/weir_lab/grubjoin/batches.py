@@ -13,7 +13,6 @@ chooses by the true correlation. A batch is run on the same state again and agai
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from statistics import median
 from time import process_time
@@ -30,10 +29,11 @@ from weir.plan.tree import join
 from weir.shed.allowance import Allowance
 from weir.stats.hop import Hop
 from weir.stats.lag_histogram import LagHistograms
-from weir_lab.clock import Delta
+from weir_lab.fork import fork
 from weir_lab.grubjoin.play import BASIC
 from weir_lab.grubjoin.streams import DOMAIN, PERIOD, WINDOW
 from weir_lab.grubjoin.throttle import throttled_harvest
+from weir_lab.virtual_machine import Delta
 
 LAG, SPREAD = 8.0, 3.0
 NAMES = ("a", "b")
@@ -45,20 +45,19 @@ KINDS = {
     "band alone": ("abs(a.x - b.x) <= 0.3", 20_000, 0.25),
     "equality": ("a.k = b.k", 20_000, 0.25),
 }
-PROMISE = "1.15 z + 0.05"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCost:
     """Medians at one throttle fraction, as shares of the same batch in full.
 
-    `foretold` is what harvesting expected it to cost, `ranges` what it looks at, of those of both directions.
+    `predicted` is the cost that harvesting expects, `ranges` the share of the ranges that it probes.
     """
 
     kind: str
     throttle: float
     cpu: float
-    foretold: float
+    predicted: float
     ranges: float
     slices: float
     comparisons: float
@@ -71,7 +70,7 @@ class BatchCost:
         return self.cpu <= 1.15 * self.throttle + 0.05
 
 
-def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator[BatchCost]:
+def measure_batches(kind: str, throttles: Sequence[float], repeats: int) -> Iterator[BatchCost]:
     """All throttle fractions of one kind of join."""
     on, rate, every = KINDS[kind]
     asked = weir.join(
@@ -95,16 +94,16 @@ def batch_costs(kind: str, throttles: Sequence[float], repeats: int) -> Iterator
     _run(query, batch, None)  # indexes are made by who needs them first
     runs = {z: [_both(query, batch, chosen[z].allowance) for _ in range(repeats)] for z in throttles}
     for z, pairs in runs.items():
-        whole, one = pairs[0]
+        whole, throttled_first = pairs[0]
         yield BatchCost(
             kind=kind,
             throttle=z,
             cpu=median(throttled.seconds / full.seconds for full, throttled in pairs),
-            foretold=chosen[z].cost / full_cost,
+            predicted=chosen[z].cost / full_cost,
             ranges=_ranges(chosen[z].allowance),
-            slices=one.slices / max(whole.slices, 1),
-            comparisons=one.comparisons / max(whole.comparisons, 1),
-            results=one.results / max(whole.results, 1),
+            slices=throttled_first.slices / max(whole.slices, 1),
+            comparisons=throttled_first.comparisons / max(whole.comparisons, 1),
+            results=throttled_first.results / max(whole.results, 1),
             full_ms=1000 * median(full.seconds for full, _ in pairs),
         )
 
@@ -123,8 +122,7 @@ class _Run:
 
 
 def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
-    # A state is never changed in place, so that a shallow copy goes its own way.
-    mine = copy(query)
+    mine = fork(query)
     mine.allow(allowed)
     started = process_time()
     for _ in mine.chunks(batch):
@@ -138,14 +136,14 @@ def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
 
 
 def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[LagHistograms, dict[Hop, float]]:
-    mine = copy(query)
+    mine = fork(query)
     mine.allow(Allowance(sample=1.0))
     for _ in mine.chunks(batch):
         pass
     stats = mine.stats
     assert stats is not None and stats.lags is not None
-    pairs = {hop: found.probes * rate * WINDOW for hop, found in stats.per_hop.items()}
-    return stats.lags, {hop: found.matches / pairs[hop] for hop, found in stats.per_hop.items()}
+    pairs = {hop: work.probes * rate * WINDOW for hop, work in stats.per_hop.items()}
+    return stats.lags, {hop: work.matches / pairs[hop] for hop, work in stats.per_hop.items()}
 
 
 def _pairs(measured: dict[Hop, float]) -> dict[frozenset[str], float]:
@@ -153,7 +151,7 @@ def _pairs(measured: dict[Hop, float]) -> dict[frozenset[str], float]:
 
 
 def _hops() -> list[Hop]:
-    return [Hop(one, str(join(*NAMES)), other) for one, other in (NAMES, NAMES[::-1])]
+    return [Hop(driver, str(join(*NAMES)), other) for driver, other in (NAMES, NAMES[::-1])]
 
 
 def _ranges(allowed: Allowance) -> float:
@@ -166,7 +164,7 @@ def _ranges(allowed: Allowance) -> float:
 
 
 def _rows(rate: int, start: float, every: float) -> Delta:
-    found = {}
+    tables = {}
     for i, name in enumerate(NAMES):
         rng = np.random.default_rng([5, i, round(1000 * start)])
         times = start + every * np.sort(rng.random(round(rate * every)))
@@ -174,5 +172,5 @@ def _rows(rate: int, start: float, every: float) -> Delta:
         stamps = pa.array((times * 1e6).astype(np.int64)).cast(pa.timestamp("us"))
         others = pa.array(rng.uniform(0, DOMAIN, len(times)))
         keys = pa.array((values * 25).astype(np.int64))
-        found[name] = pa.Table.from_arrays([stamps, pa.array(values), others, keys], schema=SCHEMA)
-    return found
+        tables[name] = pa.Table.from_arrays([stamps, pa.array(values), others, keys], schema=SCHEMA)
+    return tables

@@ -67,7 +67,7 @@ class Timing:
     milliseconds: float
 
 
-def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direction, ...]:
+def draw_problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direction, ...]:
     """A random mjoin with so many ranges in a window, its orders by low selectivity first."""
     names = [f"s{i + 1}" for i in range(streams)]
     edges = {pair: _spread(rng, *SELECTIVITIES) for pair in combinations(names, 2)}
@@ -79,9 +79,9 @@ def problem(rng: np.random.Generator, streams: int, ranges: int) -> tuple[Direct
     return ShedForecast(graph, LagHistograms(names[0], lags), WINDOW / ranges).directions(plan)
 
 
-def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterator[Optimality]:
+def measure_optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterator[Optimality]:
     """Figure 7: three streams, ten ranges."""
-    problems = [problem(np.random.default_rng([seed, i]), 3, 10) for i in range(count)]
+    problems = [draw_problem(np.random.default_rng([seed, i]), 3, 10) for i in range(count)]
     for throttle in throttles:
         shares: dict[str, list[float]] = {metric: [] for metric in (*METRICS, BETTER)}
         for directions in problems:
@@ -98,7 +98,7 @@ def optimality(count: int, throttles: Sequence[float], seed: int = 7) -> Iterato
             yield Optimality(throttle, name, float(np.mean(of_best)), min(of_best), len(of_best))
 
 
-def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> Iterator[Timing]:
+def measure_timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> Iterator[Timing]:
     """Figures 8, 9 and 10."""
     for streams in (3, 4, 5):
         for count in ranges:
@@ -118,7 +118,7 @@ def timings(repeats: int, ranges: Sequence[int], throttles: Sequence[float]) -> 
 def _timed(figure: str, search: str, streams: int, ranges: int, throttle: float, repeats: int) -> Timing:
     took = []
     for i in range(repeats):
-        directions = problem(np.random.default_rng([8, i]), streams, ranges)
+        directions = draw_problem(np.random.default_rng([8, i]), streams, ranges)
         # This also makes the tables that a direction keeps.
         budget = throttle * compute_cost(directions, full_setting(directions))
         started = process_time()

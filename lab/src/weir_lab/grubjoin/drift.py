@@ -27,13 +27,13 @@ class Moment:
     output: float
 
 
-def drifting(bench: Bench, seed: int, phase_seconds: float) -> Iterator[Moment]:
+def play_drift(bench: Bench, seed: int, phase_seconds: float) -> Iterator[Moment]:
     """One run of each way: phases of one length, after the warm-up."""
     start, end = bench.warm + phase_seconds, bench.warm + 2 * phase_seconds
     streams = replace(bench.streams(LAGGED[:3], RATE, seed), drift=(start, end), lags_after=AFTER)
     for name in DRIFTERS:
         way = Way(name, frozen_at=start) if name == FROZEN else Way(name)
-        for one in play(streams, bench.machine, way, bench.warm + 3 * phase_seconds):
-            if one.time > bench.warm + 1e-9:
-                phase = PHASES[min(2, int((one.time - bench.warm - 1e-9) / phase_seconds))]
-                yield Moment(name, seed, one.time, phase, streams.thin * one.results / way.period)
+        for played in play(streams, bench.machine, way, bench.warm + 3 * phase_seconds):
+            if played.time > bench.warm + 1e-9:
+                phase = PHASES[min(2, int((played.time - bench.warm - 1e-9) / phase_seconds))]
+                yield Moment(name, seed, played.time, phase, streams.thin * played.results / way.period)

@@ -18,10 +18,10 @@ from weir.plan.tree import join
 from weir.shed.allowance import Allowance
 from weir.shed.drop import random_drop
 from weir.shed.harvest_model import compute_cost, full_setting
-from weir_lab.clock import Delta
 from weir_lab.grubjoin.learn import Learned
 from weir_lab.grubjoin.play import HARVEST, PERIOD, RANDOM_DROP, SAMPLE
 from weir_lab.grubjoin.throttle import measured_directions, throttled_harvest
+from weir_lab.virtual_machine import Delta
 
 FEEDS = ("a", "b")
 SIZE, RATE, WINDOW, SHOTS = 512, 20, 20.0, 4
@@ -41,7 +41,7 @@ class Seen:
     throttle: float
     seed: int
     events: int
-    found: float
+    detected: float
     spent: float
 
 
@@ -60,7 +60,7 @@ class Feeds:
         lags = {"a": np.zeros(len(starts)), "b": rng.normal(LAG, SPREAD, len(starts))}
         rows = {name: self._rows(rng, starts + lags[name], bases) for name in FEEDS}
         for tick in range(round(self.seconds / EVERY)):
-            yield {name: _between(*found, tick * EVERY, (tick + 1) * EVERY) for name, found in rows.items()}
+            yield {name: _between(*table, tick * EVERY, (tick + 1) * EVERY) for name, table in rows.items()}
 
     def _rows(
         self, rng: np.random.Generator, starts: np.ndarray, bases: np.ndarray
@@ -81,17 +81,17 @@ class Feeds:
         return set(np.flatnonzero(inside).tolist())
 
 
-def seen(throttle: float, way: str, seed: int, seconds: float, warm: float) -> Seen:
+def detect_events(throttle: float, way: str, seed: int, seconds: float, warm: float) -> Seen:
     """One run; until the end of the warm-up everything is looked at, and a window later counting begins."""
     feeds, plan = Feeds(seconds, seed), join(*FEEDS)
     query = _asked().start()
     learned = Learned(plan, WINDOW, EVERY, sampled=way == HARVEST, kept=0.9)
     query.allow(Allowance(sample=SAMPLE))
-    wanted, found = feeds.planted(warm + WINDOW), set()
+    wanted, detected = feeds.planted(warm + WINDOW), set()
     spent = full = 0
     for tick, delta in enumerate(feeds.deltas()):
         for results in query.chunks(delta):
-            found.update(results.column("event").to_pylist())
+            detected.update(results.column("event").to_pylist())
         learned.add(query)
         stats = query.stats
         assert stats is not None
@@ -100,7 +100,7 @@ def seen(throttle: float, way: str, seed: int, seconds: float, warm: float) -> S
             full += round(2 * RATE * EVERY * RATE * WINDOW)
         if (tick + 1) * EVERY >= warm and (tick + 1) % round(PERIOD / EVERY) == 0:
             query.allow(_allowed(way, throttle, learned))
-    return Seen(way, throttle, seed, len(wanted), len(wanted & found) / len(wanted), spent / full)
+    return Seen(way, throttle, seed, len(wanted), len(wanted & detected) / len(wanted), spent / full)
 
 
 def _asked() -> LocalJoin:

@@ -10,10 +10,10 @@ from typing import Any
 from weir_lab.aim import Aim
 from weir_lab.csv import write_tables
 from weir_lab.grubjoin.aims import aims
-from weir_lab.grubjoin.batches import KINDS, BatchCost, batch_costs
-from weir_lab.grubjoin.decide import Optimality, Timing, optimality, timings
-from weir_lab.grubjoin.drift import Moment, drifting
-from weir_lab.grubjoin.events import Seen, seen
+from weir_lab.grubjoin.batches import KINDS, BatchCost, measure_batches
+from weir_lab.grubjoin.decide import Optimality, Timing, measure_optimality, measure_timings
+from weir_lab.grubjoin.drift import Moment, play_drift
+from weir_lab.grubjoin.events import Seen, detect_events
 from weir_lab.grubjoin.output import (
     FITTING,
     MULTIPLIERS,
@@ -21,15 +21,15 @@ from weir_lab.grubjoin.output import (
     WAYS,
     Bench,
     Point,
-    again,
     bench,
-    equal_rate,
     figure11,
     figure12,
     figure13,
     figure14,
     figure15,
     figure16,
+    find_equal_rate,
+    reuse_points,
     table2,
 )
 from weir_lab.grubjoin.streams import DEVIATIONS
@@ -125,7 +125,7 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     size: Size
     bench: Bench
@@ -139,30 +139,32 @@ class Report:
 
 
 def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
-    """Do everything and write it into a folder; `tell` hears what is done."""
+    """Run all experiments and write their files; `tell` is called with each step."""
     out.mkdir(parents=True, exist_ok=True)
     tell("figure 7")
-    shares = list(optimality(size.problems, size.throttles))
+    shares = list(measure_optimality(size.problems, size.throttles))
     tell("figures 8 to 10")
-    times = list(timings(size.repeats, (5, 10, 20), size.throttles))
+    times = list(measure_timings(size.repeats, (5, 10, 20), size.throttles))
     tell("batches at a throttle fraction")
     costs = [
-        one for kind in size.kinds for one in batch_costs(kind, _TENTHS[:: size.tenths], size.batch_repeats)
+        cost
+        for kind in size.kinds
+        for cost in measure_batches(kind, _TENTHS[:: size.tenths], size.batch_repeats)
     ]
     tell("the machine")
     machine = bench(size.thin, size.seconds, size.warm, size.every)
     points = list(_points(size, machine, tell))
     tell("planted events")
-    found = [
-        seen(z, way, seed, size.event_seconds, size.warm)
+    events = [
+        detect_events(z, way, seed, size.event_seconds, size.warm)
         for z in size.event_throttles
         for seed in range(1, size.few + 1)
         for way in WAYS
     ]
     tell("a lag that drifts")
-    moments = [one for seed in range(1, size.few + 1) for one in drifting(machine, seed, size.phase)]
-    told = aims(shares, times, points, found, moments, costs)
-    report = Report(size, machine, shares, times, points, found, moments, costs, told)
+    moments = [moment for seed in range(1, size.few + 1) for moment in play_drift(machine, seed, size.phase)]
+    told = aims(shares, times, points, events, moments, costs)
+    report = Report(size, machine, shares, times, points, events, moments, costs, told)
     _write(report, out)
     _draw(report, out)
     return report
@@ -175,16 +177,16 @@ def _points(size: Size, machine: Bench, tell: Callable[[str], None]) -> Iterator
     many, few = range(1, size.seeds + 1), range(1, size.few + 1)
     first = list(_told(figure11(machine, size.rates, many), tell))
     yield from first
-    yield from again(first, "lagged", 200.0, "12", DEVIATIONS[2], "lagged")
+    yield from reuse_points(first, "lagged", 200.0, "12", DEVIATIONS[2], "lagged")
     yield from _told(figure12(machine, size.deviations, many), tell)
     for scenario in SCENARIOS:
-        yield from again(first, scenario, FITTING, "13", 3, scenario)
+        yield from reuse_points(first, scenario, FITTING, "13", 3, scenario)
     yield from _told(figure13(machine, size.streams, many), tell)
     yield from _told(figure14(machine, size.basics, (25.0, 50.0, 75.0)[: 1 + 2 * (size.few > 1)], few), tell)
     yield from _told(figure15(machine, (3, *size.streams), size.periods, few), tell)
     yield from _told(figure16(machine, size.buffers, size.buffer_rates, few), tell)
-    rate = equal_rate(first)
-    yield from again(first, "lagged", rate, "II", 1, f"{rate:g} rows/s")
+    rate = find_equal_rate(first)
+    yield from reuse_points(first, "lagged", rate, "II", 1, f"{rate:g} rows/s")
     yield from _told(table2(machine, rate, size.multipliers, few), tell)
     if size.whole:
         tell("streams that are not thin")
@@ -210,7 +212,10 @@ def _write(report: Report, out: Path) -> None:
             (_file(figure), [point for point in report.points if point.figure == figure])
             for figure in dict.fromkeys(point.figure for point in report.points)
         ),
-        *((f"figure{n}", [one for one in report.timings if one.figure == n]) for n in ("8", "9", "10")),
+        *(
+            (f"figure{n}", [timing for timing in report.timings if timing.figure == n])
+            for n in ("8", "9", "10")
+        ),
         ("figure7", report.optimality),
         ("events", report.seen),
         ("drift", report.moments),

@@ -39,9 +39,9 @@ class Learned:
         counts = stats.counts
         self._came.append({name: came - counts.dropped.get(name, 0) for name, came in counts.rows_in.items()})
         rows = {name: sum(batch.get(name, 0) for batch in self._came) for name in self._plan.streams}
-        for hop, found in stats.per_hop.items():
+        for hop, work in stats.per_hop.items():
             probes, matches = (
-                (found.sampled, found.sampled_matches) if self._sampled else (found.probes, found.matches)
+                (work.sampled, work.sampled_matches) if self._sampled else (work.probes, work.matches)
             )
             self._pairs[hop] = self._pairs.get(hop, 0.0) + probes * rows[hop.partner]
             self._matches[hop] = self._matches.get(hop, 0.0) + matches

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import QueryError
-from weir_lab.clock import Delta
+from weir_lab.virtual_machine import Delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Queue:
             self._held[name] = self._held.get(name, 0) + 1
             self._waiting.append((time, name, rows, place))
         self._serve(now, taken)
-        return {name: _taken(arrived[name].schema, found) for name, found in taken.items()}
+        return {name: _taken(arrived[name].schema, picked) for name, picked in taken.items()}
 
     def spend(self, rows: int, comparisons: float) -> None:
         """What a batch of so many rows took."""
@@ -96,11 +96,11 @@ def _in_order(arrived: Delta) -> list[tuple[float, str, pa.Table, int]]:
     return sorted(rows, key=lambda row: row[:2])
 
 
-def _taken(schema: pa.Schema, found: list[tuple[pa.Table, int]]) -> pa.Table:
+def _taken(schema: pa.Schema, picked: list[tuple[pa.Table, int]]) -> pa.Table:
     """The rows at some places of some tables, which come one after the other."""
     parts, start = [], 0
-    for end in range(1, len(found) + 1):
-        if end == len(found) or found[end][0] is not found[start][0]:
-            parts.append(found[start][0].take(np.array([place for _, place in found[start:end]])))
+    for end in range(1, len(picked) + 1):
+        if end == len(picked) or picked[end][0] is not picked[start][0]:
+            parts.append(picked[start][0].take(np.array([place for _, place in picked[start:end]])))
             start = end
     return pa.concat_tables([schema.empty_table(), *parts])

@@ -88,7 +88,9 @@ def measure(
 ) -> Point:
     """One run; what comes before the end of the warm-up does not count."""
     machine = machine or bench.machine
-    periods = [one for one in play(streams, machine, way, bench.seconds) if one.time > bench.warm + 1e-9]
+    periods = [
+        played for played in play(streams, machine, way, bench.seconds) if played.time > bench.warm + 1e-9
+    ]
     return point(figure, series, x, streams, way, machine, periods)
 
 
@@ -109,10 +111,10 @@ def point(
         way=way.name,
         x=x,
         seed=streams.seed,
-        output=streams.thin * sum(one.results for one in periods) / seconds,
-        dropped=sum(one.dropped for one in periods) / max(1, sum(one.arrived for one in periods)),
-        throttle=median(one.throttle for one in periods),
-        load=sum(one.comparisons for one in periods) / seconds / machine.speed,
+        output=streams.thin * sum(played.results for played in periods) / seconds,
+        dropped=sum(played.dropped for played in periods) / max(1, sum(played.arrived for played in periods)),
+        throttle=median(played.throttle for played in periods),
+        load=sum(played.comparisons for played in periods) / seconds / machine.speed,
     )
 
 
@@ -168,8 +170,8 @@ def figure15(
             for seed in seeds:
                 streams = replace(bench.streams(LAGGED[:count], 100.0, seed), rates=rates)
                 way = Way(HARVEST, period=period, slowdown=bench.slowdown)
-                one = replace(bench, seconds=start + 24)
-                yield measure(one, "15", f"m = {count}", period, streams, way)
+                longer = replace(bench, seconds=start + 24)
+                yield measure(longer, "15", f"m = {count}", period, streams, way)
 
 
 def figure16(
@@ -196,14 +198,16 @@ def table2(bench: Bench, rate: float, multipliers: Sequence[int], seeds: Sequenc
                 yield measure(bench, "II", f"{rate:g} rows/s", times, streams, Way(way), machine)
 
 
-def equal_rate(points: Sequence[Point], within: float = 0.03) -> float:
+def find_equal_rate(points: Sequence[Point], within: float = 0.03) -> float:
     """The highest rate of figure 11, lagged, at which harvesting and dropping put out about the same."""
     rates = sorted({p.x for p in points if p.figure == "11"})
     equal = [rate for rate in rates if abs(gain(points, "11", "lagged", rate)) <= within]
     return max(equal, default=rates[0])
 
 
-def again(points: Sequence[Point], series: str, x: float, figure: str, to: float, named: str) -> list[Point]:
+def reuse_points(
+    points: Sequence[Point], series: str, x: float, figure: str, to: float, named: str
+) -> list[Point]:
     """Runs of figure 11 that another figure would make again."""
     mine = [p for p in points if (p.figure, p.series, p.x) == ("11", series, x)]
     return [replace(p, figure=figure, x=to, series=named) for p in mine]
@@ -211,11 +215,11 @@ def again(points: Sequence[Point], series: str, x: float, figure: str, to: float
 
 def gain(points: Sequence[Point], figure: str, series: str, x: float) -> float:
     """How much more harvesting puts out than random dropping, median against median."""
-    mine, other = (typical(points, figure, series, x, way) for way in WAYS)
+    mine, other = (median_of(points, figure, series, x, way) for way in WAYS)
     return mine / other - 1 if other else 0.0
 
 
-def typical(
+def median_of(
     points: Sequence[Point],
     figure: str,
     series: str,
@@ -224,5 +228,5 @@ def typical(
     what: Callable[[Point], float] = lambda p: p.output,
 ) -> float:
     """The median over seeds."""
-    found = [what(p) for p in points if (p.figure, p.series, p.x, p.way) == (figure, series, x, way)]
-    return median(found) if found else 0.0
+    values = [what(p) for p in points if (p.figure, p.series, p.x, p.way) == (figure, series, x, way)]
+    return median(values) if values else 0.0

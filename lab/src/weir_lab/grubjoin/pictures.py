@@ -27,20 +27,20 @@ _COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3", "#c44e52")
 _OUTPUT = "results a second, in the paper's rows"
 
 
-def draw_optimality(found: Sequence[Optimality], file: Path) -> None:
+def draw_optimality(shares: Sequence[Optimality], file: Path) -> None:
     """Figure 7."""
     figure, panel = plt.subplots(figsize=(6.5, 4.6), layout="constrained")
     for colour, metric in zip(_COLOURS, ("output", "output per cost", "delta", BETTER), strict=False):
-        mine = [one for one in found if one.metric == metric]
+        mine = [share for share in shares if share.metric == metric]
         panel.plot([o.throttle for o in mine], [o.mean for o in mine], "o-", color=colour, label=metric)
     panel.axhline(0.98, color="#cccccc", linewidth=1, zorder=0)
     label(panel, "share of the best output", "throttle fraction z")
     panel.legend(frameon=False)
-    panel.set_title(f"Gedik et al. 2007, figure 7: mean of {max(o.problems for o in found)} problems")
+    panel.set_title(f"Gedik et al. 2007, figure 7: mean of {max(o.problems for o in shares)} problems")
     save(figure, file)
 
 
-def draw_timings(found: Sequence[Timing], out: Path) -> None:
+def draw_timings(timings: Sequence[Timing], out: Path) -> None:
     """Figures 8, 9 and 10."""
     for name, title in (
         ("8", "over the ranges of a window, z = 0.25"),
@@ -48,12 +48,14 @@ def draw_timings(found: Sequence[Timing], out: Path) -> None:
         ("10", "three streams, 20 ranges"),
     ):
         figure, panel = plt.subplots(figsize=(6.5, 4.6), layout="constrained")
-        mine = [one for one in found if one.figure == name]
-        for place, (search, streams) in enumerate(dict.fromkeys((one.search, one.streams) for one in mine)):
-            line = [one for one in mine if (one.search, one.streams) == (search, streams)]
+        mine = [timing for timing in timings if timing.figure == name]
+        for place, (search, streams) in enumerate(
+            dict.fromkeys((timing.search, timing.streams) for timing in mine)
+        ):
+            line = [timing for timing in mine if (timing.search, timing.streams) == (search, streams)]
             panel.plot(
-                [one.ranges if name == "8" else one.throttle for one in line],
-                [one.milliseconds for one in line],
+                [timing.ranges if name == "8" else timing.throttle for timing in line],
+                [timing.milliseconds for timing in line],
                 "o-" if place < len(_COLOURS) else "s--",
                 color=_COLOURS[place % len(_COLOURS)],
                 label=f"{search}, m = {streams}",
@@ -87,21 +89,21 @@ def _both(points: Sequence[Point], name: str, over: str, title: str, file: Path)
     figure, axes = plt.subplots(
         1, len(series), figsize=(0.5 + 5.6 * len(series), 4.6), layout="constrained", squeeze=False
     )
-    for panel, one in zip(axes[0], series, strict=True):
+    for panel, line_name in zip(axes[0], series, strict=True):
         for way in WAYS:
-            mine = [p for p in points if (p.figure, p.series, p.way) == (name, one, way)]
+            mine = [p for p in points if (p.figure, p.series, p.way) == (name, line_name, way)]
             colour, marker, line = _LOOKS[way]
             _quartiles(panel, mine, lambda p: p.output, colour, marker + line, way)
         for x in sorted({p.x for p in points if p.figure == name}):
-            top = max(p.output for p in points if (p.figure, p.series, p.x) == (name, one, x))
+            top = max(p.output for p in points if (p.figure, p.series, p.x) == (name, line_name, x))
             panel.annotate(
-                f"{gain(points, name, one, x):+.0%}", (x, top), textcoords="offset points", xytext=(0, 6),
-                ha="center", fontsize=8,
+                f"{gain(points, name, line_name, x):+.0%}", (x, top), textcoords="offset points",
+                xytext=(0, 6), ha="center", fontsize=8,
             )  # fmt: skip
         label(panel, _OUTPUT, over)
         panel.set_ylim(bottom=0)
         panel.margins(y=0.15)
-        panel.set_title(one)
+        panel.set_title(line_name)
     axes[0][0].legend(frameon=False)
     what = "table II" if name == "II" else f"figure {name}"
     apart = "; " if len(series) > 1 else "\n"
@@ -115,12 +117,14 @@ def _bars(points: Sequence[Point], file: Path) -> None:
     counts = sorted({p.x for p in points if p.figure == "13"})
     for panel, scenario in zip(axes, SCENARIOS, strict=True):
         for i, way in enumerate(WAYS):
-            found = [
+            outputs = [
                 [p.output for p in points if (p.figure, p.series, p.way, p.x) == ("13", scenario, way, x)]
                 for x in counts
             ]
             places = np.arange(len(counts)) + 0.38 * (i - 0.5)
-            panel.bar(places, [np.median(one) for one in found], 0.36, color=_LOOKS[way][0], label=way)
+            panel.bar(
+                places, [np.median(repeats) for repeats in outputs], 0.36, color=_LOOKS[way][0], label=way
+            )
         for place, x in enumerate(counts):
             panel.annotate(
                 f"{gain(points, '13', scenario, x):+.0%}", (place, 1), xycoords=("data", "axes fraction"),
@@ -150,30 +154,32 @@ def _lines(points: Sequence[Point], name: str, over: str, title: str, file: Path
 
 def _series(panel: Axes, points: Sequence[Point], name: str, what: Callable[[Point], float]) -> None:
     series = list(dict.fromkeys(p.series for p in points if p.figure == name))
-    for colour, one in zip(_COLOURS, series, strict=False):
-        mine = [p for p in points if (p.figure, p.series) == (name, one)]
-        _quartiles(panel, mine, what, colour, "o-", one)
+    for colour, line_name in zip(_COLOURS, series, strict=False):
+        mine = [p for p in points if (p.figure, p.series) == (name, line_name)]
+        _quartiles(panel, mine, what, colour, "o-", line_name)
 
 
 def _quartiles(
     panel: Axes, points: Sequence[Point], what: Callable[[Point], float], colour: str, style: str, name: str
 ) -> None:
     over = sorted({p.x for p in points})
-    found = [[what(p) for p in points if p.x == x] for x in over]
-    low, middle, high = (np.array([np.quantile(one, q) for one in found]) for q in (0.25, 0.5, 0.75))
+    samples = [[what(p) for p in points if p.x == x] for x in over]
+    low, middle, high = (np.array([np.quantile(sample, q) for sample in samples]) for q in (0.25, 0.5, 0.75))
     panel.errorbar(
         over, middle, yerr=[middle - low, high - middle], fmt=style, color=colour, label=name,
         markersize=5, elinewidth=0.9, capsize=2,
     )  # fmt: skip
 
 
-def draw_events(found: Sequence[Seen], file: Path) -> None:
+def draw_events(events: Sequence[Seen], file: Path) -> None:
     """Planted events found, over the throttle fraction."""
     figure, panel = plt.subplots(figsize=(6.5, 4.6), layout="constrained")
     for way in WAYS:
         colour, marker, line = _LOOKS[way]
-        throttles = sorted({one.throttle for one in found})
-        shares = [np.median([o.found for o in found if (o.way, o.throttle) == (way, z)]) for z in throttles]
+        throttles = sorted({seen.throttle for seen in events})
+        shares = [
+            np.median([o.detected for o in events if (o.way, o.throttle) == (way, z)]) for z in throttles
+        ]
         panel.plot(throttles, shares, marker + line, color=colour, label=way)
     label(panel, "planted events found", "throttle fraction z")
     panel.yaxis.set_major_formatter(PercentFormatter(1))
@@ -187,10 +193,10 @@ def draw_drift(moments: Sequence[Moment], file: Path) -> None:
     figure, panel = plt.subplots(figsize=(8, 4.6), layout="constrained")
     for way in DRIFTERS:
         colour, marker, line = _LOOKS[way]
-        times = sorted({one.time for one in moments})
+        times = sorted({moment.time for moment in moments})
         outputs = [np.median([o.output for o in moments if (o.way, o.time) == (way, t)]) for t in times]
         panel.plot(times, outputs, marker + line, color=colour, label=way, markersize=4)
-    during = [one.time for one in moments if one.phase == "during"]
+    during = [moment.time for moment in moments if moment.phase == "during"]
     panel.axvspan(min(during) - 5, max(during), color="#eeeeee", zorder=0)
     label(panel, _OUTPUT, "virtual seconds; lags move in the grey time")
     panel.set_ylim(bottom=0)
@@ -202,8 +208,8 @@ def draw_drift(moments: Sequence[Moment], file: Path) -> None:
 def draw_batches(costs: Sequence[BatchCost], file: Path) -> None:
     """CPU of a batch over the throttle fraction, beside what it may be."""
     figure, panel = plt.subplots(figsize=(6.5, 4.8), layout="constrained")
-    for colour, kind in zip(_COLOURS, dict.fromkeys(one.kind for one in costs), strict=False):
-        mine = [one for one in costs if one.kind == kind]
+    for colour, kind in zip(_COLOURS, dict.fromkeys(cost.kind for cost in costs), strict=False):
+        mine = [cost for cost in costs if cost.kind == kind]
         panel.plot([o.throttle for o in mine], [o.cpu for o in mine], "o-", color=colour, label=kind)
     panel.plot([0, 1], [0.05, 1.2], color="#222222", linewidth=1, linestyle=":", label="1.15 z + 0.05")
     label(panel, "CPU, share of the full join's", "throttle fraction z")

@@ -1,4 +1,4 @@
-"""A join on the machine, shedding by one of the ways; every so many seconds it adapts."""
+"""Run a join on the simulated machine with one shedding policy that adapts at intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOOST, SAMPLE, BASIC, PERIOD = 1.2, 0.1, 2.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What happened between two adaptations; `foretold` is the share of the machine that was to be used."""
+    """What happened between two adaptations; `predicted` is the share of the machine that was to be used."""
 
     time: float
     throttle: float
@@ -30,7 +30,7 @@ class Period:
     dropped: int
     results: int
     comparisons: int
-    foretold: float
+    predicted: float
     decision_seconds: float
 
 
@@ -82,7 +82,7 @@ class _Run:
             kept=KEPT ** (way.period / PERIOD),
         )
         self._throttle = 1.0
-        self._foretold = 0.0
+        self._predicted = 0.0
         self._count = _Count()
         self._dropped = 0
         if way.name != RANDOM_DROP:
@@ -116,7 +116,7 @@ class _Run:
         self._queue.stall(took * self._way.slowdown)
         return Period(
             now, self._throttle, count.arrived, count.consumed, dropped, count.results, count.comparisons,
-            self._foretold / self._machine.speed, took,
+            self._predicted / self._machine.speed, took,
         )  # fmt: skip
 
     def _decide(self, rates: dict[str, float], now: float) -> float:
@@ -129,14 +129,14 @@ class _Run:
             full = compute_cost(directions, full_setting(directions))
             drop = random_drop(directions, max(self._throttle * full, 1e-6))
             self._query.allow(Allowance(drop=drop))
-            self._foretold = self._throttle * full
+            self._predicted = self._throttle * full
         else:
             lags = self._learned.correlations
             best = throttled_harvest(
                 graph, self._plan, self._throttle, lags, self._way.basic, SAMPLE, measured
             )
             self._query.allow(best.allowance)
-            self._foretold = best.cost
+            self._predicted = best.cost
         took = process_time() - started
         self._learned.age()
         return took

@@ -21,7 +21,7 @@ import weir
 from weir.errors import QueryError
 from weir.local.join import LocalJoin
 from weir.plan.tree import Join, Leaf
-from weir_lab.clock import Delta
+from weir_lab.virtual_machine import Delta
 
 Floats = NDArray[np.float64]
 DOMAIN, PERIOD, WINDOW = 1000.0, 50.0, 20.0
@@ -98,8 +98,8 @@ class Streams:
     def on(self) -> str:
         """|x_i - x_j| <= ε of all pairs, squared: a nested loop, as in the paper."""
         return " AND ".join(
-            f"({one}.x - {two}.x) * ({one}.x - {two}.x) <= {self.near**2:g}"
-            for one, two in combinations(self.names, 2)
+            f"({left}.x - {right}.x) * ({left}.x - {right}.x) <= {self.near**2:g}"
+            for left, right in combinations(self.names, 2)
         )
 
     @property

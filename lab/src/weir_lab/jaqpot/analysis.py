@@ -39,19 +39,19 @@ class Analysis:
     network_ms: float
 
 
-def analyses(streams: int, count: int, seed: int = 7) -> list[Analysis]:
+def time_analyses(streams: int, count: int, seed: int = 7) -> list[Analysis]:
     """As many random plans whose freshness can be held."""
     rng = np.random.default_rng([seed, streams])
-    found: list[Analysis] = []
-    while len(found) < count:
-        graph, tree = random_plan(rng, streams)
-        one = _analysed(graph, tree, float(rng.uniform(1.5, 5)), len(found))
-        if one is not None:
-            found.append(one)
-    return found
+    timings: list[Analysis] = []
+    while len(timings) < count:
+        graph, tree = draw_plan(rng, streams)
+        timing = _analysed(graph, tree, float(rng.uniform(1.5, 5)), len(timings))
+        if timing is not None:
+            timings.append(timing)
+    return timings
 
 
-def random_plan(rng: np.random.Generator, streams: int) -> tuple[JoinGraph, Join]:
+def draw_plan(rng: np.random.Generator, streams: int) -> tuple[JoinGraph, Join]:
     """A chain of streams with rates and windows of table 3, and a random binary tree over it.
 
     Between two streams a probe finds about 1 to 3 rows: with table 3's own selectivities, twenty streams
@@ -61,8 +61,8 @@ def random_plan(rng: np.random.Generator, streams: int) -> tuple[JoinGraph, Join
     rates = {name: float(rng.uniform(300, 1200)) for name in names}
     windows = {name: int(rng.integers(200, 5000)) for name in names}
     chain = {
-        (one, other): float(rng.uniform(1, 3)) / math.sqrt(windows[one] * windows[other])
-        for one, other in pairwise(names)
+        (left, right): float(rng.uniform(1, 3)) / math.sqrt(windows[left] * windows[right])
+        for left, right in pairwise(names)
     }
     tree = _tree(rng, names)
     assert isinstance(tree, Join)

@@ -10,13 +10,19 @@ from typing import Any
 from weir_lab.aim import Aim
 from weir_lab.csv import write_tables
 from weir_lab.jaqpot.aims import aims
-from weir_lab.jaqpot.analysis import SIZES, Analysis, analyses
-from weir_lab.jaqpot.freshness import Spent, Staleness, spent, staleness
-from weir_lab.jaqpot.sensors import BUDGETS, Mark, readings, sensors, stale_sensors
-from weir_lab.jaqpot.settings import FACTORS, SHAPES, settings
-from weir_lab.jaqpot.shift import Minute, shifts
-from weir_lab.jaqpot.spread import Spread, spreads
-from weir_lab.jaqpot.throughput import Foretold, Point, foretold, throughput, timed_throughput
+from weir_lab.jaqpot.analysis import SIZES, Analysis, time_analyses
+from weir_lab.jaqpot.freshness import Spent, Staleness, measure_covers, measure_staleness
+from weir_lab.jaqpot.quartiles import Spread, summarise_spreads
+from weir_lab.jaqpot.sensors import BUDGETS, Mark, load_readings, measure_stale_sensors, play_sensors
+from weir_lab.jaqpot.settings import FACTORS, SHAPES, draw_settings
+from weir_lab.jaqpot.shift import Minute, play_shifts
+from weir_lab.jaqpot.throughput import (
+    Point,
+    Prediction,
+    forecast_table3,
+    measure_throughput,
+    measure_timed_throughput,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class Size:
 
     `settings` per shape, at each share of `resources`, measured for so many `windows` (those of time at the
     shares `timed`); figure 9 for each of `factors` in the first `stale` of them, `covers` settings for 9.d
-    and for what the model foretells; figure 6 with `seeds`, a minute of it lasting `minute` virtual seconds;
+    and for what the model predicts; figure 6 with `seeds`, a minute of it lasting `minute` virtual seconds;
     figure 8 from `starts` places for `sensor_seconds`; `plans` random plans per number of streams.
     """
 
@@ -78,12 +84,12 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     size: Size
     source: str
     points: list[Point]
-    foretold: list[Foretold]
+    predicted: list[Prediction]
     timed: list[Point]
     stale: list[Staleness]
     spent: list[Spent]
@@ -95,39 +101,41 @@ class Report:
 
 
 def run(size: Size, out: Path, data: Path | None, tell: Callable[[str], None]) -> Report:
-    """Do everything and write it into a folder; `data` are sensor readings, `tell` hears what is done."""
-    found = readings(data)
+    """Run all experiments and write their files; `data` are sensor readings, `tell` hears of each step."""
+    sensed = load_readings(data)
     out.mkdir(parents=True, exist_ok=True)
-    played = [setting for shape in SHAPES for setting in settings(shape, size.settings)]
+    played = [setting for shape in SHAPES for setting in draw_settings(shape, size.settings)]
     few = [setting for setting in played if setting.number < size.stale]
     points = [
-        point for setting in played for point in throughput(setting, size.resources, size.windows, tell)
+        point
+        for setting in played
+        for point in measure_throughput(setting, size.resources, size.windows, tell)
     ]
-    timed = timed_throughput(played[0], size.timed, size.windows, tell)
-    stale = [one for setting in few for one in staleness(setting, size.factors, tell)]
-    stale += stale_sensors(found, size.stale, size.factors, tell)
+    timed = measure_timed_throughput(played[0], size.timed, size.windows, tell)
+    stale = [case for setting in few for case in measure_staleness(setting, size.factors, tell)]
+    stale += measure_stale_sensors(sensed, size.stale, size.factors, tell)
     minutes = [
         minute
         for shape in SHAPES
         for seed in range(size.seeds)
-        for minute in shifts(shape, seed, size.minute, tell)
+        for minute in play_shifts(shape, seed, size.minute, tell)
     ]
-    marks = list(sensors(found, size.starts, size.sensor_seconds, size.budgets, tell))
+    marks = list(play_sensors(sensed, size.starts, size.sensor_seconds, size.budgets, tell))
     tell("section 5.4")
-    timings = [one for streams in SIZES for one in analyses(streams, size.plans)]
-    covers, told = spent(size.covers), foretold(size.covers, size.resources)
+    timings = [timing for streams in SIZES for timing in time_analyses(streams, size.plans)]
+    covers, told = measure_covers(size.covers), forecast_table3(size.covers, size.resources)
     report = Report(
         size=size,
-        source=found.source,
+        source=sensed.source,
         points=points,
-        foretold=told,
+        predicted=told,
         timed=timed,
         stale=stale,
         spent=covers,
         minutes=minutes,
         analyses=timings,
         marks=marks,
-        spreads=spreads(points, minutes, marks, stale),
+        spreads=summarise_spreads(points, minutes, marks, stale),
         aims=aims(points, told, timed, stale, covers, minutes, timings, marks),
     )
     _write(report, out)
@@ -139,7 +147,7 @@ def _write(report: Report, out: Path) -> None:
     tables: list[tuple[str, Sequence[Any]]] = [
         ("figure6", report.minutes),
         ("figure7", report.points),
-        ("figure7_foretold", report.foretold),
+        ("figure7_predicted", report.predicted),
         ("figure7_time_windows", report.timed),
         ("figure8", report.marks),
         ("figure9_stale", report.stale),

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import mean
 
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, Division, cover_share, divide
-from weir_lab.jaqpot.play import Played, filled
+from weir_lab.jaqpot.play import Played, fill_stage
+from weir_lab.jaqpot.policies import GREPP, JAQPOT, Division, cover_share, divide
 from weir_lab.jaqpot.rivals import RIVALS
-from weir_lab.jaqpot.settings import FACTORS, SHAPES, Setting, Shape, drawn
+from weir_lab.jaqpot.settings import FACTORS, SHAPES, Setting, Shape, draw_any_settings
 
 # Mukherji et al. 2011, section 5.3: probes a second.
 BUDGET = 300.0
@@ -60,14 +60,16 @@ class Spent:
     share: float | None
 
 
-def staleness(setting: Setting, factors: Sequence[float], tell: Callable[[str], None]) -> Iterator[Staleness]:
+def measure_staleness(
+    setting: Setting, factors: Sequence[float], tell: Callable[[str], None]
+) -> Iterator[Staleness]:
     """Four rivals and GrePP know nothing of freshness; JAQPOT does, and is looked at beside them.
 
     All begin with fresh states, and are counted once what they do not refresh has had time to grow stale.
     """
     setting = replace(setting, batches=_BATCHES)
     for factor in factors:
-        full = filled(setting, factor, setting.number)
+        full = fill_stage(setting, factor, setting.number)
         for policy in (*RIVALS, GREPP, JAQPOT):
             tell(f"figure 9, {setting.shape} {setting.number}: {policy} at {factor}x")
             fresh = setting.fresh_seconds(factor)
@@ -77,12 +79,12 @@ def staleness(setting: Setting, factors: Sequence[float], tell: Callable[[str], 
             yield Staleness.of(setting.shape, setting.number, policy, factor, played, division)
 
 
-def spent(count: int, seed: int = 9) -> list[Spent]:
+def measure_covers(count: int, seed: int = 9) -> list[Spent]:
     """The cover's share for many settings and budgets, which no engine has to run for."""
     return [
         _spent(shape, setting, factor, share * setting.full.spent)
         for shape in SHAPES
-        for setting in islice(drawn(shape, seed), count)
+        for setting in islice(draw_any_settings(shape, seed), count)
         for factor in FACTORS
         for share in _SHARES
     ]
@@ -93,23 +95,25 @@ def _spent(shape: Shape, setting: Setting, factor: float, budget: float) -> Spen
     return Spent(shape, setting.number, factor, budget, share)
 
 
-def mean_stale(found: Sequence[Staleness], plan: str, policy: str, factor: float) -> float | None:
+def mean_stale(runs: Sequence[Staleness], plan: str, policy: str, factor: float) -> float | None:
     """The mean share over all settings; JAQPOT counts only where the budget can hold the freshness."""
     shares = [
-        one.share
-        for one in found
-        if (one.plan, one.policy, one.factor) == (plan, policy, factor) and one.loosened == 1
+        run.share
+        for run in runs
+        if (run.plan, run.policy, run.factor) == (plan, policy, factor) and run.loosened == 1
     ]
     return mean(shares) if shares else None
 
 
-def mean_spent(found: Sequence[Spent], plan: str, factor: float) -> float:
+def mean_spent(covers: Sequence[Spent], plan: str, factor: float) -> float:
     """The mean share of the budget that the cover takes where it can be held."""
     return mean(
-        one.share for one in found if one.plan == plan and one.factor == factor and one.share is not None
+        cover.share
+        for cover in covers
+        if cover.plan == plan and cover.factor == factor and cover.share is not None
     )
 
 
-def infeasible(found: Sequence[Spent]) -> float:
+def infeasible_share(covers: Sequence[Spent]) -> float:
     """How many of the settings and budgets cannot hold their freshness."""
-    return mean(one.share is None for one in found) if found else 0.0
+    return mean(cover.share is None for cover in covers) if covers else 0.0

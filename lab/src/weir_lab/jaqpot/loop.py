@@ -1,7 +1,7 @@
 """The closed loop of Mukherji et al. 2011, section 4.4: a policy's budget follows from what it really spent.
 
-Shares of what arrives bound probes only as well as arrivals are foretold, and where data are correlated these
-are foretold badly. So each analysis scales the budget by what was allowed over what was made, and every
+Shares of arriving rows bound probes only as well as arrivals are predicted, and in correlated data they
+are predicted badly. So each analysis scales the budget by the probes allowed over the probes made, and every
 policy spends the same over a run.
 """
 

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from weir_lab.jaqpot.aims import PAPER_GAIN, PAPER_SENSORS
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, LP, POLICIES_COMPARED, STEADY
-from weir_lab.jaqpot.freshness import Spent, Staleness, infeasible, mean_spent, mean_stale
+from weir_lab.jaqpot.freshness import Spent, Staleness, infeasible_share, mean_spent, mean_stale
+from weir_lab.jaqpot.policies import GREPP, JAQPOT, LP, POLICIES_COMPARED, STEADY
 from weir_lab.jaqpot.rivals import RIVALS
 from weir_lab.jaqpot.sensors import Mark
 from weir_lab.jaqpot.settings import FACTORS, SHAPES
@@ -53,7 +53,7 @@ def draw_throughput(points: Sequence[Point], file: Path) -> None:
 
 
 def draw_timed(points: Sequence[Point], file: Path) -> None:
-    """Windows of time, where the two programs differ: measured, and as foretold."""
+    """Windows of time, where the two programs differ: measured, and as predicted."""
     figure, panel = plt.subplots(figsize=(6.5, 4.8), layout="constrained")
     _curves(panel, points, POLICIES_TIMED)
     panel.legend(frameon=False)
@@ -64,15 +64,15 @@ def draw_timed(points: Sequence[Point], file: Path) -> None:
 def _curves(panel: Axes, points: Sequence[Point], policies: Sequence[str]) -> None:
     for policy in policies:
         colour, marker, line = _LOOKS[policy]
-        found: dict[float, list[float]] = {}
+        shares: dict[float, list[float]] = {}
         for point in points:
             if point.policy == policy:
-                found.setdefault(point.resources, []).append(point.share)
-        over = sorted(found)
-        means = [mean(found[x]) for x in over]
+                shares.setdefault(point.resources, []).append(point.share)
+        over = sorted(shares)
+        means = [mean(shares[x]) for x in over]
         spread = [
-            [mean(found[x]) - min(found[x]) for x in over],
-            [max(found[x]) - mean(found[x]) for x in over],
+            [mean(shares[x]) - min(shares[x]) for x in over],
+            [max(shares[x]) - mean(shares[x]) for x in over],
         ]
         panel.errorbar(
             over, means, yerr=spread, color=colour, marker=marker, linestyle=line, label=policy,
@@ -91,7 +91,7 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.4), layout="constrained")
     plans = ("linear", "bushy", "sensors")
     policies = (*RIVALS, GREPP, JAQPOT)
-    factors = sorted({one.factor for one in stale})
+    factors = sorted({run.factor for run in stale})
     for panel, plan in zip(axes, plans, strict=False):
         for i, policy in enumerate(policies):
             shares = [mean_stale(stale, plan, policy, factor) for factor in factors]
@@ -108,7 +108,7 @@ def draw_freshness(stale: Sequence[Staleness], covers: Sequence[Spent], file: Pa
         places = [x + (i - 0.5) * 0.3 for x in range(len(FACTORS))]
         shares = [mean_spent(covers, shape, factor) for factor in FACTORS]
         axes[3].bar(places, shares, 0.28, label=f"{shape}: spent", color=("#4c72b0", "#55a868")[i])
-        nones = [infeasible([c for c in covers if (c.plan, c.factor) == (shape, f)]) for f in FACTORS]
+        nones = [infeasible_share([c for c in covers if (c.plan, c.factor) == (shape, f)]) for f in FACTORS]
         axes[3].plot(places, nones, "x", color="#222222", label="infeasible" if not i else None)
     axes[3].set_title("JAQPOT's cover, budgets of 10–100 %")
     axes[3].legend(frameon=False, fontsize=9)
@@ -131,11 +131,11 @@ def draw_shifts(minutes: Sequence[Minute], file: Path) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
     for panel, shape in zip(axes, SHAPES, strict=True):
         for policy in POLICIES_COMPARED:
-            mine = [one for one in minutes if (one.shape, one.policy) == (shape, policy)]
-            over = sorted({one.minute for one in mine})
-            means = [mean(one.results for one in mine if one.minute == x) for x in over]
-            low = [min(one.results for one in mine if one.minute == x) for x in over]
-            high = [max(one.results for one in mine if one.minute == x) for x in over]
+            mine = [minute for minute in minutes if (minute.shape, minute.policy) == (shape, policy)]
+            over = sorted({minute.minute for minute in mine})
+            means = [mean(minute.results for minute in mine if minute.minute == x) for x in over]
+            low = [min(minute.results for minute in mine if minute.minute == x) for x in over]
+            high = [max(minute.results for minute in mine if minute.minute == x) for x in over]
             _grown(panel, policy, [0, *over], [0, *means], [0, *low], [0, *high])
         for minute in (3, 7):
             panel.axvline(minute, color="#888888", linestyle="--", linewidth=1)
@@ -160,9 +160,9 @@ def draw_sensors(marks: Sequence[Mark], source: str, file: Path) -> None:
         for policy in POLICIES_COMPARED:
             mine = [mark for mark in marks if (mark.budget, mark.policy) == (budget, policy)]
             over = sorted({mark.seconds for mark in mine})
-            found = [[mark.results for mark in mine if mark.seconds == x] for x in over]
-            means = [mean(here) for here in found]
-            low, high = [min(here) for here in found], [max(here) for here in found]
+            results = [[mark.results for mark in mine if mark.seconds == x] for x in over]
+            means = [mean(here) for here in results]
+            low, high = [min(here) for here in results], [max(here) for here in results]
             _grown(panel, policy, [0, *over], [0, *means], [0, *low], [0, *high])
         panel.set_title(f"{budget:g} probes/s (paper: JAQPOT {PAPER_SENSORS[budget]:g}x the best rival)")
         label(panel, "results so far", "virtual time [s]")

@@ -1,9 +1,8 @@
-"""The engine at work under an allowance; what it did is counted, results are let go."""
+"""Run the engine under an allowance and count its work; results are discarded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import weir
@@ -12,8 +11,9 @@ from weir.local.query import LocalQuery
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.shed.flow import convert_grants
-from weir_lab.clock import Delta
+from weir_lab.fork import fork
 from weir_lab.jaqpot.settings import Setting
+from weir_lab.virtual_machine import Delta
 from weir_lab.workload import Workload
 
 Feed = Callable[[int], Delta]
@@ -41,13 +41,13 @@ class Played:
     @property
     def stale_share(self) -> float:
         """Of all results, those that are stale."""
-        found = self.results + self.stale
-        return self.stale / found if found else 0.0
+        results = self.results + self.stale
+        return self.stale / results if results else 0.0
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A query at some batch, from which runs can be begun as often as one likes."""
+    """A query before some batch, from which any number of runs can start."""
 
     query: LocalQuery
     feed: Feed
@@ -56,8 +56,7 @@ class Stage:
 
     def play(self, seconds: float, allowed: Allowance | None = None) -> tuple[Played, Stage]:
         """Go on for some seconds under an allowance; the stage itself stays as it is."""
-        # A state is never changed in place, so that a shallow copy goes its own way.
-        query = copy(self.query)
+        query = fork(self.query)
         query.allow(allowed)
         count = max(1, round(seconds / self.every))
         results = stale = probes = 0
@@ -73,7 +72,7 @@ class Stage:
         return played, Stage(query, self.feed, self.every, self.batch + count)
 
 
-def staged(setting: Setting, factor: float, seed: int) -> Stage:
+def start_stage(setting: Setting, factor: float, seed: int) -> Stage:
     """A setting with freshness of so many windows (if these are of rows), before its first row."""
     work = Workload(setting.graph, seed=seed)
     windows = setting.graph.windows
@@ -94,10 +93,10 @@ def staged(setting: Setting, factor: float, seed: int) -> Stage:
     return Stage(asked.start(), lambda number: work.delta(number, setting.every), setting.every, 0)
 
 
-def filled(setting: Setting, factor: float, seed: int) -> Stage:
+def fill_stage(setting: Setting, factor: float, seed: int) -> Stage:
     """The same once all its states are full, and hold what they do when nothing is skipped."""
     nothing = convert_grants(setting.net, [0.0] * len(setting.net.links))
-    _, stored = staged(setting, factor, seed).play(1.05 * setting.longest, nothing)
+    _, stored = start_stage(setting, factor, seed).play(1.05 * setting.longest, nothing)
     _, full = stored.play(1.2 * setting.renewal)
     return full
 

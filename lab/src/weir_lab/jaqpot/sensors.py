@@ -27,13 +27,13 @@ from weir.plan.tree import Join, hops, join
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.stats.join_graph import JoinGraph
-from weir_lab.clock import Delta
-from weir_lab.jaqpot.divide import GREPP, JAQPOT, POLICIES_COMPARED, Division, divide
 from weir_lab.jaqpot.freshness import BUDGET, Staleness
 from weir_lab.jaqpot.loop import Loop
 from weir_lab.jaqpot.play import Stage
+from weir_lab.jaqpot.policies import GREPP, JAQPOT, POLICIES_COMPARED, Division, divide
 from weir_lab.jaqpot.rivals import RIVALS
-from weir_lab.jaqpot.settings import windowed
+from weir_lab.jaqpot.settings import with_row_window
+from weir_lab.virtual_machine import Delta
 
 GROUPS = "ABCDE"
 ROWS = 1_000
@@ -50,7 +50,7 @@ _MOTES, _SLOTS = 52, 14_400
 _MIT = ("date", "time", "epoch", "moteid", "temperature", "humidity", "light", "voltage")
 _SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("degree", pa.int64())])
 TREE: Join = join(
-    windowed(join(windowed(join("A", "B"), ROWS), windowed(join("C", "D"), ROWS)), ROWS),
+    with_row_window(join(with_row_window(join("A", "B"), ROWS), with_row_window(join("C", "D"), ROWS)), ROWS),
     "E",
 )
 
@@ -117,7 +117,7 @@ class Mark:
     loosened: float
 
 
-def readings(path: Path | None) -> Readings:
+def load_readings(path: Path | None) -> Readings:
     """Readings from a Parquet file, from the lab's published `data.txt`, or made up when there is no path."""
     if path is None:
         mote, degree = _made_up()
@@ -137,28 +137,28 @@ def readings(path: Path | None) -> Readings:
     return Readings(path.name, _group(mote), degree)
 
 
-def sensors(
-    found: Readings, starts: int, seconds: float, budgets: tuple[float, ...], tell: Callable[[str], None]
+def play_sensors(
+    readings: Readings, starts: int, seconds: float, budgets: tuple[float, ...], tell: Callable[[str], None]
 ) -> Iterator[Mark]:
     """Every policy at every budget, from several places in the file; divided anew each second."""
     for start in range(starts):
-        stage = _staged(found, FACTOR, (start + 0.5) / starts)
+        stage = _staged(readings, FACTOR, (start + 0.5) / starts)
         for budget in budgets:
             for policy in POLICIES_COMPARED:
                 tell(f"figure 8, start {start}: {policy} at {budget:g}")
-                yield from _marks(found, start, stage, budget, policy, seconds)
+                yield from _marks(readings, start, stage, budget, policy, seconds)
 
 
-def stale_sensors(
-    found: Readings, starts: int, factors: Sequence[float], tell: Callable[[str], None]
+def measure_stale_sensors(
+    readings: Readings, starts: int, factors: Sequence[float], tell: Callable[[str], None]
 ) -> Iterator[Staleness]:
     """Figure 9.c: the stale share with 300 probes a second."""
     for start in range(starts):
         for factor in factors:
-            stage = _staged(found, factor, (start + 0.5) / starts)
+            stage = _staged(readings, factor, (start + 0.5) / starts)
             for policy in (*RIVALS, GREPP, JAQPOT):
                 tell(f"figure 9, sensors, start {start}: {policy} at {factor}x")
-                graph = found.graph(round(stage.batch * _EVERY * RATE))
+                graph = readings.graph(round(stage.batch * _EVERY * RATE))
                 division = _divide(policy, graph, BUDGET, factor)
                 _, settled = stage.play(factor * ROWS / min(graph.rates.values()), division.allowance)
                 played, _ = settled.play(1.0, division.allowance)
@@ -166,12 +166,12 @@ def stale_sensors(
 
 
 def _marks(
-    found: Readings, start: int, stage: Stage, budget: float, policy: str, seconds: float
+    readings: Readings, start: int, stage: Stage, budget: float, policy: str, seconds: float
 ) -> Iterator[Mark]:
     results = fresh = probes = 0
     loop = Loop()
     for step in range(1, round(seconds / _INTERVAL) + 1):
-        graph = found.graph(round(stage.batch * _EVERY * RATE))
+        graph = readings.graph(round(stage.batch * _EVERY * RATE))
         division = _divide(policy, graph, loop.scale * budget, FACTOR)
         played, stage = stage.play(_INTERVAL, division.allowance)
         loop = loop.after(budget * played.seconds, played.probes)
@@ -179,7 +179,7 @@ def _marks(
         fresh += played.results
         probes += played.probes
         yield Mark(
-            source=found.source,
+            source=readings.source,
             start=start,
             budget=budget,
             policy=policy,
@@ -199,7 +199,7 @@ def _divide(policy: str, graph: JoinGraph, budget: float, factor: float) -> Divi
     return replace(division, allowance=replace(division.allowance, choose="hash"))
 
 
-def _staged(found: Readings, factor: float, place: float) -> Stage:
+def _staged(readings: Readings, factor: float, place: float) -> Stage:
     """A query whose states are full and fresh, some way into the file."""
     asked = weir.join(
         streams=dict.fromkeys(GROUPS, _SCHEMA),
@@ -210,14 +210,14 @@ def _staged(found: Readings, factor: float, place: float) -> Stage:
         plan=TREE,
     )
     assert isinstance(asked, LocalJoin)
-    first = round(place * found.length / _EVERY)
+    first = round(place * readings.length / _EVERY)
 
     def feed(number: int) -> Delta:
-        return found.between(round(number * _EVERY * RATE), round((number + 1) * _EVERY * RATE))
+        return readings.between(round(number * _EVERY * RATE), round((number + 1) * _EVERY * RATE))
 
     stage = Stage(asked.start(), feed, _EVERY, first)
     window = len(GROUPS) * ROWS / RATE
-    graph = found.graph(round((first * _EVERY + 1.2 * window) * RATE))
+    graph = readings.graph(round((first * _EVERY + 1.2 * window) * RATE))
     _, stored = stage.play(1.2 * window, Allowance(dict.fromkeys(hops(TREE), 0.0)))
     # Enough to fill every state a few times; all there is would be millions a second.
     _, full = stored.play(window / 3, _divide("EqualHJ", graph, _FILLING, factor).allowance)

@@ -93,29 +93,29 @@ class Setting:
 
         Of two rows of one batch only the one that comes later in the driver order can find the other; if that
         one is skipped, the model's tuple at a time would have found what a batch does not. With 8 batches a
-        window, and the second selectivities of figure 6, JAQPOT had a third less than foretold, GlobalHJPR
-        half as much again; with 16, as much as foretold, and a third more.
+        window, and the second selectivities of figure 6, JAQPOT had a third less than predicted, GlobalHJPR
+        half as much again; with 16, as much as predicted, and a third more.
         """
         return min(map(self.graph.window_seconds, self.graph.streams)) / self.batches
 
 
-def settings(shape: Shape, count: int, seed: int = 5) -> list[Setting]:
+def draw_settings(shape: Shape, count: int, seed: int = 5) -> list[Setting]:
     """The first settings that can be run, numbered."""
-    found: list[Setting] = []
-    for setting in drawn(shape, seed, PLAYED_WINDOWS):
-        if len(found) == count:
+    chosen: list[Setting] = []
+    for setting in draw_any_settings(shape, seed, PLAYED_WINDOWS):
+        if len(chosen) == count:
             break
         if _is_playable(setting):
-            number = len(found)
-            found.append(replace(setting, number=number, factor=FACTORS[number % len(FACTORS)]))
-    return found
+            number = len(chosen)
+            chosen.append(replace(setting, number=number, factor=FACTORS[number % len(FACTORS)]))
+    return chosen
 
 
 def _is_playable(setting: Setting) -> bool:
     return sum(setting.full.inserts.values()) <= _MOST_STORED and setting.full.results <= _MOST_RESULTS
 
 
-def drawn(shape: Shape, seed: int, rows: tuple[float, float] = WINDOWS) -> Iterator[Setting]:
+def draw_any_settings(shape: Shape, seed: int, rows: tuple[float, float] = WINDOWS) -> Iterator[Setting]:
     """Settings without end, whether they can be run or not, whose streams have windows of so many rows."""
     rng = np.random.default_rng([seed, SHAPES.index(shape)])
     number = 0
@@ -124,28 +124,28 @@ def drawn(shape: Shape, seed: int, rows: tuple[float, float] = WINDOWS) -> Itera
         windows = {name: RowWindow(round(_between(rng, *rows))) for name in STREAMS}
         selectivities = tuple(_between(rng, *SELECTIVITIES) for _ in range(3))
         inner = [round(_between(rng, *WINDOWS)) for _ in range(2)]
-        graph = JoinGraph.of(rates, windows, edges(shape, selectivities))
-        yield Setting(shape, number, graph, tree(shape, inner), FACTORS[number % len(FACTORS)])
+        graph = JoinGraph.of(rates, windows, build_edges(shape, selectivities))
+        yield Setting(shape, number, graph, build_tree(shape, inner), FACTORS[number % len(FACTORS)])
         number += 1
 
 
-def edges(shape: Shape, selectivities: tuple[float, ...]) -> Mapping[tuple[str, ...], float]:
+def build_edges(shape: Shape, selectivities: tuple[float, ...]) -> Mapping[tuple[str, ...], float]:
     """The chain A–B–C–D, so that the joins of a plan have these selectivities, the root's last."""
-    one, two, root = selectivities
+    first, two, root = selectivities
     if shape == "linear":
-        return {("A", "B"): one, ("B", "C"): two, ("C", "D"): root}
-    return {("A", "B"): one, ("C", "D"): two, ("B", "C"): root}
+        return {("A", "B"): first, ("B", "C"): two, ("C", "D"): root}
+    return {("A", "B"): first, ("C", "D"): two, ("B", "C"): root}
 
 
-def tree(shape: Shape, windows: list[int]) -> Join:
+def build_tree(shape: Shape, windows: list[int]) -> Join:
     """The plans of Mukherji et al. 2011, figures 5.b and 5.c, with windows over the joins below the root."""
-    one = windowed(join("A", "B"), windows[0])
+    pair = with_row_window(join("A", "B"), windows[0])
     if shape == "linear":
-        return join(windowed(join(one, "C"), windows[1]), "D")
-    return join(one, windowed(join("C", "D"), windows[1]))
+        return join(with_row_window(join(pair, "C"), windows[1]), "D")
+    return join(pair, with_row_window(join("C", "D"), windows[1]))
 
 
-def timed(setting: Setting) -> Setting:
+def with_time_windows(setting: Setting) -> Setting:
     """The same streams with windows of time, as long as theirs; over joins, as long as the longest."""
     graph, window = setting.graph, TimeWindow(round(1e6 * setting.longest))
     lasting = {name: graph.window_seconds(name) for name in graph.streams}
@@ -159,7 +159,7 @@ def timed(setting: Setting) -> Setting:
     return replace(setting, graph=replace(graph, windows=lasting), tree=Join(inputs, setting.tree.orders))
 
 
-def windowed(node: JTree, rows: int) -> Join:
+def with_row_window(node: JTree, rows: int) -> Join:
     """The same join with a window of its own over what it puts out."""
     assert not isinstance(node, Leaf)
     return Join(node.inputs, node.orders, RowWindow(rows))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from weir.query.windows import RowWindow
 from weir.stats.join_graph import JoinGraph
-from weir_lab.clock import Delta
-from weir_lab.jaqpot.divide import POLICIES_COMPARED, divide
-from weir_lab.jaqpot.play import Stage, filled
-from weir_lab.jaqpot.settings import STREAMS, Setting, Shape, edges, tree
+from weir_lab.jaqpot.play import Stage, fill_stage
+from weir_lab.jaqpot.policies import POLICIES_COMPARED, divide
+from weir_lab.jaqpot.settings import STREAMS, Setting, Shape, build_edges, build_tree
+from weir_lab.virtual_machine import Delta
 from weir_lab.workload import Workload
 
 MINUTES = 10
@@ -34,7 +34,7 @@ class Minute:
     loosened: float
 
 
-def shifts(shape: Shape, seed: int, seconds: float, tell: Callable[[str], None]) -> Iterator[Minute]:
+def play_shifts(shape: Shape, seed: int, seconds: float, tell: Callable[[str], None]) -> Iterator[Minute]:
     """Every policy over ten minutes, of so many virtual seconds each.
 
     The budget is 30 % of what the first selectivities would take; a service rate does not grow by itself.
@@ -42,7 +42,7 @@ def shifts(shape: Shape, seed: int, seconds: float, tell: Callable[[str], None])
     phases = {minute: _setting(shape, selectivities) for minute, selectivities in _SHIFTS.items()}
     first = phases[0]
     budget = RESOURCES * first.full.spent
-    full = filled(first, FACTOR, seed)
+    full = fill_stage(first, FACTOR, seed)
     for policy in POLICIES_COMPARED:
         tell(f"figure 6, {shape}, seed {seed}: {policy}")
         stage, division = full, None
@@ -65,5 +65,5 @@ def _feed(setting: Setting, seed: int) -> Callable[[int], Delta]:
 
 
 def _setting(shape: Shape, selectivities: tuple[float, ...]) -> Setting:
-    graph = JoinGraph.of(dict.fromkeys(STREAMS, RATE), RowWindow(ROWS), edges(shape, selectivities))
-    return Setting(shape, 0, graph, tree(shape, [ROWS, ROWS]), FACTOR)
+    graph = JoinGraph.of(dict.fromkeys(STREAMS, RATE), RowWindow(ROWS), build_edges(shape, selectivities))
+    return Setting(shape, 0, graph, build_tree(shape, [ROWS, ROWS]), FACTOR)

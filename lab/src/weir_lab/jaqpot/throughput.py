@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import mean
 
-from weir_lab.jaqpot.divide import GREPP, LP, POLICIES_COMPARED, STEADY, divide
-from weir_lab.jaqpot.play import filled
+from weir_lab.jaqpot.play import fill_stage
+from weir_lab.jaqpot.policies import GREPP, LP, POLICIES_COMPARED, STEADY, divide
 from weir_lab.jaqpot.rivals import RIVALS
-from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, drawn, timed
+from weir_lab.jaqpot.settings import SHAPES, Setting, Shape, draw_any_settings, with_time_windows
 
 # Where a starved state is small.
 POLICIES_TIMED = ("GlobalHJPR", GREPP, LP, STEADY)
@@ -34,12 +34,12 @@ class Point:
     results: float
     stale: float
     probes: float
-    foretold_results: float
-    foretold_probes: float
+    predicted_results: float
+    predicted_probes: float
     loosened: float
 
 
-def throughput(
+def measure_throughput(
     setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
 ) -> list[Point]:
     """All policies at all budgets, measured for so many of the longest windows after a third as many.
@@ -50,11 +50,13 @@ def throughput(
     return _throughput(setting, POLICIES_COMPARED, fresh, resources, windows / 3, windows, tell)
 
 
-def timed_throughput(
+def measure_timed_throughput(
     setting: Setting, resources: Sequence[float], windows: float, tell: Callable[[str], None]
 ) -> list[Point]:
     """The same with windows of time, where what a state holds follows from what feeds it; no freshness."""
-    return _throughput(timed(setting), POLICIES_TIMED, None, resources, _SETTLE_TIMED, windows, tell)
+    return _throughput(
+        with_time_windows(setting), POLICIES_TIMED, None, resources, _SETTLE_TIMED, windows, tell
+    )
 
 
 def _throughput(
@@ -70,7 +72,7 @@ def _throughput(
         return []
     graph, tree = setting.graph, setting.tree
     tell(f"figure 7, {setting.shape} {setting.number}: all of it")
-    full = filled(setting, setting.factor, setting.number)
+    full = fill_stage(setting, setting.factor, setting.number)
     _, later = full.play(settle * setting.longest)
     best, _ = later.play(windows * setting.longest)
     points: list[Point] = []
@@ -91,8 +93,8 @@ def _throughput(
                     results=played.fresh_rate,
                     stale=played.stale / played.seconds,
                     probes=played.probes / played.seconds,
-                    foretold_results=division.results,
-                    foretold_probes=division.probes,
+                    predicted_results=division.results,
+                    predicted_probes=division.probes,
                     loosened=division.loosened,
                 )
             )
@@ -100,7 +102,7 @@ def _throughput(
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Prediction:
     """The most that the model says can be had of a setting anywhere in table 3, and what its best rival has.
 
     Both are shares of the saturation throughput; `dearest` is what one hop takes of its resources, at most.
@@ -114,23 +116,23 @@ class Foretold:
     dearest: float
 
 
-def foretold(count: int, resources: Sequence[float], seed: int = 11) -> list[Foretold]:
+def forecast_table3(count: int, resources: Sequence[float], seed: int = 11) -> list[Prediction]:
     """Settings from all of table 3, most of which no engine could play; there GrePP is the best."""
     return [
-        _foretold(setting, share)
+        _predict(setting, share)
         for shape in SHAPES
-        for setting in islice(drawn(shape, seed), count)
+        for setting in islice(draw_any_settings(shape, seed), count)
         for share in resources
     ]
 
 
-def _foretold(setting: Setting, share: float) -> Foretold:
+def _predict(setting: Setting, share: float) -> Prediction:
     full = setting.full
 
     def made(policy: str) -> float:
         return divide(policy, setting.graph, setting.tree, share * full.spent).results / full.results
 
-    return Foretold(
+    return Prediction(
         shape=setting.shape,
         setting=setting.number,
         resources=share,
@@ -151,9 +153,9 @@ def average(points: Sequence[Point], shape: Shape, policy: str, resources: float
 
 def advantages(points: Sequence[Point], shape: Shape, policy: str) -> dict[float, float]:
     """For every share of the resources, how many times the best rival's results a policy has."""
-    found = {}
+    gains = {}
     for resources in sorted({point.resources for point in points}):
         best = max(average(points, shape, rival, resources) for rival in RIVALS)
         mine = average(points, shape, policy, resources)
-        found[resources] = mine / best if best else float("inf")
-    return found
+        gains[resources] = mine / best if best else float("inf")
+    return gains

@@ -41,13 +41,13 @@ class Second:
     fullest: float
 
 
-def adapted(calm: int, busy: int, tell: Callable[[str], None]) -> list[Second]:
+def play_adaptation(calm: int, busy: int, tell: Callable[[str], None]) -> list[Second]:
     """A ring of four nodes: `calm` seconds at the paper's rate, `busy` ones at twice that, as many after."""
-    found = []
+    seconds = []
     for way in WAYS_TO_ADAPT:
         tell(f"the rate doubles: {way}")
-        found += _played(way, calm, busy)
-    return found
+        seconds += _played(way, calm, busy)
+    return seconds
 
 
 def _played(way: Way, calm: int, busy: int) -> list[Second]:
@@ -71,7 +71,7 @@ def _played(way: Way, calm: int, busy: int) -> list[Second]:
         fullest = max(node.rows for node in ring.nodes) * len(ring.nodes) / ring.rows
         seen.append((second, len(ring.nodes), ring.rows, ring.waiting, fullest))
     clock.run()
-    return [Second(way, one[0], tally.mean(one[0]), *one[1:]) for one in seen]
+    return [Second(way, sample[0], tally.mean(sample[0]), *sample[1:]) for sample in seen]
 
 
 class _Watched:
@@ -100,8 +100,8 @@ class _Watched:
             self._ring.resize(Resize(nodes, how))
 
 
-def settled(seconds: Sequence[Second], way: Way, begin: int, end: int) -> int:
+def count_settling_seconds(seconds: Sequence[Second], way: Way, begin: int, end: int) -> int:
     """Seconds from `begin` on until the ring has as many nodes as at `end`."""
-    mine = [one for one in seconds if one.way == way and begin <= one.second < end]
-    others = [one.second for one in mine if one.nodes != mine[-1].nodes]
+    mine = [second for second in seconds if second.way == way and begin <= second.second < end]
+    others = [second.second for second in mine if second.nodes != mine[-1].nodes]
     return max(others) + 1 - begin if others else 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from weir_lab.aim import Aim
-from weir_lab.psp.adaptation import Second, Way, settled
+from weir_lab.psp.adaptation import Second, Way, count_settling_seconds
 from weir_lab.psp.lengths import Length, Long
 from weir_lab.psp.play import Point
 from weir_lab.psp.settings import COMPARED, SELECTIVITIES
@@ -51,7 +51,7 @@ def aims(
 
 def _selectivity(points: Sequence[Point]) -> Aim:
     by_nodes = {n: [_at(points, n, s).response for s in SELECTIVITIES] for n in _nodes(points)}
-    rising = sum(found == sorted(found) for found in by_nodes.values())
+    rising = sum(responses == sorted(responses) for responses in by_nodes.values())
     some = by_nodes[max(by_nodes)]
     return Aim(
         "8.a: response and selectivity",
@@ -77,8 +77,10 @@ def _best_at_half(points: Sequence[Point]) -> Aim:
 
 
 def _small_selectivity(lengths: Sequence[Length]) -> Aim:
-    found = {one.selectivity: one.found for one in lengths if (one.streams, one.join) == (3, "small")}
-    ranked = [found[s] for s in SELECTIVITIES]
+    best = {
+        length.selectivity: length.best for length in lengths if (length.streams, length.join) == (3, "small")
+    }
+    ranked = [best[s] for s in SELECTIVITIES]
     return Aim(
         "8.a: best length for smaller selectivities",
         "more nodes",
@@ -145,12 +147,12 @@ def _coordinated_response(points: Sequence[Point]) -> Aim:
 
 def _copies_response(points: Sequence[Point]) -> Aim:
     most = {p.value: p for p in points if p.nodes == max(_nodes(points))}
-    found = [most[value].response for value in sorted(most)]
+    responses = [most[value].response for value in sorted(most)]
     return Aim(
         f"8.e: response of CTR over copies, {max(_nodes(points))} nodes",
         "rises: fewer nodes take part",
         ", ".join(f"{value:g}: {1e3 * most[value].response:.2g} ms" for value in sorted(most)),
-        found == sorted(found),
+        responses == sorted(responses),
     )
 
 
@@ -168,8 +170,8 @@ def _coordinated_state(points: Sequence[Point]) -> Aim:
 
 
 def _adaptation(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
-    last = {one.way: one for one in seconds if one.second == calm + busy - 1}
-    before = mean(one.response for one in seconds if one.way == "passive" and one.second < calm)
+    last = {second.way: second for second in seconds if second.second == calm + busy - 1}
+    before = mean(second.response for second in seconds if second.way == "passive" and second.second < calm)
     none, passive = last["none"], last["passive"]
     return Aim(
         "8.g, 8.h: the rate doubles",
@@ -183,8 +185,8 @@ def _adaptation(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
 
 def _adaptation_kinds(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
     kinds: tuple[Way, ...] = ("passive", "aggressive")
-    grown = [settled(seconds, way, calm, calm + busy) for way in kinds]
-    shrunk = [settled(seconds, way, calm + busy, calm + 2 * busy) for way in kinds]
+    grown = [count_settling_seconds(seconds, way, calm, calm + busy) for way in kinds]
+    shrunk = [count_settling_seconds(seconds, way, calm + busy, calm + 2 * busy) for way in kinds]
     return Aim(
         "section 6: passive and aggressive",
         "passive may take long, aggressive breaks",
@@ -197,7 +199,9 @@ def _adaptation_kinds(seconds: Sequence[Second], calm: int, busy: int) -> Aim:
 
 
 def _smoothing(seconds: Sequence[Second]) -> Aim:
-    fullest = {way: max(one.fullest for one in seconds if one.way == way) for way in ("none", "smoothed")}
+    fullest = {
+        way: max(second.fullest for second in seconds if second.way == way) for way in ("none", "smoothed")
+    }
     return Aim(
         "section 6: slices by count",
         "the load stays even while rates change",
@@ -209,8 +213,8 @@ def _smoothing(seconds: Sequence[Second]) -> Aim:
 
 
 def _predicted(lengths: Sequence[Length]) -> Aim:
-    off = [abs(one.found - one.predicted) for one in lengths]
-    lost = max(one.response_predicted / one.response_found - 1 for one in lengths)
+    off = [abs(length.best - length.predicted) for length in lengths]
+    lost = max(length.response_predicted / length.response_best - 1 for length in lengths)
     return Aim(
         "section 5.2: best ring predicted and found",
         "the model finds the best length",
@@ -225,16 +229,16 @@ def _predicted(lengths: Sequence[Length]) -> Aim:
 
 def _interleaving(points: Sequence[Point]) -> Aim:
     nodes = min(_nodes(points))
-    one, more = (
+    alone, more = (
         next(p for p in points if (p.scheme, p.nodes, p.selectivity) == (scheme, nodes, 0.5))
         for scheme in ("PSP", "PSP-I")
     )
     return Aim(
         f"section 4.4: PSP-I, {nodes} busy nodes",
         "fewer idle periods, some state twice",
-        f"{_ms([one.response, more.response])} ms with 1 and {more.value:g} tuples under way; "
-        f"state {one.state:.0f} and {more.state:.0f} rows",
-        more.response <= one.response,
+        f"{_ms([alone.response, more.response])} ms with 1 and {more.value:g} tuples under way; "
+        f"state {alone.state:.0f} and {more.state:.0f} rows",
+        more.response <= alone.response,
     )
 
 
@@ -261,32 +265,32 @@ def _ways(points: Sequence[Point]) -> Aim:
         streams: min((p for p in points if p.streams == streams), key=lambda p: p.response)
         for streams in sorted({p.streams for p in points})
     }
-    found = [point.nodes for point in best.values()]
+    lengths = [point.nodes for point in best.values()]
     return Aim(
         "beyond: joins of more streams",
         "not shown",
         ", ".join(f"{s}-way: {_ms([p.response])} ms on {p.nodes} nodes" for s, p in best.items()),
-        found == sorted(found),
+        lengths == sorted(lengths),
         "two matches per probe: at the paper's selectivities a nine-way join has 25^8 results a row",
     )
 
 
 def _long(points: Sequence[Long]) -> Aim:
-    told, as_foretold = [], True
+    told, as_predicted = [], True
     for join in dict.fromkeys(point.join for point in points):
         mine = [point for point in points if point.join == join]
         best, last = min(mine, key=lambda p: p.response), max(mine, key=lambda p: p.nodes)
-        foretold = min(mine, key=lambda p: p.model)
-        as_foretold = as_foretold and best.nodes == foretold.nodes
+        predicted = min(mine, key=lambda p: p.model)
+        as_predicted = as_predicted and best.nodes == predicted.nodes
         told.append(
             f"{join} a comparison: best {best.nodes} nodes ({_ms([best.response])} ms), by equation 5 "
-            f"{foretold.nodes}; {last.nodes} nodes {_ms([last.response])} ms"
+            f"{predicted.nodes}; {last.nodes} nodes {_ms([last.response])} ms"
         )
     return Aim(
         f"beyond: up to {max(point.nodes for point in points)} nodes",
         "not shown; equation 5 should hold",
         "; ".join(told),
-        as_foretold,
+        as_predicted,
         "every result's partials pass every node, so a long ring costs M N T_n whatever it has to do",
     )
 
@@ -314,4 +318,4 @@ def _count(points: dict[float, Point]) -> int:
 
 
 def _ms(seconds: Sequence[float]) -> str:
-    return ", ".join(f"{1e3 * one:.3g}" for one in seconds)
+    return ", ".join(f"{1e3 * response:.3g}" for response in seconds)

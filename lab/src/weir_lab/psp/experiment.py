@@ -9,10 +9,10 @@ from typing import Any
 
 from weir_lab.aim import Aim
 from weir_lab.csv import write_tables
-from weir_lab.psp.adaptation import Second, adapted
+from weir_lab.psp.adaptation import Second, play_adaptation
 from weir_lab.psp.aims import aims
-from weir_lab.psp.figure8 import aligned, coordinated, rings
-from weir_lab.psp.lengths import HUNDREDS, Length, Long, lengths, long_rings, ways
+from weir_lab.psp.figure8 import play_aligned, play_coordinated, play_rings
+from weir_lab.psp.lengths import HUNDREDS, Length, Long, find_best_lengths, play_long_rings, play_many_ways
 from weir_lab.psp.play import Point
 from weir_lab.psp.settings import COPIES, NODES, SEGMENTS
 
@@ -73,7 +73,7 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     size: Size
     rings: list[Point]
@@ -87,21 +87,21 @@ class Report:
 
 
 def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
-    """Do everything and write it into a folder; `tell` hears what is done."""
+    """Run all experiments and write their files; `tell` is called with each step."""
     out.mkdir(parents=True, exist_ok=True)
-    found = {
-        "rings": rings(size.nodes, size.ring_seconds, tell),
-        "aligned": aligned(size.routed, size.segments, size.atr_seconds, tell),
-        "coordinated": coordinated(size.routed, size.copies, size.ctr_seconds, tell),
+    points = {
+        "rings": play_rings(size.nodes, size.ring_seconds, tell),
+        "aligned": play_aligned(size.routed, size.segments, size.atr_seconds, tell),
+        "coordinated": play_coordinated(size.routed, size.copies, size.ctr_seconds, tell),
     }
-    seconds = adapted(size.calm, size.busy, tell)
-    best = lengths(size.rows, tell)
-    many = ways(size.many, max(2, size.rows // 4), tell)
-    long = long_rings(size.long, max(2, size.rows // 4), tell)
+    seconds = play_adaptation(size.calm, size.busy, tell)
+    best = find_best_lengths(size.rows, tell)
+    many = play_many_ways(size.many, max(2, size.rows // 4), tell)
+    long = play_long_rings(size.long, max(2, size.rows // 4), tell)
     closing = aims(
-        **found, lengths=best, long=long, ways=many, seconds=seconds, calm=size.calm, busy=size.busy
+        **points, lengths=best, long=long, ways=many, seconds=seconds, calm=size.calm, busy=size.busy
     )
-    report = Report(size, **found, seconds=seconds, lengths=best, ways=many, long=long, aims=closing)
+    report = Report(size, **points, seconds=seconds, lengths=best, ways=many, long=long, aims=closing)
     tell("writing files")
     _write(report, out)
     _draw(report, out)

@@ -10,36 +10,36 @@ from weir_lab.psp.settings import SELECTIVITIES, Setting
 INTERLEAVED = 4
 
 
-def rings(nodes: Sequence[int], seconds: float, tell: Callable[[str], None]) -> list[Point]:
+def play_rings(nodes: Sequence[int], seconds: float, tell: Callable[[str], None]) -> list[Point]:
     """Figures 8.a and 8.b, one tuple at a time and interleaved."""
-    found = []
+    points = []
     for selectivity in SELECTIVITIES:
         for count in nodes:
             tell(f"figure 8.a: selectivity {selectivity:g} on {count} nodes")
             for interleave in (1, INTERLEAVED):
-                found.append(play_ring(Setting(selectivity=selectivity), count, seconds, interleave))
-    return found
+                points.append(play_ring(Setting(selectivity=selectivity), count, seconds, interleave))
+    return points
 
 
-def aligned(
+def play_aligned(
     nodes: Sequence[int], segments: Sequence[float], seconds: float, tell: Callable[[str], None]
 ) -> list[Point]:
     """Figures 8.c and 8.d."""
-    found = []
+    points = []
     for segment in segments:
         for count in nodes:
             tell(f"figure 8.c: segments of {segment:g} seconds on {count} nodes")
-            found.append(play_atr(Setting(), count, segment, seconds))
-    return found
+            points.append(play_atr(Setting(), count, segment, seconds))
+    return points
 
 
-def coordinated(
+def play_coordinated(
     nodes: Sequence[int], copies: Sequence[int], seconds: float, tell: Callable[[str], None]
 ) -> list[Point]:
     """Figures 8.e and 8.f; as in the paper, at least twice as many nodes as copies."""
-    found = []
+    points = []
     for number in copies:
-        for count in (one for one in nodes if one >= 2 * number):
+        for count in (length for length in nodes if length >= 2 * number):
             tell(f"figure 8.e: {number} copies on {count} nodes")
-            found.append(play_ctr(Setting(), count, number, seconds))
-    return found
+            points.append(play_ctr(Setting(), count, number, seconds))
+    return points

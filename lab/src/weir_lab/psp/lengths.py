@@ -29,50 +29,52 @@ class Length:
     by_rounds: float
     by_spread: float
     predicted: int
-    found: int
+    best: int
     response_predicted: float
-    response_found: float
+    response_best: float
 
 
-def lengths(rows: int, tell: Callable[[str], None]) -> list[Length]:
+def find_best_lengths(rows: int, tell: Callable[[str], None]) -> list[Length]:
     """Three-way joins of all selectivities and costs of a comparison, and joins of more streams."""
-    found = []
+    measured = []
     for selectivity in SELECTIVITIES:
         for join, factor in JOIN_COSTS.items():
             tell(f"best ring: selectivity {selectivity:g}, {join} images")
-            found.append(_length(Setting(selectivity=selectivity), join, costing(factor), rows))
+            measured.append(_length(Setting(selectivity=selectivity), join, with_join_cost(factor), rows))
     for streams in WAYS:
         tell(f"best ring: {streams} streams")
-        found.append(_length(many(streams), "middle", costing(JOIN_COSTS["middle"]), max(2, rows // 4)))
-    return found
+        measured.append(
+            _length(with_streams(streams), "middle", with_join_cost(JOIN_COSTS["middle"]), max(2, rows // 4))
+        )
+    return measured
 
 
-def many(streams: int) -> Setting:
+def with_streams(streams: int) -> Setting:
     """A join of many streams, a row of each finding two partners in each other one."""
     return Setting(streams, MATCHES / (RATE * WINDOW))
 
 
-def costing(factor: float) -> Hardware:
+def with_join_cost(factor: float) -> Hardware:
     """The machine with comparisons so many times as dear."""
     return replace(MACHINE, join=MACHINE.join * factor)
 
 
 def _length(setting: Setting, join: str, machine: Hardware, rows: int) -> Length:
     steps = equal_steps(setting.streams, setting.rate, setting.window, setting.selectivity)
-    best = best_length(steps, machine)
-    tried = sorted({max(1, round(best.nodes * step)) for step in _STEPS} | {best.nodes})
+    predicted = best_length(steps, machine)
+    tried = sorted({max(1, round(predicted.nodes * step)) for step in _STEPS} | {predicted.nodes})
     points = {nodes: play_alone(setting, nodes, rows, machine) for nodes in tried}
-    found = min(points, key=lambda nodes: points[nodes].response)
+    best = min(points, key=lambda nodes: points[nodes].response)
     return Length(
         setting.streams,
         setting.selectivity,
         join,
-        best.by_rounds,
-        best.by_spread,
-        best.nodes,
-        found,
-        points[best.nodes].response,
-        points[found].response,
+        predicted.by_rounds,
+        predicted.by_spread,
+        predicted.nodes,
+        best,
+        points[predicted.nodes].response,
+        points[best].response,
     )
 
 
@@ -86,22 +88,24 @@ class Long:
     model: float
 
 
-def long_rings(nodes: Sequence[int], rows: int, tell: Callable[[str], None]) -> list[Long]:
+def play_long_rings(nodes: Sequence[int], rows: int, tell: Callable[[str], None]) -> list[Long]:
     """The three-way join at selectivity 0.5 on rings far beyond the paper's."""
-    found = []
+    rings = []
     for name, factor in (("0.15 µs", 1.0), ("15 µs", HEAVY)):
         for count in nodes:
             tell(f"a ring of {count} nodes, {name} a comparison")
-            point = play_alone(Setting(selectivity=0.5), count, rows, costing(factor))
-            found.append(Long(name, count, point.response, point.model))
-    return found
+            point = play_alone(Setting(selectivity=0.5), count, rows, with_join_cost(factor))
+            rings.append(Long(name, count, point.response, point.model))
+    return rings
 
 
-def ways(nodes: Sequence[int], rows: int, tell: Callable[[str], None]) -> list[Point]:
+def play_many_ways(nodes: Sequence[int], rows: int, tell: Callable[[str], None]) -> list[Point]:
     """3, 5, 7 and 9 streams, nobody waiting."""
-    found = []
+    points = []
     for streams in WAYS:
         for count in nodes:
             tell(f"{streams} streams on {count} nodes")
-            found.append(play_alone(many(streams), count, rows, costing(JOIN_COSTS["middle"])))
-    return found
+            points.append(
+                play_alone(with_streams(streams), count, rows, with_join_cost(JOIN_COSTS["middle"]))
+            )
+    return points

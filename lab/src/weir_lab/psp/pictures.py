@@ -53,15 +53,15 @@ def _curves(
     says: str,
     value: Callable[[Point], float],
 ) -> None:
-    for colour, one in zip(_COLOURS, sorted({key(point) for point in points}), strict=False):
-        mine = sorted((point for point in points if key(point) == one), key=lambda p: p.nodes)
+    for colour, group in zip(_COLOURS, sorted({key(point) for point in points}), strict=False):
+        mine = sorted((point for point in points if key(point) == group), key=lambda p: p.nodes)
         panel.plot(
             [p.nodes for p in mine],
             [value(p) for p in mine],
             "o-",
             color=colour,
             ms=4,
-            label=says.format(one),
+            label=says.format(group),
         )
 
 
@@ -69,11 +69,11 @@ def draw_adaptation(seconds: Sequence[Second], changes: tuple[int, int], file: P
     """Figures 8.g and 8.h: response and nodes over time."""
     figure, (upper, lower) = plt.subplots(2, 1, figsize=(9, 7), layout="constrained", sharex=True)
     for colour, way in zip(_COLOURS, WAYS_TO_ADAPT, strict=False):
-        mine = [one for one in seconds if one.way == way]
+        mine = [second for second in seconds if second.way == way]
         said = {"none": "without adaptation", "smoothed": "slices by count"}.get(way, way)
-        at = [one.second + 0.5 for one in mine]
-        upper.plot(at, [1e3 * one.response for one in mine], color=colour, label=said)
-        lower.plot(at, [one.nodes for one in mine], color=colour, label=said)
+        at = [second.second + 0.5 for second in mine]
+        upper.plot(at, [1e3 * second.response for second in mine], color=colour, label=said)
+        lower.plot(at, [second.nodes for second in mine], color=colour, label=said)
     upper.set_yscale("log")
     label(upper, "response [ms]", "")
     label(lower, "nodes", "seconds")
@@ -92,10 +92,10 @@ def draw_beyond(lengths: Sequence[Length], ways: Sequence[Point], long: Sequence
     """The best ring predicted and found, joins of more streams, and rings of up to 1 000 nodes."""
     figure, (best, more, far) = plt.subplots(1, 3, figsize=(15, 4.8), layout="constrained")
     best.plot([0, 30], [0, 30], color="#999999", linewidth=1)
-    for colour, streams in zip(_COLOURS, sorted({one.streams for one in lengths}), strict=False):
-        mine = [one for one in lengths if one.streams == streams]
+    for colour, streams in zip(_COLOURS, sorted({length.streams for length in lengths}), strict=False):
+        mine = [length for length in lengths if length.streams == streams]
         best.plot(
-            [x.predicted for x in mine], [x.found for x in mine], "o", color=colour, label=f"{streams}-way"
+            [x.predicted for x in mine], [x.best for x in mine], "o", color=colour, label=f"{streams}-way"
         )
     label(best, "best ring found", "best ring by equation 5")
     best.legend(frameon=False)
@@ -103,8 +103,8 @@ def draw_beyond(lengths: Sequence[Length], ways: Sequence[Point], long: Sequence
     more.set_yscale("log")
     label(more, "response, nobody waiting [ms]", "nodes")
     more.legend(frameon=False)
-    for colour, join in zip(_COLOURS, dict.fromkeys(one.join for one in long), strict=False):
-        there = [one for one in long if one.join == join]
+    for colour, join in zip(_COLOURS, dict.fromkeys(ring.join for ring in long), strict=False):
+        there = [ring for ring in long if ring.join == join]
         far.plot(
             [x.nodes for x in there],
             [1e3 * x.response for x in there],

@@ -1,4 +1,4 @@
-"""One run of one setting."""
+"""Simulate one setting: a ring, or aligned or coordinated routing."""
 
 from __future__ import annotations
 

@@ -63,13 +63,13 @@ def arrivals(streams: int, rates: list[tuple[float, float]], seed: int) -> list[
 
     def times(stream: int) -> list[tuple[float, int]]:
         rng = random.Random(seed * 1000 + stream)
-        found = []
+        arrivals = []
         for (begin, rate), (end, _) in pairwise(rates):
             time = begin + rng.expovariate(rate)
             while time < end:
-                found.append((time, stream))
+                arrivals.append((time, stream))
                 time += rng.expovariate(rate)
-        return found
+        return arrivals
 
     numbers = count()
     return [Row(next(numbers), stream, time) for time, stream in merge(*map(times, range(streams)))]

@@ -119,15 +119,15 @@ class Score:
     longest_seconds: float
     existing: int
     exact: int
-    found: int
+    solved: int
 
     @property
     def percentage(self) -> float | None:
         """The qualified percentage (definition 4); None if no setting had a plan."""
-        return 100 * self.found / self.existing if self.existing else None
+        return 100 * self.solved / self.existing if self.existing else None
 
 
-def scores(outcomes: Sequence[Outcome]) -> list[Score]:
+def score_outcomes(outcomes: Sequence[Outcome]) -> list[Score]:
     """All searches at every N."""
     existing = _existing(outcomes)
     exact = {_key(outcome) for outcome in outcomes if outcome.algorithm == EXHAUSTIVE}
@@ -144,13 +144,13 @@ def scores(outcomes: Sequence[Outcome]) -> list[Score]:
             longest_seconds=max(outcome.seconds for outcome in group),
             existing=sum(_key(outcome) in existing for outcome in group),
             exact=sum(_key(outcome) in exact for outcome in group),
-            found=sum(outcome.taken is not None for outcome in group),
+            solved=sum(outcome.taken is not None for outcome in group),
         )
         for (design, streams, algorithm), group in groups.items()
     ]
 
 
-def judged(outcomes: Sequence[Outcome], algorithm: str, exactly: bool) -> tuple[int, int]:
+def count_solved(outcomes: Sequence[Outcome], algorithm: str, exactly: bool) -> tuple[int, int]:
     """Plans found and plans that exist; `exactly`: only where the exhaustive search was there to tell.
 
     Elsewhere a plan is known to exist only because some search found it, so the share found is too high.
@@ -165,7 +165,7 @@ def judged(outcomes: Sequence[Outcome], algorithm: str, exactly: bool) -> tuple[
     return sum(outcome.taken is not None for outcome in mine), len(mine)
 
 
-def misses(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def find_misses(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Where a two-layer search found nothing although a plan exists."""
     existing = _existing(outcomes)
     return [
@@ -175,7 +175,7 @@ def misses(outcomes: Sequence[Outcome]) -> list[Outcome]:
     ]
 
 
-def apart(outcomes: Sequence[Outcome], design: Design, streams: int) -> tuple[int, int]:
+def count_different_plans(outcomes: Sequence[Outcome], design: Design, streams: int) -> tuple[int, int]:
     """Settings where both climbers found different plans, and where selection's has less memory, more CPU."""
     plans: dict[int, dict[str, Taken]] = {}
     for outcome in outcomes:
@@ -188,7 +188,7 @@ def apart(outcomes: Sequence[Outcome], design: Design, streams: int) -> tuple[in
     )
 
 
-def disagreements(settings: Sequence[Setting]) -> int:
+def count_disagreements(settings: Sequence[Setting]) -> int:
     """In how many settings the frontier is not exactly what no plan of the plain search beats."""
     return sum(not _agree(setting) for setting in settings)
 

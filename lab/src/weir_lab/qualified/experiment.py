@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from weir.plan.two_layer import SEARCHED_STREAMS
+from weir_lab.aim import Aim
 from weir_lab.csv import write_csv
 from weir_lab.qualified.compare import (
     EXHAUSTIVE,
@@ -15,16 +16,23 @@ from weir_lab.qualified.compare import (
     PLAIN_STREAMS,
     Outcome,
     Score,
-    apart,
     compare,
-    disagreements,
-    judged,
-    misses,
-    scores,
+    count_different_plans,
+    count_disagreements,
+    count_solved,
+    find_misses,
+    score_outcomes,
     unlimited_seconds,
 )
-from weir_lab.qualified.overload import Run, Scene, play, scenes
-from weir_lab.qualified.settings import Design, Ranges, printed, qualified_share, settings, tuned
+from weir_lab.qualified.overload import Run, Scene, build_scenes, play
+from weir_lab.qualified.settings import (
+    Design,
+    Ranges,
+    draw_settings,
+    printed_ranges,
+    qualified_share,
+    tune_ranges,
+)
 from weir_lab.qualified.table2 import SETS, ParameterSet, Plans
 
 DESIGNS: tuple[Design, ...] = ("tuned", "between")
@@ -52,16 +60,6 @@ QUICK = Size((3, 5, 10, 20), settings=12, seconds=0.8, windows=3.0, tuning=10, u
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """Something that was to be shown, and what came out."""
-
-    what: str
-    wanted: str
-    found: str
-    reached: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Drawn:
     """The ranges of one N, and how many settings drawn from them, and from the printed ones, have a plan."""
 
@@ -72,7 +70,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     sets: dict[ParameterSet, Plans]
     scenes: list[tuple[Scene, list[Run]]]
@@ -85,11 +83,11 @@ class Report:
 
 
 def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
-    """Do everything and write it into a folder; `tell` hears what is being done."""
+    """Run all experiments and write their files; `tell` is called with each step."""
     out.mkdir(parents=True, exist_ok=True)
-    sets = {one: Plans.of(one.graph) for one in SETS}
+    sets = {printed_set: Plans.of(printed_set.graph) for printed_set in SETS}
     played: list[tuple[Scene, list[Run]]] = []
-    for scene in scenes(size.windows):
+    for scene in build_scenes(size.windows):
         tell(f"running {scene.name}")
         played.append((scene, play(scene)))
     drawn, outcomes = _compared(size, tell)
@@ -97,9 +95,9 @@ def run(size: Size, out: Path, tell: Callable[[str], None]) -> Report:
         sets=sets,
         scenes=played,
         drawn=drawn,
-        scores=scores(outcomes),
-        misses=misses(outcomes),
-        apart={(d, n): apart(outcomes, d, n) for d in DESIGNS for n in size.streams},
+        scores=score_outcomes(outcomes),
+        misses=find_misses(outcomes),
+        apart={(d, n): count_different_plans(outcomes, d, n) for d in DESIGNS for n in size.streams},
         aims=_aims(drawn, outcomes, size, tell),
         size=size,
     )
@@ -114,28 +112,34 @@ def _compared(size: Size, tell: Callable[[str], None]) -> tuple[list[Drawn], lis
     outcomes: list[Outcome] = []
     for n in size.streams:
         tell(f"comparing searches for {n} streams")
-        ranges = tuned(n, size.tuning)
+        ranges = tune_ranges(n, size.tuning)
         for design in DESIGNS:
-            outcomes += compare(design, n, settings(design, ranges, size.settings), size.seconds)
-        ours = [one for one in outcomes if (one.design, one.streams, one.algorithm) == ("tuned", n, OURS)]
-        share = sum(one.taken is not None for one in ours) / len(ours)
-        theirs = settings("printed", printed(n), size.settings)
+            outcomes += compare(design, n, draw_settings(design, ranges, size.settings), size.seconds)
+        ours = [
+            outcome
+            for outcome in outcomes
+            if (outcome.design, outcome.streams, outcome.algorithm) == ("tuned", n, OURS)
+        ]
+        share = sum(outcome.taken is not None for outcome in ours) / len(ours)
+        theirs = draw_settings("printed", printed_ranges(n), size.settings)
         drawn.append(Drawn(ranges, share, qualified_share(theirs)))
     return drawn, outcomes
 
 
 def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callable[[str], None]) -> list[Aim]:
-    found = scores(outcomes)
-    ours = [one for one in found if one.algorithm == OURS]
-    small = [one for one in outcomes if one.streams <= SEARCHED_STREAMS]
-    large = [one for one in outcomes if one.streams > SEARCHED_STREAMS]
+    scored = score_outcomes(outcomes)
+    ours = [score for score in scored if score.algorithm == OURS]
+    small = [outcome for outcome in outcomes if outcome.streams <= SEARCHED_STREAMS]
+    large = [outcome for outcome in outcomes if outcome.streams > SEARCHED_STREAMS]
     aims = [
         _found(
             f"N <= {SEARCHED_STREAMS}, where it may end with the exhaustive search itself",
-            *judged(small, OURS, True),
+            *count_solved(small, OURS, True),
         ),
-        _found(f"N > {SEARCHED_STREAMS}, told by the exhaustive search", *judged(large, OURS, True)),
-        _found(f"N > {SEARCHED_STREAMS}, told only by what any search found", *judged(large, OURS, False)),
+        _found(f"N > {SEARCHED_STREAMS}, told by the exhaustive search", *count_solved(large, OURS, True)),
+        _found(
+            f"N > {SEARCHED_STREAMS}, told only by what any search found", *count_solved(large, OURS, False)
+        ),
     ]
     for score in ours:
         if score.streams == 20:
@@ -143,19 +147,19 @@ def _aims(drawn: list[Drawn], outcomes: list[Outcome], size: Size, tell: Callabl
             told = f"median {spent:.0f} ms, longest {1e3 * score.longest_seconds:.0f} ms"
             aims.append(Aim(f"two-layer, ours, at N = 20 ({score.design})", "under 50 ms", told, spent < 50))
     tell("the frontier without limits for 10 streams")
-    ten = next((one.ranges for one in drawn if one.ranges.streams == 10), None)
-    for score in found:
+    ten = next((draw.ranges for draw in drawn if draw.ranges.streams == 10), None)
+    for score in scored:
         if (score.streams, score.algorithm) == (10, EXHAUSTIVE):
             told = f"median {score.median_seconds:.2f} s, longest {score.longest_seconds:.2f} s"
             what = f"exhaustive search at N = 10, within limits ({score.design})"
             aims.append(Aim(what, "under 10 s", told, score.median_seconds < 10))
     if ten is not None:
-        seconds = unlimited_seconds(settings("tuned", ten, size.unlimited))
+        seconds = unlimited_seconds(draw_settings("tuned", ten, size.unlimited))
         what = "exhaustive search at N = 10, without limits"
         aims.append(Aim(what, "under 10 s", f"median {seconds:.2f} s of {size.unlimited}", seconds < 10))
-    few = [one.ranges for one in drawn if one.ranges.streams <= PLAIN_STREAMS]
-    tried = [s for ranges in few for design in DESIGNS for s in settings(design, ranges, 10)]
-    different = disagreements(tried)
+    few = [draw.ranges for draw in drawn if draw.ranges.streams <= PLAIN_STREAMS]
+    tried = [s for ranges in few for design in DESIGNS for s in draw_settings(design, ranges, 10)]
+    different = count_disagreements(tried)
     what = f"exhaustive search equals the plain one, N <= {PLAIN_STREAMS}"
     aims.append(Aim(what, "always", f"{len(tried) - different} of {len(tried)} settings", not different))
     return aims
@@ -171,57 +175,59 @@ def _write(report: Report, outcomes: list[Outcome], out: Path) -> None:
     write_csv(
         out / "table2.csv",
         [
-            {"set": one.number, "plan": p.kind, "tree": str(p.tree), "cpu": p.cpu, "memory": p.memory}
-            for one, plans in report.sets.items()
+            {"set": printed_set.number, "plan": p.kind, "tree": str(p.tree), "cpu": p.cpu, "memory": p.memory}
+            for printed_set, plans in report.sets.items()
             for p in plans.all
         ],
     )
     write_csv(
         out / "ticks.csv",
         [
-            {"scene": scene.name, "plan": one.plan.kind, "tree": str(one.plan.tree), **asdict(tick)}
+            {"scene": scene.name, "plan": run.plan.kind, "tree": str(run.plan.tree), **asdict(tick)}
             for scene, runs in report.scenes
-            for one in runs
-            for tick in one.ticks
+            for run in runs
+            for tick in run.ticks
         ],
     )
     write_csv(
         out / "ranges.csv",
         [
             {
-                "streams": one.ranges.streams,
-                "window": one.ranges.window,
-                "selectivity_below": one.ranges.selectivity,
-                "cpu": one.ranges.limits.cpu,
-                "memory": one.ranges.limits.memory,
-                "share_qualified": one.share,
-                "printed_ranges_share_qualified": one.printed_share,
+                "streams": draw.ranges.streams,
+                "window": draw.ranges.window,
+                "selectivity_below": draw.ranges.selectivity,
+                "cpu": draw.ranges.limits.cpu,
+                "memory": draw.ranges.limits.memory,
+                "share_qualified": draw.share,
+                "printed_ranges_share_qualified": draw.printed_share,
             }
-            for one in report.drawn
+            for draw in report.drawn
         ],
     )
-    write_csv(out / "scores.csv", [asdict(one) | {"percentage": one.percentage} for one in report.scores])
-    write_csv(out / "outcomes.csv", [_outcome(one) for one in outcomes])
-    write_csv(out / "misses.csv", [_outcome(one) | _graph(one) for one in report.misses])
+    write_csv(
+        out / "scores.csv", [asdict(score) | {"percentage": score.percentage} for score in report.scores]
+    )
+    write_csv(out / "outcomes.csv", [_outcome(outcome) for outcome in outcomes])
+    write_csv(out / "misses.csv", [_outcome(outcome) | _graph(outcome) for outcome in report.misses])
 
 
-def _outcome(one: Outcome) -> dict[str, object]:
-    cpu, memory = one.taken or (None, None)
+def _outcome(outcome: Outcome) -> dict[str, object]:
+    cpu, memory = outcome.taken or (None, None)
     return {
-        "design": one.design,
-        "streams": one.streams,
-        "setting": one.setting.number,
-        "algorithm": one.algorithm,
-        "seconds": one.seconds,
+        "design": outcome.design,
+        "streams": outcome.streams,
+        "setting": outcome.setting.number,
+        "algorithm": outcome.algorithm,
+        "seconds": outcome.seconds,
         "cpu": cpu,
         "memory": memory,
-        "cpu_limit": one.setting.limits.cpu,
-        "memory_limit": one.setting.limits.memory,
+        "cpu_limit": outcome.setting.limits.cpu,
+        "memory_limit": outcome.setting.limits.memory,
     }
 
 
-def _graph(one: Outcome) -> dict[str, object]:
-    graph = one.setting.graph
+def _graph(outcome: Outcome) -> dict[str, object]:
+    graph = outcome.setting.graph
     return {
         "window": graph.window_seconds(graph.streams[0]),
         "rates": json.dumps(dict(graph.rates)),

@@ -10,8 +10,8 @@ from weir.local.query import LocalQuery
 from weir.plan.limits import Limits
 from weir.plan.tree import Join
 from weir.stats.join_graph import JoinGraph
-from weir_lab.clock import Machine, Tick
 from weir_lab.qualified.table2 import CPU_AVAILABLE, SETS, TABLE_3, ParameterSet, Plan, Plans
+from weir_lab.virtual_machine import Machine, Tick
 from weir_lab.workload import Workload
 
 _SEED = 3
@@ -50,16 +50,16 @@ class Run:
         return (self.last.cpu - full.cpu) / seconds if seconds else None
 
 
-def scenes(windows: float) -> list[Scene]:
+def build_scenes(windows: float) -> list[Scene]:
     """The four sets as the figures mean them, and what set 2 would have to be for figure 8a.
 
     Each lasts for so many of its windows, the last for half as many more.
     """
-    one, two, three, four = SETS
+    first, two, three, four = SETS
     rare = ParameterSet(2, two.megabytes, two.rates, (0.0004, 0.5), two.window, "b")
     short = ParameterSet(4, four.megabytes, four.rates, four.selectivities, 10, "d")
     return [
-        _scene("set 1", "7", one, windows, Limits(CPU_AVAILABLE), "as printed: CPU 1 s/s"),
+        _scene("set 1", "7", first, windows, Limits(CPU_AVAILABLE), "as printed: CPU 1 s/s"),
         _scene(
             "set 2",
             "8a, 8b",
@@ -102,13 +102,15 @@ def play(scene: Scene) -> list[Run]:
     return [
         Run(
             plan,
-            tuple(machine.run(started(work, plan.tree), plan.tree, work.feed(scene.seconds, scene.every))),
+            tuple(
+                machine.run(start_query(work, plan.tree), plan.tree, work.feed(scene.seconds, scene.every))
+            ),
         )
         for plan in scene.plans
     ]
 
 
-def started(work: Workload, plan: Join) -> LocalQuery:
+def start_query(work: Workload, plan: Join) -> LocalQuery:
     """The engine, about to run a workload by a plan; results carry one bit, as only their number counts."""
     schemas = {name: work.schema(name) for name in work.graph.streams}
     asked = weir.join(streams=schemas, on=work.on, within=work.within, select="true AS found", plan=plan)

@@ -73,17 +73,17 @@ def draw_scene(scene: Scene, runs: Sequence[Run], file: Path) -> None:
     save(figure, file)
 
 
-def draw_comparison(design: Design, found: Sequence[Score], file: Path) -> None:
+def draw_comparison(design: Design, scores: Sequence[Score], file: Path) -> None:
     """Figure 13: time, qualified percentage, and how many settings have a qualified plan."""
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
-    mine = [score for score in found if score.design == design]
+    mine = [score for score in scores if score.design == design]
     for name in ALGORITHMS:
-        scores = sorted((s for s in mine if s.algorithm == name), key=lambda s: s.streams)
+        line_scores = sorted((s for s in mine if s.algorithm == name), key=lambda s: s.streams)
         colour, marker, line = _LOOKS[name]
         look = {"color": colour, "marker": marker, "linestyle": line, "markersize": 5, "label": name}
-        streams = [s.streams for s in scores]
-        axes[0].plot(streams, [1e3 * s.median_seconds for s in scores], **look)
-        shares = [(s.streams, s.percentage) for s in scores if s.percentage is not None]
+        streams = [s.streams for s in line_scores]
+        axes[0].plot(streams, [1e3 * s.median_seconds for s in line_scores], **look)
+        shares = [(s.streams, s.percentage) for s in line_scores if s.percentage is not None]
         axes[1].plot([n for n, _ in shares], [share for _, share in shares], **look)
     best = [s for s in mine if s.algorithm == OURS]
     axes[2].bar([s.streams for s in best], [100 * s.existing / s.tried for s in best], color="#9ab6d6")
@@ -114,9 +114,13 @@ def draw_plans(design: Design, outcomes: Sequence[Outcome], sizes: Sequence[int]
         1, len(sizes), figsize=(4.6 * len(sizes), 4.6), layout="constrained", squeeze=False
     )
     for panel, streams in zip(axes, sizes, strict=True):
-        mine = [one for one in outcomes if (one.design, one.streams) == (design, streams)]
+        mine = [outcome for outcome in outcomes if (outcome.design, outcome.streams) == (design, streams)]
         for name in (SELECTION, REMOVAL):
-            _scatter(panel, name, [one.taken for one in mine if one.algorithm == name and one.taken])
+            _scatter(
+                panel,
+                name,
+                [outcome.taken for outcome in mine if outcome.algorithm == name and outcome.taken],
+            )
         label(panel, "CPU [s/s]", "memory [rows]")
         panel.set_title(f"N = {streams}")
         if panel.collections:

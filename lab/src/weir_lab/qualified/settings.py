@@ -51,17 +51,17 @@ class Setting:
     limits: Limits
 
 
-def printed(streams: int) -> Ranges:
+def printed_ranges(streams: int) -> Ranges:
     """The paper's own ranges; it prints no memory limit."""
     return Ranges(streams, PRINTED_WINDOW, 1.0, Limits(CPU_AVAILABLE))
 
 
-def tuned(streams: int, tries: int) -> Ranges:
+def tune_ranges(streams: int, tries: int) -> Ranges:
     """Selectivities so small that about half of the settings have a qualified plan, found by bisection."""
     low, high = -6.0, 0.0
     for _ in range(8):
         middle = (low + high) / 2
-        share = qualified_share(settings("tuned", _tuned(streams, 10**middle), tries))
+        share = qualified_share(draw_settings("tuned", _tuned(streams, 10**middle), tries))
         low, high = (middle, high) if share > 0.5 else (low, middle)
         if 0.4 <= share <= 0.6:
             break
@@ -80,7 +80,7 @@ def search_layers(setting: Setting) -> PlanCandidate | None:
     return plan if setting.limits.allow(plan.cpu, plan.memory) else None
 
 
-def settings(design: Design, ranges: Ranges, count: int) -> list[Setting]:
+def draw_settings(design: Design, ranges: Ranges, count: int) -> list[Setting]:
     """The first settings; with `between`, each has limits of its own (see `_between`)."""
     drawn: list[Setting] = []
     number = 0

@@ -125,16 +125,20 @@ class Plans:
         """The budgets at which a situation arises, or None if it cannot; of (d), those of the first jtree."""
         mjoin, bjtree = self.mjoin, self.bjtree
         dear, large = max(mjoin.cpu, bjtree.cpu), max(mjoin.memory, bjtree.memory)
-        found: Region | None = None
+        region: Region | None = None
         if situation == "a":
-            found = Region((dear, math.inf), (large, math.inf))
+            region = Region((dear, math.inf), (large, math.inf))
         elif situation == "b":
-            found = Region((bjtree.cpu, mjoin.cpu), (bjtree.memory, math.inf))
+            region = Region((bjtree.cpu, mjoin.cpu), (bjtree.memory, math.inf))
         elif situation == "c":
-            found = Region((mjoin.cpu, math.inf), (mjoin.memory, bjtree.memory))
+            region = Region((mjoin.cpu, math.inf), (mjoin.memory, bjtree.memory))
         elif situation == "d" and self.jtrees:
-            found = Region((self.jtrees[0].cpu, mjoin.cpu), (self.jtrees[0].memory, bjtree.memory))
-        return found if found and found.cpu[0] < found.cpu[1] and found.memory[0] < found.memory[1] else None
+            region = Region((self.jtrees[0].cpu, mjoin.cpu), (self.jtrees[0].memory, bjtree.memory))
+        return (
+            region
+            if region and region.cpu[0] < region.cpu[1] and region.memory[0] < region.memory[1]
+            else None
+        )
 
 
 def _plan(space: Space, kind: Literal["mjoin", "bjtree", "jtree"], plan: PlanCandidate) -> Plan:

@@ -1,4 +1,4 @@
-"""Virtual time: what happens next."""
+"""A virtual clock that runs scheduled events in order."""
 
 from __future__ import annotations
 

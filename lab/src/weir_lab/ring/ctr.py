@@ -193,13 +193,13 @@ class CoordinatedRouting:
             stored = held[segment]
             low = stored.since(row.time, window)
             time += self._hardware.join * message.tuples * (stored.end - low)
-            found = matching.probe(message.content, stored, low, stored.end, level)
-            size = matching.size(found)
+            matches = matching.probe(message.content, stored, low, stored.end, level)
+            size = matching.size(matches)
             if is_last and size:
-                self._emit(row, found, begin, time)
+                self._emit(row, matches, begin, time)
             for to in following if size else ():
                 self._open += 1
-                hop = _Hop(row, level + 1, found, size)
+                hop = _Hop(row, level + 1, matches, size)
                 self._links[node.number][to].send(time, hop, size)
             begin = time
         self._clock.at(time + self._hardware.hop, self._close)

@@ -43,7 +43,7 @@ class Exact:
     def probe(self, content: list[Partial], stored: Stored, low: int, high: int, step: int) -> list[Partial]:
         """Every pair, compared."""
         there = stored.between(low, high)
-        return [(*one, row) for one in content for row in there if self.accepts(one, row)]
+        return [(*partial, row) for partial in content for row in there if self.accepts(partial, row)]
 
     def size(self, content: list[Partial]) -> float:
         """The partials."""

@@ -20,19 +20,19 @@ class Probe:
 class Partials:
     """What probes of one input row found, each on its one round of the ring.
 
-    `level` is how many partners they hold. `found` has them by the node that sent them out and takes them
+    `level` is how many partners they hold. `partials` has them by the node that sent them out and takes them
     off, `tuples` says how many they are. With `is_end` the last of them is the END tuple, which may stand
     alone.
     """
 
     row: Row
     level: int
-    found: dict[int, Any]
+    partials: dict[int, Any]
     tuples: float
     is_end: bool
 
     def join(self, other: Partials) -> None:
         """Take in partials of the same row and level that would wait behind these."""
-        for node, content in other.found.items():
-            self.found[node] = self.found[node] + content if node in self.found else content
+        for node, content in other.partials.items():
+            self.partials[node] = self.partials[node] + content if node in self.partials else content
         self.tuples += other.tuples

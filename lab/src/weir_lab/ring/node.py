@@ -63,9 +63,9 @@ class Node:
 
     def mark(self, number: int) -> Mark:
         """Remember what is live now as what a tuple may see."""
-        found = tuple((one.live, one.end) for one in self.stored)
-        self.marks[number] = found
-        return found
+        bounds = tuple((part.live, part.end) for part in self.stored)
+        self.marks[number] = bounds
+        return bounds
 
     def unmark(self, number: int) -> None:
         """A tuple needs nothing more here."""
@@ -82,4 +82,4 @@ class Node:
     @property
     def rows(self) -> int:
         """Rows held, those passed on but still marked included."""
-        return sum(len(one.rows) for one in self.stored)
+        return sum(len(part.rows) for part in self.stored)

@@ -157,16 +157,16 @@ class Ring:
         return self._step(node, row, first, 1.0, 0, mark, begin, number == self._head)
 
     def _partials(self, node: Node, message: Partials, now: float) -> float:
-        number, row, found = node.number, message.row, message.found
+        number, row, partials = node.number, message.row, message.partials
         # An END without partials is still one tuple to receive and to send.
-        tuples, is_home = message.tuples, number in found
+        tuples, is_home = message.tuples, number in partials
         begin = now + self._send * (tuples or 1.0)
-        content = reduce(add, found.values())
+        content = reduce(add, partials.values())
         if is_home:
-            del found[number]
-        if found:
+            del partials[number]
+        if partials:
             if is_home:
-                message.tuples = sum(map(self.task.matching.size, found.values()))
+                message.tuples = sum(map(self.task.matching.size, partials.values()))
             self._links[number].send(begin, message, message.tuples or 1.0)
         if message.level == self.task.streams - 1:
             node.unmark(row.number)
@@ -193,13 +193,13 @@ class Ring:
         low, high = mark[stream]
         done = begin + self.hardware.join * tuples * (high - low)
         matching = self.task.matching
-        found = matching.probe(content, node.stored[stream], low, high, level)
-        size = matching.size(found)
+        matches = matching.probe(content, node.stored[stream], low, high, level)
+        size = matching.size(matches)
         is_last = level + 2 == self.task.streams
         if is_last and size:
-            self._emit(row, found, begin, done)
+            self._emit(row, matches, begin, done)
         if is_end or (size and not is_last):
-            carried, tuples = (None, 0.0) if is_last else (found, size)
+            carried, tuples = (None, 0.0) if is_last else (matches, size)
             out = Partials(row, level + 1, {node.number: carried}, tuples, is_end)
             self._links[node.number].send(done, out, out.tuples or 1.0)
         return done

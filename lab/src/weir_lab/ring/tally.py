@@ -1,4 +1,4 @@
-"""What came out, and how long it took."""
+"""Count the results of a ring and their response times."""
 
 from __future__ import annotations
 

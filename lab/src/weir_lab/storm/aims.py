@@ -1,4 +1,4 @@
-"""What had to hold, beside what was found."""
+"""Check what the adaptive lane had to hold: time, memory, freshness, exactness, overhead, restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OVERHEAD = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What a driver that was killed went on with: its last batch before and its first after."""
+    """A restart: the last batch before the driver was killed, and the first one after it."""
 
     before: Batch
     after: Batch
@@ -28,7 +28,7 @@ class Resumed:
 
     @property
     def is_warm(self) -> bool:
-        """True if it went on with the plan it had and counted on in its statistics."""
+        """True if it kept its plan and its statistics."""
         return self.before.plan == self.after.plan and self.statistics_after > self.statistics_before
 
 
@@ -40,8 +40,8 @@ def aims(
     storm_results: tuple[int, int],
     resumed: Resumed | None,
 ) -> list[Aim]:
-    """The closing table, of the adaptive lane's batches; `storm_results` are ours and the rival's."""
-    found = [
+    """Check every aim on the adaptive lane's batches; `storm_results` are ours and the rival's."""
+    listed = [
         *(_in_time(phase, batches) for phase in schedule.phases[1:]),
         _memory(batches),
         _freshness(batches, fresh),
@@ -49,7 +49,7 @@ def aims(
         _results(*storm_results),
         _overhead(batches),
     ]
-    return found if resumed is None else [*found, *_resumed(resumed)]
+    return listed if resumed is None else [*listed, *_resumed(resumed)]
 
 
 def _in_time(phase: Phase, batches: Sequence[Batch]) -> Aim:
@@ -58,18 +58,18 @@ def _in_time(phase: Phase, batches: Sequence[Batch]) -> Aim:
     later = mine[SETTLED:]
     over = [batch for batch in later if batch.seconds > batch.interval]
     longest = max((batch.seconds for batch in later), default=0.0)
-    found = f"after {settled} batches; then {len(over)} of {len(later)} over, the longest {longest:.2f} s"
+    told = f"after {settled} batches; then {len(over)} of {len(later)} over, the longest {longest:.2f} s"
     return Aim(
         f"{phase.name}: batch time back under the trigger",
         f"within {SETTLED} batches, and stays there",
-        found,
+        told,
         bool(later) and not over,
         _why_over(over, batches) if over else "",
     )
 
 
 def _why_over(over: Sequence[Batch], batches: Sequence[Batch]) -> str:
-    """Whether a batch that was too long met a machine busier than usual."""
+    """Say whether batches that took too long ran on a machine busier than usual."""
     usual, met = median(batch.load for batch in batches), max(batch.load for batch in over)
     return f"load of the machine then {met:.1f}, usually {usual:.1f}"
 
@@ -100,7 +100,7 @@ def _freshness(batches: Sequence[Batch], fresh: float) -> Aim:
 
 
 def _exact(what: str, compared: Compared) -> Aim:
-    return Aim(what, "equal to DuckDB's", compared.told(), compared.is_exact)
+    return Aim(what, "equal to DuckDB's", compared.describe(), compared.is_exact)
 
 
 def _results(ours: int, rivals: int) -> Aim:
@@ -123,14 +123,14 @@ def _overhead(batches: Sequence[Batch]) -> Aim:
     )
 
 
-def _resumed(one: Resumed) -> list[Aim]:
+def _resumed(restart: Resumed) -> list[Aim]:
     return [
         Aim(
             "driver killed in the storm: it goes on",
             "with its plan and statistics",
-            f"plan {one.before.plan} → {one.after.plan}; statistics of {one.statistics_before} batches → "
-            f"{one.statistics_after}",
-            one.is_warm,
+            f"plan {restart.before.plan} → {restart.after.plan}; statistics of {restart.statistics_before} "
+            f"batches → {restart.statistics_after}",
+            restart.is_warm,
         ),
-        _exact("exact output: calm again after the kill", one.exact),
+        _exact("exact output: calm again after the kill", restart.exact),
     ]

@@ -1,4 +1,4 @@
-"""`weir-lab storm`: six phases, three lanes, a kill; as a table, CSV files and a picture."""
+"""Run `weir-lab storm`: six phases, three lanes, one kill; report tables, CSV files and a picture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from weir_lab.csv import write_tables
 from weir_lab.storm.aims import Resumed, aims
 from weir_lab.storm.feeder import Feeder, write, write_tick
 from weir_lab.storm.lane import Process, Run, play
-from weir_lab.storm.oracle import Compared, by_tick, compared, emitted, expected, within
-from weir_lab.storm.record import Batch, batches
-from weir_lab.storm.schedule import FACTOR, MEMORY, SETTLED, Schedule, gust, storm
+from weir_lab.storm.oracle import (
+    Compared,
+    compare,
+    compute_expected,
+    count_by_tick,
+    read_emitted,
+    select_ticks,
+)
+from weir_lab.storm.record import Batch, read_batches
+from weir_lab.storm.schedule import FACTOR, MEMORY, SETTLED, Schedule, build_gust, build_storm
 from weir_lab.storm.setup import ADAPTIVE, DROPPING, OWN, SIZING, Setup
-from weir_lab.storm.sizing import Measured, Sizes, sized
+from weir_lab.storm.sizing import Measured, Sizes, choose_sizes
 from weir_lab.storm.streams import FRESH, STREAMS, WINDOW, Streams
 
 Tell = Callable[[str], None]
@@ -31,7 +38,7 @@ _ROOM = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Ticks of warming up, of a phase, of the calm at the end, and of each size that is measured."""
+    """Ticks of the warm-up, of a phase, of the calm at the end, and of each size that is measured."""
 
     warm: int
     phase: int
@@ -45,7 +52,7 @@ QUICK = Size(warm=8, phase=8, last=14, measured=2)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found; the files hold it too."""
+    """All measurements; the files hold them too."""
 
     schedule: Schedule
     sizes: Sizes
@@ -56,7 +63,7 @@ class Report:
 
 
 def run(size: Size, out: Path, tell: Tell) -> Report:
-    """Do everything and write it into a folder; `tell` hears what is done."""
+    """Run all lanes and write the results to a folder; `tell` is called with each step."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="weir-storm-") as name:
         return _run(size, out, Path(name), tell)
@@ -65,7 +72,7 @@ def run(size: Size, out: Path, tell: Tell) -> Report:
 def _run(size: Size, out: Path, folder: Path, tell: Tell) -> Report:
     sizes, row_bytes = _measure(size, folder, tell)
     memory = round(_ROOM * row_bytes * len(STREAMS) * FACTOR * sizes.rows * WINDOW)
-    schedule = storm(size.warm, size.phase, size.last)
+    schedule = build_storm(size.warm, size.phase, size.last)
     source = folder / "source"
     tell("making the streams")
     counts = write(Streams(schedule, sizes.rows, sizes.interval), source)
@@ -79,8 +86,10 @@ def _run(size: Size, out: Path, folder: Path, tell: Tell) -> Report:
         name: play(setup, schedule, source, counts, folder / name.replace("'", ""), tell=tell)
         for name, setup in lanes.items()
     }
-    told = {name: batches(name, one.lines, counts, schedule, sizes.interval) for name, one in runs.items()}
-    results = {name: by_tick(emitted(one.out), schedule.ticks) for name, one in runs.items()}
+    told = {
+        name: read_batches(name, run.lines, counts, schedule, sizes.interval) for name, run in runs.items()
+    }
+    results = {name: count_by_tick(read_emitted(run.out), schedule.ticks) for name, run in runs.items()}
     tell("the exact results, by DuckDB")
     exact = _exact(runs[ADAPTIVE], source, schedule, sizes.interval)
     stormy = [tick for tick in range(schedule.ticks) if not schedule.phase(tick).is_calm]
@@ -93,7 +102,7 @@ def _run(size: Size, out: Path, folder: Path, tell: Tell) -> Report:
         sizes,
         [*(batch for mine in told.values() for batch in mine), *killed],
         results,
-        {name: _behind(one, told[name], schedule) for name, one in runs.items()},
+        {name: _behind(run, told[name], schedule) for name, run in runs.items()},
         aims(schedule, clocked, fresh, exact, (storm_results[0], storm_results[1]), resumed),
     )
     tell("writing files")
@@ -106,27 +115,29 @@ def _run(size: Size, out: Path, folder: Path, tell: Tell) -> Report:
 
 
 def _measure(size: Size, folder: Path, tell: Tell) -> tuple[Sizes, float]:
-    """Batches of three sizes, the windows full: the sizes for this machine, and the bytes of a row kept."""
+    """Time batches of three sizes with full windows; return sizes for this machine and bytes per kept row."""
     each = [_FEW] * (size.warm + size.measured)
     each += [rows for rows in (_SOME, _MANY) for _ in range(WINDOW + 1 + size.measured)]
     calm = Schedule.of(0, [("calm", len(each))])
     source, lane = folder / "measured", folder / "sizing"
     counts = [write_tick(Streams(calm, rows, _TICK), tick, source) for tick, rows in enumerate(each)]
     lines = _one_by_one(Setup(SIZING, _TICK), counts, source, lane, tell)
-    told = batches(SIZING, lines, counts, calm, _TICK)
+    told = read_batches(SIZING, lines, counts, calm, _TICK)
     ends = [place for place, rows in enumerate(each) if each[place + 1 : place + 2] != [rows]]
-    found = [
-        Measured(each[end], median(one.seconds for one in told if end - size.measured < one.tick <= end))
+    measured = [
+        Measured(
+            each[end], median(batch.seconds for batch in told if end - size.measured < batch.tick <= end)
+        )
         for end in ends
     ]
     kept = sum(counts[-WINDOW:])
-    return sized(found), (told[-1].state_bytes or 0) / kept
+    return choose_sizes(measured), (told[-1].state_bytes or 0) / kept
 
 
 def _one_by_one(
     setup: Setup, counts: Sequence[int], source: Path, folder: Path, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Bring each tick when the one before has been taken."""
+    """Feed each tick once the query has read the one before it."""
     folder.mkdir(parents=True)
     setup.write(folder)
     feeder = Feeder(source, folder / "in", setup.interval)
@@ -140,9 +151,11 @@ def _one_by_one(
 
 
 def _exact(run: Run, source: Path, schedule: Schedule, interval: float) -> dict[str, Compared]:
-    found = emitted(run.out)
+    results = read_emitted(run.out)
     return {
-        phase.name: compared(within(found, phase.exact), expected(source, phase.exact, interval))
+        phase.name: compare(
+            select_ticks(results, phase.exact), compute_expected(source, phase.exact, interval)
+        )
         for phase in schedule.phases
         if phase.is_calm
     }
@@ -151,14 +164,14 @@ def _exact(run: Run, source: Path, schedule: Schedule, interval: float) -> dict[
 def _killed(
     size: Size, sizes: Sizes, memory: int, folder: Path, tell: Tell
 ) -> tuple[Resumed | None, list[Batch]]:
-    """A shorter storm, in whose middle the driver dies."""
-    schedule = gust(size.warm, SETTLED, size.last + SETTLED)
+    """Run a shorter storm and kill the driver in its middle."""
+    schedule = build_gust(size.warm, SETTLED, size.last + SETTLED)
     source, lane = folder / "gust", folder / "killed"
     counts = write(Streams(schedule, sizes.rows, sizes.interval, seed=1), source)
     middle = schedule.phases[1].begin + SETTLED
     setup = Setup(ADAPTIVE, sizes.interval, memory, warm=size.warm)
     run = play(setup, schedule, source, counts, lane, middle, tell=tell)
-    told = batches("killed", run.lines, counts, schedule, sizes.interval)
+    told = read_batches("killed", run.lines, counts, schedule, sizes.interval)
     exact = _exact(run, source, schedule, sizes.interval)["calm again"]
     at = run.killed_at
     if at is None or not 0 < at < len(told):
@@ -168,12 +181,12 @@ def _killed(
 
 
 def _known(line: dict[str, Any]) -> int:
-    """How many batches the statistics have seen."""
+    """Return how many batches the statistics have seen."""
     return int(((line["weir"] or {}).get("statistics") or {}).get("batches", 0))
 
 
 def _behind(run: Run, mine: Sequence[Batch], schedule: Schedule) -> str:
-    """How far a lane came."""
+    """Describe how far a lane fell behind."""
     taken = 1 + max((batch.tick for batch in mine), default=-1)
     if taken == run.given:
         late = next((batch for batch in mine if batch.tick >= schedule.warm and batch.ticks > 2), None)

@@ -1,4 +1,4 @@
-"""Files that come in real time: one per stream and tick, whole when they appear."""
+"""Feed files in real time, one per stream and tick; a file appears whole."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LOOK = 0.05
 
 
 def write(streams: Streams, folder: Path) -> list[int]:
-    """All files of a run, out of sight of any query; how many rows each tick has."""
+    """Write all files of a run where no query reads them; return the rows of each tick."""
     return [write_tick(streams, tick, folder) for tick in range(streams.schedule.ticks)]
 
 
 def write_tick(streams: Streams, tick: int, folder: Path) -> int:
-    """The files of one tick; how many rows they have."""
+    """Write the files of one tick; return how many rows they have."""
     rows = 0
     for stream in STREAMS:
         (folder / stream).mkdir(parents=True, exist_ok=True)
@@ -35,14 +35,14 @@ def write_tick(streams: Streams, tick: int, folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Feeder:
-    """Lets files appear where a query looks for them; a file is renamed into its place at once."""
+    """Moves files to where a query reads them; a rename makes each appear at once."""
 
     source: Path
     target: Path
     interval: float
 
     def bring(self, tick: int) -> None:
-        """The files of one tick, now."""
+        """Bring the files of one tick now."""
         hidden = {stream: self.target / stream / f"_{file_of(tick)}" for stream in STREAMS}
         for stream, file in hidden.items():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ class Feeder:
             file.rename(file.with_name(file_of(tick)))
 
     def run(self, ticks: range, goes_on: Callable[[int], bool]) -> list[float]:
-        """Bring one tick each interval, as long as `goes_on`; when each was brought, by the wall's clock."""
+        """Bring one tick each interval while `goes_on`; return the wall-clock time of each."""
         # Spark's triggers are whole multiples of their interval.
         begin = (time.time() // self.interval + 2 - _AHEAD) * self.interval
         brought: list[float] = []
@@ -70,5 +70,5 @@ class Feeder:
 
 
 def file_of(tick: int) -> str:
-    """The name of a tick's file."""
+    """Return the file name of a tick."""
     return f"tick-{tick:06d}.parquet"

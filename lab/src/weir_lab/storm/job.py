@@ -1,4 +1,4 @@
-"""The query of `weir-lab storm` in a process of its own, which may be killed: one line of JSON per batch."""
+"""Run a lane of `weir-lab storm` as a process that may be killed; write a line of JSON per batch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import weir
 from weir_lab.spark_session import local_session
-from weir_lab.storm.asked import how
 from weir_lab.storm.feeder import file_of
-from weir_lab.storm.own import chained
-from weir_lab.storm.record import ticks_until
+from weir_lab.storm.join_options import join_options
+from weir_lab.storm.record import count_ticks_until
 from weir_lab.storm.setup import CORES, CPU, OWN, PROGRESS, STOP, Setup
+from weir_lab.storm.spark_joins import chain_joins
 from weir_lab.storm.streams import SCHEMA, STREAMS
 
 _LOOK = 0.1
@@ -24,7 +24,7 @@ _SETTINGS = {"spark.driver.memory": "3g", "spark.sql.streaming.minBatchesToRetai
 
 
 def main(folder: Path) -> None:
-    """Run until told to stop, or until nobody is there to tell it."""
+    """Run until the stop file appears or the parent process is gone."""
     setup, parent = Setup.read(folder), os.getppid()
     spark = local_session("weir-lab storm", CORES, _SETTINGS)
     query = _start(spark, setup, folder)
@@ -53,7 +53,7 @@ def _has_come(folder: Path, tick: int) -> bool:
 def _told(progress: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
     newest = (progress.get("weir") or {}).get("newest")
     # The rows of a batch tell under which budget it was decided, whenever that is read.
-    tick = ticks_until(min(newest.values()), setup.interval) - 1 if newest else 0
+    tick = count_ticks_until(min(newest.values()), setup.interval) - 1 if newest else 0
     told = json.loads(json.dumps(progress, default=str))
     return {**told, "budget": setup.allowed(tick), "load": os.getloadavg()[0]}
 
@@ -64,7 +64,9 @@ def _start(spark: Any, setup: Setup, folder: Path) -> Any:
         (folder / "in" / name).mkdir(parents=True, exist_ok=True)
         frames[name] = spark.readStream.schema(SCHEMA).parquet(str(folder / "in" / name))
     asked: Any = (
-        chained(frames, setup.interval) if setup.lane == OWN else weir.join(**how(setup), streams=frames)
+        chain_joins(frames, setup.interval)
+        if setup.lane == OWN
+        else weir.join(**join_options(setup), streams=frames)
     )
     writer = asked.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     # Before there is a clock, batches follow each other.

@@ -1,4 +1,4 @@
-"""One query in a process of its own, fed in real time; it may be killed on the way."""
+"""A lane: one query in its own process, fed in real time, perhaps killed on the way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from weir_lab.storm.feeder import Feeder
-from weir_lab.storm.record import read_lines, ticks_taken
+from weir_lab.storm.record import count_ticks_taken, read_lines
 from weir_lab.storm.schedule import Schedule
 from weir_lab.storm.setup import PROGRESS, STOP, Setup
 
@@ -25,7 +25,7 @@ _LOOK = 0.1
 
 @dataclass
 class Process:
-    """The job of a lane; whatever happens, nothing of it is left behind."""
+    """The process of a lane; leaving the context ends it and its children."""
 
     folder: Path
     counts: Sequence[int]
@@ -40,13 +40,13 @@ class Process:
         self.kill()
 
     def start(self) -> None:
-        """Start it; a second start goes on where a killed one was."""
+        """Start the job; after a kill it resumes from its checkpoint."""
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, "-m", "weir_lab.storm.job", str(self.folder)]
             self._running = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def kill(self) -> None:
-        """SIGKILL to the driver and its Java; Spark's workers end by themselves when Java is gone."""
+        """Send SIGKILL to the driver and its Java; Spark's workers end by themselves then."""
         if self._running is None:
             return
         with suppress(ProcessLookupError):
@@ -55,7 +55,7 @@ class Process:
         self._running = None
 
     def stop(self, patience: float = 30.0) -> None:
-        """Let the batch that runs come to its end."""
+        """Stop after the running batch."""
         assert self._running is not None
         (self.folder / STOP).touch()
         try:
@@ -64,19 +64,19 @@ class Process:
             self.kill()
 
     def check(self) -> None:
-        """Raise what ended it."""
+        """Raise an error with the log if the process has ended."""
         if self._running is not None and self._running.poll() not in (None, 0):
             raise RuntimeError(f"the query has ended:\n{(self.folder / 'log').read_text()[-3000:]}")
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it has told so far."""
+        """Return the progress lines so far."""
         return read_lines(self.folder / PROGRESS)
 
     def has_taken(self, ticks: int, patience: float = _PATIENCE) -> bool:
-        """Wait until it has taken in so many ticks; False if that lasts too long."""
+        """Wait until the query has read so many ticks; False on a timeout."""
         until = time.monotonic() + patience
-        while max(ticks_taken(self.lines, self.counts, self.interval), default=0) < ticks:
+        while max(count_ticks_taken(self.lines, self.counts, self.interval), default=0) < ticks:
             self.check()
             if time.monotonic() > until:
                 return False
@@ -84,14 +84,14 @@ class Process:
         return True
 
     def expect(self, ticks: int) -> None:
-        """Wait until it has taken in so many ticks, which it has to."""
+        """Wait until the query has read so many ticks; raise an error on a timeout."""
         if not self.has_taken(ticks):
             raise RuntimeError(f"a batch takes too long:\n{(self.folder / 'log').read_text()[-3000:]}")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a lane told, and how many ticks it had been given at the end."""
+    """The progress lines of a lane, and how many ticks it had been fed at the end."""
 
     lines: list[dict[str, Any]]
     given: int

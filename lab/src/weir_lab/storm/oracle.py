@@ -1,4 +1,4 @@
-"""What the exact join gives, by DuckDB over the files that were fed."""
+"""Oracle: the exact join, computed by DuckDB over the files that were fed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from weir_lab.storm.feeder import file_of
 from weir_lab.storm.streams import ON, PER_TICK, SELECT, STREAMS, WINDOW
 
 
-def expected(source: Path, ticks: range, interval: float) -> pa.Table:
-    """All results whose rows came within some ticks, as ids."""
+def compute_expected(source: Path, ticks: range, interval: float) -> pa.Table:
+    """Compute the ids of all results whose rows came within some ticks."""
     import duckdb  # only who checks needs it
 
     tables = {
@@ -34,15 +34,15 @@ def expected(source: Path, ticks: range, interval: float) -> pa.Table:
         ).to_arrow_table()
 
 
-def emitted(out: Path) -> pa.Table:
-    """What a reader of the output sees: every file that is not hidden."""
+def read_emitted(out: Path) -> pa.Table:
+    """Read the output as a user does: every file that is not hidden."""
     files = sorted(file for file in out.glob("*.parquet") if not file.name.startswith(("_", ".")))
     empty = pa.schema([(name, pa.int64()) for name in STREAMS]).empty_table()
     return pa.concat_tables([empty, *(pq.read_table(file).cast(empty.schema) for file in files)])
 
 
-def within(results: pa.Table, ticks: range) -> pa.Table:
-    """The results whose rows all came within some ticks."""
+def select_ticks(results: pa.Table, ticks: range) -> pa.Table:
+    """Select the results whose rows all came within some ticks."""
     kept = pa.scalar(True)
     for name in STREAMS:
         column = results.column(name)
@@ -51,15 +51,15 @@ def within(results: pa.Table, ticks: range) -> pa.Table:
     return results.filter(kept)
 
 
-def by_tick(results: pa.Table, ticks: int) -> list[int]:
-    """How many results each tick completed."""
+def count_by_tick(results: pa.Table, ticks: int) -> list[int]:
+    """Count the results that each tick completed."""
     newest = np.max([results.column(name).to_numpy() for name in STREAMS], axis=0, initial=0) // PER_TICK
     return np.bincount(newest.astype(np.int64), minlength=ticks).tolist() if len(results) else [0] * ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Results of some ticks beside the exact ones: how many there are, are missing, twice, or wrong."""
+    """Counts of results of some ticks: exact, missing, repeated and wrong ones."""
 
     results: int
     missing: int
@@ -71,16 +71,16 @@ class Compared:
         """True if every result is there once and nothing else, and there were some."""
         return bool(self.results) and not (self.missing or self.twice or self.wrong)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The comparison in a few words."""
         return (
             f"{self.results:,} results, {self.missing:,} missing, {self.twice:,} twice, {self.wrong:,} wrong"
         )
 
 
-def compared(found: pa.Table, wanted: pa.Table) -> Compared:
-    """Two tables of ids; the exact one has no row twice, as ids have not."""
-    seen, exact = _rows(found), set(_rows(wanted))
+def compare(results: pa.Table, wanted: pa.Table) -> Compared:
+    """Compare two tables of ids; the exact one repeats no row."""
+    seen, exact = _rows(results), set(_rows(wanted))
     once = set(seen)
     return Compared(len(exact), len(exact - once), len(seen) - len(once), len(once - exact))
 

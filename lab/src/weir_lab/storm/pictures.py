@@ -1,4 +1,4 @@
-"""Five panels over time: what came, how long it took, what was kept, how old it was, what was decided."""
+"""Draw five panels over time: rows, batch times, state, ages, decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from weir_lab.picture import label, save
-from weir_lab.storm.record import Batch, changes
+from weir_lab.storm.record import Batch, find_changes
 from weir_lab.storm.schedule import Schedule
 from weir_lab.storm.setup import ADAPTIVE, DROPPING, OWN
 
@@ -28,12 +28,12 @@ def draw(
     fresh: float,
     file: Path,
 ) -> None:
-    """The whole storm; `results` are those of each lane and tick."""
+    """Draw the whole storm; `results` are those of each lane and tick."""
     figure, panels = plt.subplots(5, 1, figsize=(12, 15), layout="constrained", sharex=True)
     for panel in panels:
         _shade(panel, schedule)
     rows, times, state, ages, decisions = panels
-    lanes = {name: [one for one in batches if one.lane == name] for name in _LOOKS}
+    lanes = {name: [batch for batch in batches if batch.lane == name] for name in _LOOKS}
     _rows(rows, lanes, results)
     _times(times, lanes)
     _state(state, lanes)
@@ -60,13 +60,13 @@ def _shade(panel: Axes, schedule: Schedule) -> None:
 def _rows(panel: Axes, lanes: dict[str, list[Batch]], results: dict[str, list[int]]) -> None:
     ours = lanes[ADAPTIVE]
     interval = ours[0].interval if ours else 1.0
-    given = [(one.tick + 1, one.rows_in / (max(one.ticks, 1) * interval)) for one in ours]
+    given = [(batch.tick + 1, batch.rows_in / (max(batch.ticks, 1) * interval)) for batch in ours]
     panel.plot([x for x, _ in given], [y for _, y in given], color="#222222", linewidth=1, label="in")
-    for lane, found in results.items():
+    for lane, counts in results.items():
         colour, style = _LOOKS[lane]
         panel.plot(
-            [tick + 1 for tick in range(len(found))],
-            [count / interval for count in found],
+            [tick + 1 for tick in range(len(counts))],
+            [count / interval for count in counts],
             style,
             color=colour,
             label=f"out, {lane}",
@@ -80,8 +80,8 @@ def _times(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
     for lane, mine in lanes.items():
         colour, style = _LOOKS[lane]
         panel.plot(
-            [one.tick + 1 for one in mine],
-            [one.seconds for one in mine],
+            [batch.tick + 1 for batch in mine],
+            [batch.seconds for batch in mine],
             style,
             marker=".",
             color=colour,
@@ -97,9 +97,13 @@ def _times(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
 def _state(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
     for lane, mine in lanes.items():
         colour, style = _LOOKS[lane]
-        told = [(one.tick + 1, one.state_bytes / _MEGABYTE) for one in mine if one.state_bytes is not None]
+        told = [
+            (batch.tick + 1, batch.state_bytes / _MEGABYTE) for batch in mine if batch.state_bytes is not None
+        ]
         panel.plot([x for x, _ in told], [y for _, y in told], style, color=colour, label=lane)
-    budget = [(one.tick + 1, one.budget_bytes / _MEGABYTE) for one in lanes[ADAPTIVE] if one.budget_bytes]
+    budget = [
+        (batch.tick + 1, batch.budget_bytes / _MEGABYTE) for batch in lanes[ADAPTIVE] if batch.budget_bytes
+    ]
     panel.step(
         [x for x, _ in budget],
         [y for _, y in budget],
@@ -116,7 +120,7 @@ def _state(panel: Axes, lanes: dict[str, list[Batch]]) -> None:
 def _ages(panel: Axes, lanes: dict[str, list[Batch]], fresh: float) -> None:
     for lane, mine in lanes.items():
         colour, style = _LOOKS[lane]
-        told = [(one.tick + 1, one.oldest_age) for one in mine if one.oldest_age is not None]
+        told = [(batch.tick + 1, batch.oldest_age) for batch in mine if batch.oldest_age is not None]
         panel.plot([x for x, _ in told], [y for _, y in told], style, color=colour, label=lane)
     panel.axhline(fresh, color="#222222", linewidth=1, label="freshness")
     panel.set_ylim(bottom=0)
@@ -125,12 +129,12 @@ def _ages(panel: Axes, lanes: dict[str, list[Batch]], fresh: float) -> None:
 
 
 def _decisions(panel: Axes, ours: Sequence[Batch]) -> None:
-    """The recall that is estimated, and a mark where a batch was decided otherwise than the one before."""
-    told = [(one.tick + 1, one.recall) for one in ours if one.recall is not None]
+    """Draw the estimated recall, and a mark at each change of decision."""
+    told = [(batch.tick + 1, batch.recall) for batch in ours if batch.recall is not None]
     panel.plot(
         [x for x, _ in told], [y for _, y in told], color=_LOOKS[ADAPTIVE][0], label="estimated recall"
     )
-    for before, after in changes(ours):
+    for before, after in find_changes(ours):
         colour = "#dd8452" if (before.plan, before.orders) != (after.plan, after.orders) else "#55a868"
         panel.axvline(after.tick + 1, color=colour, linewidth=1)
     for name, colour in (("another plan or other orders", "#dd8452"), ("another allowance", "#55a868")):

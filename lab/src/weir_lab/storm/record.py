@@ -1,4 +1,4 @@
-"""What each batch did, out of the lines that a lane wrote."""
+"""Read what each batch did from the progress lines of a lane."""
 
 from __future__ import annotations
 
@@ -44,47 +44,51 @@ class Batch:
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The lines written so far; one that is being written is left for later."""
+    """Read the complete lines written so far."""
     if not file.exists():
         return []
     whole = file.read_text().rpartition("\n")[0]
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def ticks_taken(lines: Sequence[Mapping[str, Any]], counts: Sequence[int], interval: float) -> list[int]:
-    """How many ticks had been taken in after each batch; `counts` are the rows of each tick."""
-    found: list[int] = []
+def count_ticks_taken(
+    lines: Sequence[Mapping[str, Any]], counts: Sequence[int], interval: float
+) -> list[int]:
+    """Count the ticks that had been read after each batch; `counts` are the rows of each tick."""
+    taken: list[int] = []
     rows = 0
     for line in lines:
         rows += line["numInputRows"]
         newest = (line.get("weir") or {}).get("newest")
         # Event times tell it even where a driver was killed before a batch had been told.
-        found.append(ticks_in(rows, counts) if not newest else ticks_until(min(newest.values()), interval))
-    return found
+        taken.append(
+            count_ticks(rows, counts) if not newest else count_ticks_until(min(newest.values()), interval)
+        )
+    return taken
 
 
-def ticks_until(time: int, interval: float) -> int:
-    """How many ticks have begun at an event time."""
+def count_ticks_until(time: int, interval: float) -> int:
+    """Count the ticks that have begun at an event time."""
     return 1 + int((time - START) // round(interval * 1e6))
 
 
-def batches(
+def read_batches(
     lane: str,
     lines: Sequence[Mapping[str, Any]],
     counts: Sequence[int],
     schedule: Schedule,
     interval: float,
 ) -> list[Batch]:
-    """The batches of a lane; `counts` are the rows of each tick."""
-    taken = ticks_taken(lines, counts, interval)
+    """Read the batches of a lane; `counts` are the rows of each tick."""
+    taken = count_ticks_taken(lines, counts, interval)
     return [
         _batch(lane, line, after - 1, after - before, schedule, interval)
         for line, before, after in zip(lines, [0, *taken], taken, strict=False)
     ]
 
 
-def ticks_in(rows: int, counts: Sequence[int]) -> int:
-    """How many whole ticks so many rows are.
+def count_ticks(rows: int, counts: Sequence[int]) -> int:
+    """Count the whole ticks that so many rows fill.
 
     >>> ticks_in(25, [10, 10, 10])
     2
@@ -92,8 +96,8 @@ def ticks_in(rows: int, counts: Sequence[int]) -> int:
     return sum(total <= rows for total in accumulate(counts))
 
 
-def changes(batches: Sequence[Batch]) -> list[tuple[Batch, Batch]]:
-    """Each batch that was decided otherwise than the one before, with that one."""
+def find_changes(batches: Sequence[Batch]) -> list[tuple[Batch, Batch]]:
+    """Pair each batch whose decision changed with the batch before it."""
     return [
         (before, after)
         for before, after in pairwise(batches)

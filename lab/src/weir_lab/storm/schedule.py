@@ -18,7 +18,7 @@ SETTLED = 5
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """So many ticks under one name; a storm keeps the changes of the phases before it."""
+    """A named range of ticks; a phase of the storm keeps the changes of the phases before it."""
 
     name: Name
     begin: int
@@ -26,7 +26,7 @@ class Phase:
 
     @property
     def is_calm(self) -> bool:
-        """True before the storm and after it."""
+        """True before and after the storm."""
         return self.name in ("calm", "calm again")
 
     @property
@@ -39,7 +39,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What comes when. The first `warm` ticks are calm, and come one after the other as they are taken."""
+    """The phases in order. The first `warm` ticks are calm, and each is fed once the one before was read."""
 
     warm: int
     phases: tuple[Phase, ...]
@@ -59,7 +59,7 @@ class Schedule:
 
     @property
     def ticks(self) -> int:
-        """How many there are, the warming up included."""
+        """The number of ticks, with the warm-up."""
         return self.phases[-1].end
 
     def begin(self, name: Name) -> int | None:
@@ -71,7 +71,7 @@ class Schedule:
         return next((phase for phase in self.phases if tick < phase.end), self.phases[-1])
 
     def factor(self, tick: int) -> int:
-        """How many times the calm rate comes."""
+        """Return the rate of a tick as a multiple of the calm rate."""
         return 1 if self.phase(tick).is_calm else FACTOR
 
     def drifted(self, tick: float) -> float:
@@ -88,13 +88,13 @@ class Schedule:
         return begin is not None and tick >= begin and not self.phase(tick).is_calm
 
 
-def storm(warm: int, ticks: int, last: int) -> Schedule:
+def build_storm(warm: int, ticks: int, last: int) -> Schedule:
     """All six phases of so many ticks, and the last one of its own length."""
     names: tuple[Name, ...] = ("calm", RATES, LAGS, SELECTIVITIES, MEMORY)
     return Schedule.of(warm, [*((name, ticks) for name in names), ("calm again", last)])
 
 
-def gust(warm: int, ticks: int, last: int) -> Schedule:
+def build_gust(warm: int, ticks: int, last: int) -> Schedule:
     """Calm, a storm of rates alone, and calm: for a driver that is killed in its middle.
 
     The storm is long enough to go on when the driver is back.

@@ -1,4 +1,4 @@
-"""What one run of the query is told, as it goes to a process of its own."""
+"""The settings of a lane, which its process reads from a file."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Setup:
         return self.memory // 2
 
     def write(self, folder: Path) -> None:
-        """Where the process finds it."""
+        """Write the settings to the lane's folder."""
         (folder / "setup.json").write_text(json.dumps(asdict(self)))
 
     @staticmethod
     def read(folder: Path) -> Setup:
-        """What `write` wrote."""
+        """Read what `write` wrote."""
         return Setup(**json.loads((folder / "setup.json").read_text()))

@@ -1,4 +1,4 @@
-"""How many rows are calm on this machine, and how many must be dropped so that a storm does not drown it."""
+"""Choose sizes for this machine: rows that are calm, and the share to drop so that a storm fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FURTHER = 2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How long batches of so many rows a stream took, the windows full."""
+    """The time of batches of so many rows a stream, with full windows."""
 
     rows: int
     seconds: float
@@ -28,7 +28,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What was chosen: the trigger interval, the calm rows of a tick and stream, and the share to keep."""
+    """The trigger interval, the calm rows of a tick and stream, and the share to keep."""
 
     interval: float
     rows: int
@@ -37,7 +37,7 @@ class Sizes:
     calm_seconds: float
     storm_seconds: float
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The sizes in a sentence."""
         return (
             f"a batch without rows takes {self.fixed:.2f} s here, so triggers are {self.interval:g} s "
@@ -47,12 +47,12 @@ class Sizes:
         )
 
 
-def sized(measured: Sequence[Measured]) -> Sizes:
-    """Sizes by three measurements: what batches take is fixed, and grows by rows and by pairs of rows."""
+def choose_sizes(measured: Sequence[Measured]) -> Sizes:
+    """Choose sizes by three measurements of a fixed cost, a cost per row and one per pair of rows."""
     fixed, by_row, by_pair = _fitted(measured)
     interval = max(_SHORTEST, math.ceil(2 * fixed / _FIXED) / 2)
     work = _OVERLOAD * interval
-    most = _FURTHER * max(one.rows for one in measured)
+    most = _FURTHER * max(batch.rows for batch in measured)
     rows = min(most, max(100, round(_root(by_row, by_pair, work) / FACTOR)))
     left = max(CPU * interval - fixed, 0.05 * interval)
     keep = min(1.0, _root(by_row, by_pair, left) / (FACTOR * rows))
@@ -64,11 +64,11 @@ def sized(measured: Sequence[Measured]) -> Sizes:
 
 
 def _fitted(measured: Sequence[Measured]) -> tuple[float, float, float]:
-    """Seconds for a batch, a row and a pair of rows, none of them negative; few rows tell the first."""
-    _, few, many = sorted(measured, key=lambda one: one.rows)
+    """Fit seconds per batch, per row and per pair of rows, none negative."""
+    _, few, many = sorted(measured, key=lambda batch: batch.rows)
     # A machine that was busy meanwhile makes any of them too long.
-    fixed = min(one.seconds for one in measured)
-    each = [max(one.seconds - fixed, 1e-3) / one.rows for one in (few, many)]
+    fixed = min(batch.seconds for batch in measured)
+    each = [max(batch.seconds - fixed, 1e-3) / batch.rows for batch in (few, many)]
     by_pair = (each[1] - each[0]) / (many.rows - few.rows)
     by_row = each[0] - by_pair * few.rows
     if by_pair <= 0 or by_row < 0:
@@ -78,5 +78,5 @@ def _fitted(measured: Sequence[Measured]) -> tuple[float, float, float]:
 
 
 def _root(by_row: float, by_pair: float, work: float) -> float:
-    """How many rows take so much work."""
+    """Return how many rows take so much work."""
     return (math.sqrt(by_row**2 + 4 * by_pair * work) - by_row) / (2 * by_pair)

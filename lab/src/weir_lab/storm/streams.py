@@ -36,7 +36,7 @@ _COMPARED = (
 )
 ON = " AND ".join(
     [
-        *(f"{one}.k = {other}.k" for one, other in pairwise(STREAMS)),
+        *(f"{left}.k = {right}.k" for left, right in pairwise(STREAMS)),
         *(f"({p}.{v} - {q}.{v}) * ({p}.{v} - {q}.{v}) <= {_NEAR * _NEAR:.10f}" for p, q, v in _COMPARED),
     ]
 )
@@ -77,8 +77,8 @@ class Streams:
 
     def table(self, stream: str, tick: int) -> pa.Table:
         """What a camera sees in a tick, in the order of time."""
-        found = [self._appearing(stream, tick, born) for born in range(max(0, tick - WINDOW), tick + 1)]
-        times, k, x, y = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        pieces = [self._appearing(stream, tick, born) for born in range(max(0, tick - WINDOW), tick + 1)]
+        times, k, x, y = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         rng = self._rng(1 + STREAMS.index(stream), tick)
         noise = max(0, self.rows * self.schedule.factor(tick) - len(times))
         wide_x, wide_y = self._spreads(tick)

@@ -1,4 +1,4 @@
-"""How much what was found differs from seed to seed."""
+"""Quartiles of each point of a curve, over seeds and settings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from weir_lab.jaqpot.sensors import Mark
 from weir_lab.jaqpot.shift import Minute
 from weir_lab.jaqpot.throughput import Point
 
-# A plan, a policy, a place on the x axis, and what was found there once.
-Found = tuple[str, str, float, float]
+# A plan, a policy, a place on the x axis, and a value measured there.
+Value = tuple[str, str, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,22 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return lower, middle, upper
 
 
-def spreads(
+def summarise_spreads(
     points: Sequence[Point], minutes: Sequence[Minute], marks: Sequence[Mark], stale: Sequence[Staleness]
 ) -> list[Spread]:
     """All places of figures 6 to 9."""
-    held = (one for one in stale if one.loosened == 1)
+    held = (run for run in stale if run.loosened == 1)
     return [
         *_spreads("6: results", ((m.shape, m.policy, m.minute, m.results) for m in minutes)),
         *_spreads("7: share of saturation", ((p.shape, p.policy, p.resources, p.share) for p in points)),
         *_spreads("8: results", ((f"{m.budget:g} probes/s", m.policy, m.seconds, m.results) for m in marks)),
-        *_spreads("9: stale share", ((one.plan, one.policy, one.factor, one.share) for one in held)),
+        *_spreads("9: stale share", ((run.plan, run.policy, run.factor, run.share) for run in held)),
     ]
 
 
-def _spreads(figure: str, found: Iterable[Found]) -> list[Spread]:
+def _spreads(figure: str, values: Iterable[Value]) -> list[Spread]:
     places: dict[tuple[str, str, float], list[float]] = {}
-    for plan, policy, at, value in found:
+    for plan, policy, at, value in values:
         places.setdefault((plan, policy, at), []).append(value)
     return [
         Spread(figure, plan, policy, at, len(values), float(np.mean(values)), *quartiles(values))

@@ -1,4 +1,4 @@
-"""Spark's own way to join several streams: stream-stream joins, one after the other."""
+"""Join several streams by a chain of Spark's own stream-stream joins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMS = (
 )
 
 
-def chained(streams: Mapping[str, Any], window_seconds: int) -> Any:
+def chain_joins(streams: Mapping[str, Any], window_seconds: int) -> Any:
     """The three-way join in Spark's terms: times less than the window apart, pair by pair, and equal keys."""
     a, b, c = (
         streams[name]
@@ -57,12 +57,12 @@ def chained(streams: Mapping[str, Any], window_seconds: int) -> Any:
     )
 
 
-def filtered(streams: Mapping[str, Any], window_seconds: int, predicate: str, column: str) -> Any:
+def chain_filtered_joins(streams: Mapping[str, Any], window_seconds: int, predicate: str, column: str) -> Any:
     """A chain of streams crossed one by one, with a predicate between neighbours as a filter over the pairs.
 
     Spark refuses a join of streams without an equality, so it gets one of a key that is always equal.
     """
-    (first, found), *others = (
+    (first, joined), *others = (
         (
             name,
             frame.withWatermark("ts", "0 seconds").selectExpr(
@@ -76,14 +76,14 @@ def filtered(streams: Mapping[str, Any], window_seconds: int, predicate: str, co
         near = " AND ".join(_near(time, f"{name}ts", window_seconds) for time in times)
         # Spark allows one event-time column in the next join: the other goes by a number and back.
         kept = f"{first}k, {', '.join(times)}, timestamp_micros(unix_micros({name}ts)) AS {name}ts, {name}v"
-        found = found.sparkSession.sql(
-            f"SELECT {kept} FROM (SELECT * FROM {{found}} JOIN {{other}} ON {first}k = {name}k AND {near}) "
+        joined = joined.sparkSession.sql(
+            f"SELECT {kept} FROM (SELECT * FROM {{joined}} JOIN {{other}} ON {first}k = {name}k AND {near}) "
             f"WHERE {predicate}({last}v, {name}v)",
-            found=found,
+            joined=joined,
             other=other,
         )
         times, last = [*times, f"{name}ts"], name
-    return found.select(*times)
+    return joined.select(*times)
 
 
 def start(form: StateForm, streams: Mapping[str, Any], folder: Path, window_seconds: int) -> Any:
@@ -91,10 +91,10 @@ def start(form: StateForm, streams: Mapping[str, Any], folder: Path, window_seco
     spark = next(iter(streams.values())).sparkSession
     for name, value in form.settings.items():
         spark.conf.set(name, value)
-    writer = chained(streams, window_seconds).writeStream.format("noop")
+    writer = chain_joins(streams, window_seconds).writeStream.format("noop")
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 
-def _near(one: str, other: str, seconds: int) -> str:
+def _near(left: str, right: str, seconds: int) -> str:
     width = f"INTERVAL {seconds} SECONDS"
-    return f"{one} > {other} - {width} AND {one} < {other} + {width}"
+    return f"{left} > {right} - {width} AND {left} < {right} + {width}"

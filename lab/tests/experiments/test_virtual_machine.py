@@ -13,10 +13,10 @@ from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
-from weir_lab.charge import alive_rows
-from weir_lab.clock import Machine, Tick
-from weir_lab.qualified.overload import started
+from weir_lab.charge import count_alive_rows
+from weir_lab.qualified.overload import start_query
 from weir_lab.qualified.table2 import TABLE_3
+from weir_lab.virtual_machine import Machine, Tick
 from weir_lab.workload import Arrivals, Workload
 
 # Few AB, many BC: an mjoin makes BC again and again, the bjtree keeps AB.
@@ -34,7 +34,7 @@ def run(
 ) -> list[Tick]:
     work = Workload(GRAPH, arrivals)
     machine = Machine(costs, limits, every=0.25)
-    return list(machine.run(started(work, plan), plan, work.feed(seconds, 0.25)))
+    return list(machine.run(start_query(work, plan), plan, work.feed(seconds, 0.25)))
 
 
 def test_the_same_run_twice() -> None:
@@ -73,9 +73,9 @@ def test_a_starved_mjoin_queues_while_a_bjtree_does_not() -> None:
 
 
 def test_with_room_for_all_every_plan_finds_the_same() -> None:
-    one, other = run(MJOIN, Limits(), 6)[-1], run(BJTREE, Limits(), 6)[-1]
-    assert one.results == other.results > 0
-    assert one.queued == other.queued == 0
+    mjoin, other = run(MJOIN, Limits(), 6)[-1], run(BJTREE, Limits(), 6)[-1]
+    assert mjoin.results == other.results > 0
+    assert mjoin.queued == other.queued == 0
 
 
 def test_a_plan_without_memory_is_stopped() -> None:
@@ -87,14 +87,14 @@ def test_a_plan_without_memory_is_stopped() -> None:
 
 def test_a_stopped_clock_stands_still() -> None:
     work = Workload(GRAPH)
-    clock = Machine(TABLE_3, Limits(memory=1)).start(started(work, MJOIN), MJOIN)
+    clock = Machine(TABLE_3, Limits(memory=1)).start(start_query(work, MJOIN), MJOIN)
     stopped = clock.tick(work.delta(0, 1))
     assert stopped.stopped
     assert clock.tick(work.delta(1, 1)) == stopped
 
 
 @pytest.mark.parametrize("plan", [MJOIN, BJTREE])
-def test_what_is_charged_is_what_the_model_foretells(plan: Join) -> None:
+def test_what_is_charged_is_what_the_model_predicts(plan: Join) -> None:
     """The formulas of Zhu et al. 2010 against what the engine did: CPU each second, and rows in state."""
     expected = cost(GRAPH, plan)
     ticks = run(plan, Limits(), 32, "regular")
@@ -119,10 +119,10 @@ def test_each_cost_is_charged_for_what_it_is_for() -> None:
 
 def test_rows_that_may_still_join_are_at_most_those_stored() -> None:
     work = Workload(GRAPH)
-    query = started(work, BJTREE)
+    query = start_query(work, BJTREE)
     for delta in work.feed(8, 0.5):
         query.process(delta)
-    alive = alive_rows(query.state)
+    alive = count_alive_rows(query.state)
     stored = {name: size.rows for name, size in query.state.sizes().items()}
     assert set(alive) == {"A", "B", "C", "(A B)"}
     assert all(alive[name] <= stored[name] for name in alive)

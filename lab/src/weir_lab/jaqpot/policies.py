@@ -1,4 +1,4 @@
-"""Who gets the probes: all policies that are compared, by name."""
+"""The policies that experiments compare, by name: each divides a budget of probes among hops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOSER = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The share that each hop may probe with, and what that is foretold to bring.
+    """The share that each hop may probe with, and what that is predicted to bring.
 
     `loosened` is 1, or by how much freshness had to be loosened because the budget cannot hold it.
     """

@@ -1,4 +1,4 @@
-"""What each lane asks of weir."""
+"""The arguments of `weir.join` in each lane."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weir_lab.storm.setup import ADAPTIVE, CORES, CPU, Setup
 from weir_lab.storm.streams import BASIC, FRESH, ON, SELECT, STREAMS, WINDOW
 
 
-def how(setup: Setup) -> dict[str, Any]:
-    """The join of a lane: what it asks, and what it may use."""
+def join_options(setup: Setup) -> dict[str, Any]:
+    """Return the arguments of a lane: its query, and its budget or allowance."""
     asked: dict[str, Any] = {
         "on": ON,
         "select": SELECT,
-        "within": span(WINDOW, setup.interval),
-        "basic": span(BASIC, setup.interval),
-        "fresh": {"a": span(FRESH, setup.interval)},
+        "within": format_ticks(WINDOW, setup.interval),
+        "basic": format_ticks(BASIC, setup.interval),
+        "fresh": {"a": format_ticks(FRESH, setup.interval)},
         "partitions": CORES,
     }
     if setup.lane == ADAPTIVE:
@@ -28,8 +28,8 @@ def how(setup: Setup) -> dict[str, Any]:
     return asked
 
 
-def span(ticks: float, interval: float) -> str:
-    """So many ticks as an interval of SQL.
+def format_ticks(ticks: float, interval: float) -> str:
+    """Format a number of ticks as an interval of SQL.
 
     >>> span(5, 1.5)
     '7500 milliseconds'

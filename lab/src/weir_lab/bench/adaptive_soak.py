@@ -1,4 +1,4 @@
-"""`weir-lab bench soak --hours 6`: rates that never stay, and a query that follows them with its plan."""
+"""`weir-lab bench soak --hours 6`: a query that adapts its plan to rates that keep changing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weir
-from weir_lab.bench.csv import write_csv
 from weir_lab.bench.feed import START
 from weir_lab.bench.figure import Figure, ratio
-from weir_lab.bench.processes import below
+from weir_lab.bench.processes import list_descendants
 from weir_lab.bench.session import session
+from weir_lab.csv import write_records
 
 STREAMS = ("a", "b", "c", "d")
 SPAN = 10
@@ -59,7 +59,7 @@ class Sample:
     plan: str
     error: float
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The batch in a line."""
         plan = self.plan.partition(" {")[0]
         return (
@@ -100,9 +100,9 @@ def run(hours: float, local: bool, csv_file: Path | None = None) -> list[Figure]
     for sample in played:
         samples.append(sample)
         if sample.batch % 50 == 49:
-            print(f"batch {sample.batch + 1} of {batches}: {sample.told()}", file=sys.stderr, flush=True)
+            print(f"batch {sample.batch + 1} of {batches}: {sample.describe()}", file=sys.stderr, flush=True)
     if csv_file is not None:
-        write_csv(csv_file, samples)
+        write_records(csv_file, samples)
     return figures(samples)
 
 
@@ -119,13 +119,13 @@ def _in_process(batches: int) -> Iterator[Sample]:
     for batch in range(batches):
         fed = {name: rows(name, batch) for name in STREAMS}
         started = perf_counter()
-        found = query.process(fed)
+        results = query.process(fed)
         took = perf_counter() - started
         ours = query.lastProgress["weir"]
         yield Sample(
             batch,
             took,
-            found.num_rows,
+            results.num_rows,
             exact.after(fed),
             sum(node["numRowsTotal"] for node in ours["state"].values()),
             _resident([os.getpid()]),
@@ -179,7 +179,7 @@ def _watched(spark: Any, folder: Path, batches: int) -> Iterator[Sample]:
                 ours["numOutputRows"],
                 exact.after({name: rows(name, seen) for name in STREAMS}),
                 sum(node["numRowsTotal"] for node in ours["state"].values()),
-                _resident([os.getpid(), *(process.pid for process in below(os.getpid()))]),
+                _resident([os.getpid(), *(process.pid for process in list_descendants(os.getpid()))]),
                 _plan(ours["decision"]),
                 _error(ours["statistics"]["rates"], seen),
             )
@@ -206,8 +206,8 @@ def _plan(decision: dict[str, Any]) -> str:
 
 
 def _error(rates: dict[str, float], batch: int) -> float:
-    found = (abs(rates.get(name, 0.0) / rate(name, batch) - 1) for name in STREAMS)
-    return max(found)
+    errors = (abs(rates.get(name, 0.0) / rate(name, batch) - 1) for name in STREAMS)
+    return max(errors)
 
 
 def _resident(pids: Sequence[int]) -> float:
@@ -221,32 +221,32 @@ def _resident(pids: Sequence[int]) -> float:
     return round(pages * os.sysconf("SC_PAGE_SIZE") / _MEGABYTE, 1)
 
 
-def changes(samples: Sequence[Sample]) -> int:
+def count_changes(samples: Sequence[Sample]) -> int:
     """How often another plan than before answered."""
-    return sum(one.plan != other.plan for one, other in pairwise(samples))
+    return sum(sample.plan != other.plan for sample, other in pairwise(samples))
 
 
 def figures(samples: Sequence[Sample]) -> list[Figure]:
     """The last quarter against the second; plan changes, and results, against what they should be."""
     quarter = len(samples) // 4
     second, last = samples[quarter : 2 * quarter], samples[-quarter:]
-    found, exact = sum(one.results for one in samples), sum(one.exact for one in samples)
-    wrong = sum(one.results != one.exact for one in samples)
+    results, exact = sum(sample.results for sample in samples), sum(sample.exact for sample in samples)
+    wrong = sum(sample.results != sample.exact for sample in samples)
     wanted = max(1, round(CHANGES * len(samples) / (6 * PER_HOUR)))
 
     def grown(name: str, of: Callable[[Sample], float], among: Callable[[Sample], bool], note: str) -> Figure:
-        usual = median(of(one) for one in second if among(one))
-        ends = [of(one) for one in last if among(one)]
+        usual = median(of(sample) for sample in second if among(sample))
+        ends = [of(sample) for sample in last if among(sample)]
         return ratio(name, ends, [usual] * len(ends), _GROWTH, "at most", note.format(usual))
 
-    def settled(one: Sample) -> bool:
+    def settled(sample: Sample) -> bool:
         # Averages follow a change within some batches.
-        return one.batch % STRETCH >= STRETCH // 2
+        return sample.batch % STRETCH >= STRETCH // 2
 
     def anyone(_: Sample) -> bool:
         return True
 
-    took = f"{len(samples)} batches, {median(one.seconds for one in last):.3f} s each at the end"
+    took = f"{len(samples)} batches, {median(sample.seconds for sample in last):.3f} s each at the end"
     return [
         grown("time per batch, last quarter / second quarter", lambda s: s.seconds, anyone, took),
         grown("memory, last quarter / second quarter (MB)", lambda s: s.memory_mb, anyone, "from {:,.0f}"),
@@ -259,11 +259,11 @@ def figures(samples: Sequence[Sample]) -> list[Figure]:
         ),
         ratio(
             "plan changes / those wanted",
-            [changes(samples)],
+            [count_changes(samples)],
             [wanted],
             1.0,
             "at least",
-            f"{changes(samples)} changes",
+            f"{count_changes(samples)} changes",
         ),
         ratio(
             "batches with other results than the exact join (1 = none)",
@@ -271,6 +271,6 @@ def figures(samples: Sequence[Sample]) -> list[Figure]:
             [1.0],
             1.0,
             "at most",
-            f"{found:,} results, {exact:,} exact",
+            f"{results:,} results, {exact:,} exact",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Spark's own way to ask for it: stream-stream joins, one after the other."""
+"""The same query as a chain of Spark's own stream-stream joins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from weir_lab.storm.streams import ON, SELECT, STREAMS, WINDOW
 
 
-def chained(frames: Mapping[str, Any], interval: float) -> Any:
-    """The same join: each next stream with what was found of those before it."""
+def chain_joins(frames: Mapping[str, Any], interval: float) -> Any:
+    """Chain the joins: each stream with the results of those before it."""
     width = f"INTERVAL {WINDOW * interval} SECONDS"
     prepared = {
         name: frame.withWatermark("ts", "0 seconds").selectExpr(
@@ -17,7 +17,7 @@ def chained(frames: Mapping[str, Any], interval: float) -> Any:
         )
         for name, frame in frames.items()
     }
-    found, bound = prepared[STREAMS[0]], [STREAMS[0]]
+    joined, bound = prepared[STREAMS[0]], [STREAMS[0]]
     for name in STREAMS[1:]:
         conditions = [
             _flat(part)
@@ -26,22 +26,22 @@ def chained(frames: Mapping[str, Any], interval: float) -> Any:
         ]
         # Spark wants a key in common with what is bound; all keys are equal.
         conditions = [f"{bound[0]}_k = {name}_k", *(c for c in conditions if "_k" not in c)]
-        conditions += [_near(one, name, width) for one in bound]
+        conditions += [_near(earlier, name, width) for earlier in bound]
         # One event-time column is allowed in the next join: the others go by a number and back.
         kept = [f"{stream}_{column}" for stream in bound for column in ("ts", "id", "k", "x", "y")]
         kept += [f"timestamp_micros(unix_micros({name}_ts)) AS {name}_ts"]
         kept += [f"{name}_{column}" for column in ("id", "k", "x", "y")]
-        found = found.sparkSession.sql(
-            f"SELECT {', '.join(kept)} FROM {{found}} JOIN {{other}} ON {' AND '.join(conditions)}",
-            found=found,
+        joined = joined.sparkSession.sql(
+            f"SELECT {', '.join(kept)} FROM {{joined}} JOIN {{other}} ON {' AND '.join(conditions)}",
+            joined=joined,
             other=prepared[name],
         )
         bound.append(name)
-    return found.selectExpr(*_flat(SELECT).split(", "))
+    return joined.selectExpr(*_flat(SELECT).split(", "))
 
 
-def _near(one: str, other: str, width: str) -> str:
-    return f"{one}_ts > {other}_ts - {width} AND {one}_ts < {other}_ts + {width}"
+def _near(left: str, right: str, width: str) -> str:
+    return f"{left}_ts > {right}_ts - {width} AND {left}_ts < {right}_ts + {width}"
 
 
 def _flat(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How long it takes to choose an order."""
+"""Measure how long each policy takes to choose an order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Choice:
     longest_milliseconds: float
 
 
-def choices(streams: int = STREAMS) -> Iterator[Choice]:
+def time_choices(streams: int = STREAMS) -> Iterator[Choice]:
     """Every policy; timestamp and round-robin rank the rows of a batch of a thousand instead."""
     names = tuple(f"s{i}" for i in range(streams))
     plan = join(*names)

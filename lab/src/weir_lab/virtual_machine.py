@@ -23,7 +23,7 @@ from weir.local.query import LocalQuery
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.tree import Join
 from weir.stats.unit_costs import UnitCosts
-from weir_lab.charge import alive_rows, charge, inserted_rows
+from weir_lab.charge import charge, count_alive_rows, count_inserted_rows
 
 Delta = Mapping[str, pa.Table]
 
@@ -100,8 +100,8 @@ class Clock:
             pass  # results are counted by the engine and let go
         stats = self._query.stats
         assert stats is not None
-        alive = sum(alive_rows(self._query.state).values())
-        inserted = inserted_rows(stats, self._plan)
+        alive = sum(count_alive_rows(self._query.state).values())
+        inserted = count_inserted_rows(stats, self._plan)
         seconds = charge(stats, inserted, self._state + inserted - alive, self._machine.costs)
         self._state, self._stored = alive, sum(size.rows for size in stats.state.values())
         self._results += stats.results
