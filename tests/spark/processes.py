@@ -1,4 +1,4 @@
-"""Processes that tests start and end: each leads a group of its own, and only that group is ended."""
+"""Start and kill processes for tests, each with a process group of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of 2..5 streams by every kind of predicate, and what DuckDB, which is not ours, finds for them."""
+"""Generate joins of 2 to 5 streams with every kind of predicate, and compute their results with DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small streams of files, the same rows as Arrow tables, and what a join over both should give."""
+"""Write small streams as files, run joins over them, and compute the expected results."""
 
 from __future__ import annotations
 

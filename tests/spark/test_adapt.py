@@ -1,4 +1,4 @@
-"""Budgets on Spark: what is decided is obeyed, written down and gone on with, and no wrong row comes out."""
+"""Budgets on Spark: decisions are followed, recorded and resumed, and no wrong row is emitted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
+from weir.runtime.manifest import Manifest
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.filesystem import open_folder
-from weir.spark.ledger import Ledger, Manifest
 from weir.spark.query import SparkQuery
 
 from .streams import (
@@ -77,15 +78,15 @@ def history(folder: Path) -> list[dict[str, Any]]:
 
 
 def manifests(spark: SparkSession, folder: Path, count: int) -> list[Manifest]:
-    ledger = Ledger(open_folder(spark, f"{folder / 'ckpt'}/weir"))
-    return [ledger.manifest_before(batch + 1) for batch in range(count)]
+    checkpoint = Checkpoint(open_folder(spark, f"{folder / 'ckpt'}/weir"))
+    return [checkpoint.read_manifest(before=batch + 1) for batch in range(count)]
 
 
 def held_bytes(manifest: Manifest) -> int:
     return sum(entry.bytes for entry in manifest.entries)
 
 
-def test_exact_where_the_budget_suffices(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_are_complete_within_the_budget(spark: SparkSession, tmp_path: Path) -> None:
     feed = fed(tmp_path / "in", growing(4), 4)
     budget = weir.Budget(cpu=1.0, memory="1g")
     query = run(
@@ -103,7 +104,7 @@ def test_exact_where_the_budget_suffices(spark: SparkSession, tmp_path: Path) ->
     assert {"decide", "observe"} <= told[3]["seconds"].keys()
 
 
-def test_what_does_not_fit_is_skipped_and_a_restart_goes_on_with_it(
+def test_overload_is_shed_and_a_restart_resumes_the_decision(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     batches = growing(7, times=12)
@@ -139,7 +140,7 @@ def test_what_does_not_fit_is_skipped_and_a_restart_goes_on_with_it(
     assert before <= found < wanted and max(found.values()) == 1
 
 
-def test_state_stays_within_its_budget_which_may_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_state_fits_the_memory_budget_also_after_it_changes(spark: SparkSession, tmp_path: Path) -> None:
     batches = growing(6)
     feed = fed(tmp_path / "in", batches, 4)
     join = weir.join(**feed.frames(spark), **SPREAD, budget=weir.Budget(memory=6000), adapt=SOON)
@@ -167,7 +168,7 @@ def test_state_stays_within_its_budget_which_may_change(spark: SparkSession, tmp
     assert found < wanted and max(found.values()) == 1
 
 
-def test_a_sink_that_does_not_read_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_batches_not_read_to_the_end_are_not_learned_from(spark: SparkSession, tmp_path: Path) -> None:
     feed = fed(tmp_path / "in", growing(3), 3)
     join = weir.join(**feed.frames(spark), **ASKED, budget=weir.Budget(cpu=0.001, memory=3000), adapt=SOON)
     writer = join.writeStream.option("checkpointLocation", str(tmp_path / "ckpt"))

@@ -1,4 +1,4 @@
-"""An allowance given by hand is obeyed batch by batch, and a batch that is repeated sheds the same rows."""
+"""A given allowance holds for every batch, and a repeated batch sheds the same rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.plan.tree import hops, join
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.filesystem import open_folder
-from weir.spark.ledger import Ledger
 
 from .streams import PAIR, add_batch, bag, generate, read_bag, repeat_last_batch, run, write_feed
 
@@ -64,8 +64,8 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     }
     assert told[1]["decision"] == local.recentProgress[1]["weir"]["decision"]
     assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
-    ledger = Ledger(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
-    known = ledger.decision(1)
+    checkpoint = Checkpoint(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
+    known = checkpoint.read_decision(1)
     assert known is not None and known[0].allowance == allowance
 
     # The repeated batch obeys what was decided for it; the next one what is asked for now.

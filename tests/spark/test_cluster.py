@@ -1,4 +1,4 @@
-"""A real cluster on this host: a Master, two Workers, and one of them killed half-way."""
+"""Kill one of two workers of a real cluster on this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes that die at each phase of a batch: no row is lost, none comes twice."""
+"""Kill real drivers at each phase of a batch: no result is lost or duplicated."""
 
 from __future__ import annotations
 

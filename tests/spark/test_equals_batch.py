@@ -1,4 +1,4 @@
-"""Oracle: what a stream gives, batch by batch, is what the same query gives over all rows at once."""
+"""Oracle: streaming results equal those of the same query over all rows at once."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_sql_over_frames(spark: SparkSession, tmp_path: Path) -> None:
     assert found == bag(weir.sql(text, late=LATE, **feed.tables()).to_arrow())
 
 
-def test_late_and_timeless_rows_are_left_out_and_counted_per_stream(
+def test_late_and_null_time_rows_are_dropped_and_counted_per_stream(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     batches = {  # watermarks afterwards: 18, 88; so 5 and 17 are late in the third batch
@@ -189,7 +189,7 @@ def test_late_and_timeless_rows_are_left_out_and_counted_per_stream(
     assert read_bag(tmp_path / "out") == bag(pa.concat_tables(results))
 
 
-def test_what_with_watermark_says_is_the_lateness(spark: SparkSession, tmp_path: Path) -> None:
+def test_lateness_defaults_to_with_watermark(spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", {"a": [rows([50], [1])], "b": [rows([60], [1])]})
     frames = feed.frames(spark)
     join = weir.join(
@@ -198,12 +198,12 @@ def test_what_with_watermark_says_is_the_lateness(spark: SparkSession, tmp_path:
     assert {stream.name: stream.late for stream in join.query.streams} == {"a": 7 * SECOND, "b": 0}
 
 
-def test_a_row_without_time_fails_the_batch_on_request(spark: SparkSession, tmp_path: Path) -> None:
+def test_on_null_time_fail_refuses_a_row_without_time(spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", {"a": [rows([1, None], [1, 1])], "b": [rows([2], [1])]})
     asked = {"on": "a.k = b.k", "within": "9 seconds", "on_null_time": "fail"}
-    with pytest.raises(Exception, match=r"stream 'a'.* have no time, and on_null_time is 'fail'"):
+    with pytest.raises(Exception, match=r"stream 'a' has 1 row without a time.*pass on_null_time='drop'"):
         run(weir.join(**feed.frames(spark), **asked), tmp_path / "ckpt", tmp_path / "out")
-    with pytest.raises(Exception, match=r"stream 'a'.* have no time, and on_null_time is 'fail'"):
+    with pytest.raises(Exception, match=r"stream 'a' has 1 row without a time.*pass on_null_time='drop'"):
         weir.join(**feed.statics(spark), **asked).toDF().collect()
     with pytest.raises(QueryError, match="on_null_time is 'drop' or 'fail'"):
         weir.join(**feed.frames(spark), **{**asked, "on_null_time": "ignore"})

@@ -1,4 +1,4 @@
-"""What cannot work is refused, by a sentence that says what and where."""
+"""Errors say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def join(feed: Feed, spark: SparkSession) -> SparkJoin:
     return weir.join(**feed.frames(spark), **PAIR)
 
 
-def test_no_checkpoint(join: SparkJoin, tmp_path: Path) -> None:
+def test_a_missing_checkpoint_location_is_refused(join: SparkJoin, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match=r"a checkpointLocation is needed.*option\(\"checkpointLocation\""):
         join.writeStream.format("parquet").start(str(tmp_path / "out"))
     with pytest.raises(QueryError, match="a checkpointLocation is needed"):
         join.writeStream.foreachBatch(lambda results, batch: None).start()
 
 
-def test_a_checkpoint_that_cannot_be_written(join: SparkJoin, tmp_path: Path) -> None:
+def test_an_unwritable_checkpoint_is_refused(join: SparkJoin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(QueryError, match=r"checkpoint .*file/ckpt.* cannot be written"):
         run(join, tmp_path / "file" / "ckpt", tmp_path / "out")
 
 
-def test_a_path_that_cannot_be_written(join: SparkJoin, tmp_path: Path) -> None:
+def test_an_unwritable_output_path_is_named(join: SparkJoin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Exception, match=str(tmp_path / "file")) as error:
         run(join, tmp_path / "ckpt", tmp_path / "file" / "out")
     assert isinstance(error.value, QueryError) or "batch 0 failed" in str(error.value)
 
 
-def test_a_scheme_nobody_knows(join: SparkJoin, tmp_path: Path) -> None:
+def test_an_unknown_scheme_is_refused(join: SparkJoin, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="nosuch"):
         join.writeStream.option("checkpointLocation", "nosuch://host/ckpt").start(str(tmp_path / "out"))
     with pytest.raises(QueryError, match="nosuch"):
@@ -59,13 +59,13 @@ def test_a_scheme_nobody_knows(join: SparkJoin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["complete", "update", "Complete"])
-def test_other_output_modes(mode: str, join: SparkJoin) -> None:
+def test_only_append_mode_is_accepted(mode: str, join: SparkJoin) -> None:
     with pytest.raises(QueryError, match=f"outputMode must be 'append'; got '{mode}'"):
         join.writeStream.outputMode(mode)
     assert join.writeStream.outputMode("Append") is not None
 
 
-def test_a_sink_that_misses_something(join: SparkJoin, tmp_path: Path) -> None:
+def test_incomplete_sinks_are_refused(join: SparkJoin, tmp_path: Path) -> None:
     ready = str(tmp_path / "ckpt")
     for format in ("parquet", "json"):
         with pytest.raises(QueryError, match=f"the {format} sink needs a path"):
@@ -83,12 +83,12 @@ def test_a_sink_that_misses_something(join: SparkJoin, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("partitions", [0, -1, 1.5, True, "2"])
-def test_partitions_are_a_count(partitions: Any, feed: Feed, spark: SparkSession) -> None:
+def test_partitions_must_be_a_positive_integer(partitions: Any, feed: Feed, spark: SparkSession) -> None:
     with pytest.raises(QueryError, match="partitions must be a whole number of at least 1; got"):
         weir.join(**feed.frames(spark), **PAIR, partitions=partitions)
 
 
-def test_streams_of_two_kinds(feed: Feed, spark: SparkSession) -> None:
+def test_dataframes_and_tables_do_not_mix(feed: Feed, spark: SparkSession) -> None:
     frames = feed.frames(spark)
     with pytest.raises(QueryError, match="stream 'b' must be a Spark DataFrame like the others; got Table"):
         weir.join(a=frames["a"], b=rows([1], [1]), **PAIR)
@@ -96,14 +96,16 @@ def test_streams_of_two_kinds(feed: Feed, spark: SparkSession) -> None:
         weir.join(**feed.tables(), **PAIR, partitions=2)
 
 
-def test_static_and_streaming_have_their_own_ways(feed: Feed, join: SparkJoin, spark: SparkSession) -> None:
+def test_static_joins_use_to_df_and_streaming_ones_write_stream(
+    feed: Feed, join: SparkJoin, spark: SparkSession
+) -> None:
     with pytest.raises(QueryError, match=r"static: use toDF\(\)"):
         weir.join(**feed.statics(spark), **PAIR).writeStream  # noqa: B018 - asking is the test
     with pytest.raises(QueryError, match="start it with writeStream"):
         join.toDF()
 
 
-def test_types_that_arrow_cannot_carry(feed: Feed, spark: SparkSession) -> None:
+def test_columns_that_arrow_cannot_carry_are_refused(feed: Feed, spark: SparkSession) -> None:
     statics = feed.statics(spark)
     odd = statics["a"].selectExpr("*", "make_interval(1, 2) AS span")
     with pytest.raises(QueryError, match="column 'span' of stream 'a' is interval, which Arrow cannot carry"):
@@ -113,7 +115,7 @@ def test_types_that_arrow_cannot_carry(feed: Feed, spark: SparkSession) -> None:
         weir.join(a=nested, b=statics["b"], **PAIR)
 
 
-def test_types_that_arrow_would_turn_into_others(feed: Feed, spark: SparkSession) -> None:
+def test_columns_that_arrow_would_convert_are_refused(feed: Feed, spark: SparkSession) -> None:
     statics = feed.statics(spark)
     for column, shown in (
         ("parse_json('1') AS odd", "variant"),
@@ -127,13 +129,13 @@ def test_types_that_arrow_would_turn_into_others(feed: Feed, spark: SparkSession
     assert found is not None and found.days == datetime.timedelta(days=3)
 
 
-def test_spark_connect() -> None:
+def test_spark_connect_is_refused() -> None:
     kind = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
     with pytest.raises(QueryError, match=r"stream 'a' belongs to Spark Connect.*classic session"):
         weir.join(a=kind(), b=kind(), **PAIR)
 
 
-def test_a_file_that_disappears_is_named_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_deleted_input_file_is_named_and_no_result_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     feed = pair_feed(tmp_path / "in", 2)
     lost = tmp_path / "in" / "b" / "0001.parquet"
 
@@ -153,7 +155,9 @@ def test_a_file_that_disappears_is_named_and_nothing_is_lost(spark: SparkSession
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
 
 
-def test_a_column_that_changes_its_type_in_the_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_changed_column_type_in_input_files_fails_without_output(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     feed = pair_feed(tmp_path / "in", 1)
     frames = feed.frames(spark)
     path = next((tmp_path / "in" / "b").iterdir())
@@ -163,14 +167,14 @@ def test_a_column_that_changes_its_type_in_the_files(spark: SparkSession, tmp_pa
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-def test_names_that_do_not_exist(feed: Feed, spark: SparkSession) -> None:
+def test_unknown_names_are_refused(feed: Feed, spark: SparkSession) -> None:
     with pytest.raises(QueryError, match="kk"):
         weir.join(**feed.frames(spark), **{**PAIR, "on": "a.kk = b.k"})
     with pytest.raises(QueryError, match="'x'"):
         weir.join(**feed.frames(spark), **PAIR, driver_order=["a", "x"])
 
 
-def test_a_second_query_of_the_same_name(join: SparkJoin, tmp_path: Path) -> None:
+def test_a_second_query_of_the_same_name_is_refused(join: SparkJoin, tmp_path: Path) -> None:
     def start(number: int) -> Any:
         writer = join.writeStream.format("noop").queryName("weir_once")
         return writer.option("checkpointLocation", str(tmp_path / str(number))).start()

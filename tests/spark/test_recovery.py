@@ -1,4 +1,4 @@
-"""A query that stops, for whatever reason, goes on where it was; what it cannot go on from, it names."""
+"""A restart continues from the checkpoint, or names the file or argument that prevents it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sealed(path: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_restart_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restart_continues_with_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
     batches = generate(2, 3, 40, 5, seed=1)
     feed = write_feed(tmp_path / "in", {name: found[:2] for name, found in batches.items()})
     run(weir.join(**feed.frames(spark), **PAIR), tmp_path / "ckpt", tmp_path / "out")
@@ -63,7 +63,7 @@ def test_a_restart_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     assert read_bag(tmp_path / "out") == answer
 
 
-def test_a_chosen_plan_outlives_other_rates(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restart_keeps_the_plan_though_rates_differ(spark: SparkSession, tmp_path: Path) -> None:
     asked = {"on": "a.k = b.k AND b.v <= c.v AND a.v <> c.v", "within": "8 seconds", "late": "6 seconds"}
     batches = generate(3, 2, 30, 6, seed=21)
     feed = write_feed(tmp_path / "in", {name: found[:1] for name, found in batches.items()})
@@ -83,6 +83,18 @@ def test_a_chosen_plan_outlives_other_rates(spark: SparkSession, tmp_path: Path)
     )
 
 
+def test_a_restart_without_partitions_keeps_those_of_the_checkpoint(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = generate(2, 2, 40, 5, seed=6)
+    feed = write_feed(tmp_path / "in", {name: tables[:1] for name, tables in batches.items()})
+    run(weir.join(**feed.frames(spark), **PAIR, partitions=3), tmp_path / "ckpt", tmp_path / "out")
+    feed = add_batch(feed, {name: tables[1] for name, tables in batches.items()})
+    query = run(weir.join(**feed.frames(spark), **PAIR), tmp_path / "ckpt", tmp_path / "out")
+    assert query.lastProgress["weir"]["placement"]["partitions"] == 3
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
 @pytest.fixture(scope="module")
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Feed, Path]:
     """Two batches done and a third there to come; tests take copies of its checkpoint."""
@@ -94,15 +106,24 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "condition": ({"on": "a.k = b.k AND a.v < b.v"}, "another query: it has .*<=.*this one has .*<"),
-    "window": ({"within": "9 seconds"}, "another windows: .*a.*8.*9"),
-    "one window": (
-        {"within": {"a": "8 seconds", "b": "7 seconds"}},
-        "another windows: it has {'b'.*8.*'b'.*7",
+    "condition": (
+        {"on": "a.k = b.k AND a.v < b.v"},
+        "for a query with '.*<=.*' and this one has '.*<.*'; change it back",
     ),
-    "columns": ({"select": "a.k"}, "another query"),
-    "partitions": ({"partitions": 3}, "another partitions: it has 2, this one has 3"),
-    "lateness": ({"late": "7 seconds"}, "another query: .*6.*7"),
+    "window": (
+        {"within": "9 seconds"},
+        "with the window 8 seconds of stream 'a' and the query asks for 9 seconds; ask for 8 seconds again",
+    ),
+    "window of one stream": (
+        {"within": {"a": "8 seconds", "b": "7 seconds"}},
+        "with the window 8 seconds of stream 'b' and the query asks for 7 seconds",
+    ),
+    "columns": ({"select": "a.k"}, "for a query with '.*bid.*' and this one has"),
+    "partitions": (
+        {"partitions": 3},
+        "with 2 partitions and the query asks for 3; drop partitions= to keep 2",
+    ),
+    "lateness": ({"late": "7 seconds"}, "with '.*late 6 seconds.*' and this one has '.*late 7 seconds"),
 }
 
 
@@ -126,15 +147,16 @@ def test_a_changed_schema_or_plan_is_refused(
     feed, folder = stopped
     frames = feed.frames(spark)
     other = frames["b"].withColumn("v", frames["b"].v.cast("int"))
-    with pytest.raises(ChangedQueryError, match=r"another streams: .*'v': 'int64'.*'v': 'int32'"):
+    with pytest.raises(
+        ChangedQueryError, match="column 'v' of stream 'b' was int64 and now it is int32; cast"
+    ):
         run(weir.join(a=frames["a"], b=other, **PAIR, partitions=2), folder / "ckpt", folder / "out")
     three = write_feed(tmp_path / "in", {name: [rows([1], [1])] for name in "abc"})
     asked = {"on": "a.k = b.k AND b.k = c.k", "within": "9 seconds", "partitions": 1}
     run(weir.join(**three.frames(spark), **asked), tmp_path / "ckpt", format="noop")
     changed = weir.join(**three.frames(spark), **asked, plan=tree(tree("a", "b"), "c"))
-    with pytest.raises(
-        ChangedQueryError, match=r"another plan: it has '\(a b c\)', this one has '\(\(a b\) c\)'"
-    ):
+    says = r"the plan \(a b c\) and the query asks for \(\(a b\) c\); drop plan= to keep \(a b c\)"
+    with pytest.raises(ChangedQueryError, match=says):
         run(changed, tmp_path / "ckpt", format="noop")
 
 
@@ -161,7 +183,7 @@ def copy(stopped: tuple[Feed, Path], tmp_path: Path) -> Path:
 @pytest.mark.parametrize("how", ["damaged", "missing"])
 def test_a_lost_slice_is_named(how: str, copy: Path, stopped: tuple[Feed, Path], spark: SparkSession) -> None:
     parts = sealed(copy / "ckpt/weir/manifests/1.json")["parts"]
-    names = {entry["file"] for part in parts.values() for entry in part["slices"]}
+    names = {entry["file"] for _, part in parts for entry in part["slices"]}
     assert names
     before = read_bag(copy / "out")
     for name in names:
@@ -188,7 +210,7 @@ def test_a_lost_manifest_is_named(copy: Path, stopped: tuple[Feed, Path], spark:
     assert read_bag(copy / "out") == expected(stopped[0].tables(), **PAIR)
 
 
-def test_a_sink_that_fails_gets_the_batch_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_batch_is_repeated_for_the_sink(spark: SparkSession, tmp_path: Path) -> None:
     feed = pair_feed(tmp_path / "in")
     taken: dict[int, Counter[tuple[Any, ...]]] = {}
     broken = True
@@ -220,9 +242,7 @@ def test_a_sink_that_fails_gets_the_batch_again(spark: SparkSession, tmp_path: P
     assert reasons == ["smaller after 2 failed attempts", "as requested"]
 
 
-def test_a_decision_is_written_before_the_job_and_obeyed_by_a_retry(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_repeated_batch_follows_the_decision_written_before_it(spark: SparkSession, tmp_path: Path) -> None:
     feed = pair_feed(tmp_path / "in", 2)
     decisions = tmp_path / "ckpt/weir/decisions"
     known: list[tuple[str, int, bool]] = []
@@ -249,7 +269,7 @@ def test_a_decision_is_written_before_the_job_and_obeyed_by_a_retry(
 
 
 @pytest.mark.usefixtures("few_batches_kept")
-def test_old_files_are_collected(spark: SparkSession, tmp_path: Path) -> None:
+def test_old_slices_manifests_and_decisions_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
     batches = 15
     feed = write_feed(tmp_path / "in", generate(2, batches, 12, 3, seed=4))
     weir_folder = tmp_path / "ckpt/weir"
@@ -270,11 +290,12 @@ def test_old_files_are_collected(spark: SparkSession, tmp_path: Path) -> None:
     assert max(slices[8:]) <= max(slices[:8]) <= 20
     assert max(manifests) <= 4 and max(decisions) <= 4
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
-    live = {e["file"] for e in sealed(weir_folder / f"manifests/{batches - 1}.json")["parts"]["0"]["slices"]}
+    parts = dict(sealed(weir_folder / f"manifests/{batches - 1}.json")["parts"])
+    live = {entry["file"] for entry in parts[0]["slices"]}
     assert live <= {path.name for path in (weir_folder / "slices").iterdir()}
 
 
-def test_what_no_manifest_names_goes_at_the_next_start(
+def test_a_start_deletes_slices_that_no_manifest_names(
     copy: Path, stopped: tuple[Feed, Path], spark: SparkSession
 ) -> None:
     orphan = copy / "ckpt/weir/slices/000000002-0000-00-abandoned.arrow"

@@ -1,4 +1,4 @@
-"""Every sink gets each result once, as it is, also when a batch is repeated."""
+"""Every sink gets each result once and unchanged, also when a batch is repeated."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_table_of_another_format_is_refused(join: SparkJoin, spark: SparkSessi
 
 
 @pytest.mark.parametrize("odd", ["with space", "half #1", "100%25", "a?b"])
-def test_paths_are_taken_as_they_are(odd: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_paths_with_special_characters_are_not_decoded(odd: str, spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", {"a": [rows([1], [1])], "b": [rows([2], [1])]})
     join = weir.join(**feed.frames(spark), **PAIR, partitions=1)
     run(join, tmp_path / odd / "ckpt", tmp_path / odd / "out")
@@ -135,7 +135,9 @@ def test_paths_are_taken_as_they_are(odd: str, spark: SparkSession, tmp_path: Pa
 # --- sinks that are no files
 
 
-def test_memory(join: SparkJoin, answer: Counter[tuple[Any, ...]], spark: SparkSession) -> None:
+def test_the_memory_table_holds_all_results(
+    join: SparkJoin, answer: Counter[tuple[Any, ...]], spark: SparkSession
+) -> None:
     writer = join.writeStream.format("memory").queryName("weir_memory").trigger(availableNow=True)
     query = finish(writer.start())
     assert query.name == "weir_memory"
@@ -147,7 +149,7 @@ def test_noop_counts_without_keeping(join: SparkJoin, answer: Counter[tuple[Any,
     assert sum(p["weir"]["numOutputRows"] for p in query.recentProgress) == sum(answer.values())
 
 
-def test_console(join: SparkJoin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_shows_rows(join: SparkJoin, capsys: pytest.CaptureFixture[str]) -> None:
     only = join.filter("k = 1").select(F.col("k").alias("the key"))
     finish(only.writeStream.format("console").option("numRows", 2).trigger(availableNow=True).start())
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""However rows and work are divided over partitions, the results are those of one."""
+"""Every spread gives the results of one partition."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ import weir
 from weir.errors import QueryError
 from weir.plan.tree import hops
 from weir.plan.tree import join as tree
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.errors import ChangedQueryError
 from weir.spark.filesystem import LocalFolder
-from weir.spark.ledger import Ledger, job_of
+from weir.spark.job_description import describe_job
 
 from .streams import LATE, Feed, add_batch, bag, generate, read_bag, repeat_last_batch, rows, run, write_feed
 
@@ -169,22 +170,22 @@ def test_static_frames_are_divided_by_time(spark: SparkSession, tmp_path: Path) 
         (("hash", 2), ("hash", 2), None),
         (("hash", 1), ("psp", 4), None),
         (("psp", 4), ("share", 1), None),
-        (("hash", 2), ("hash", 3), "another partitions: it has 2, this one has 3"),
-        (("hash", 2), ("share", 2), "another spread: it has 'hash', this one has 'share'"),
-        (("share", 2), ("hash", 2), "another spread: it has 'share', this one has 'hash'"),
-        (("atr", 2), ("hash", 2), "another spread: it has 'atr', this one has 'hash'"),
-        (("atr", 2), ("psp", 2), "another spread: it has 'atr', this one has 'psp'"),
+        (("hash", 2), ("hash", 3), "with 2 partitions and the query asks for 3; drop partitions= to keep 2"),
+        (("hash", 2), ("share", 2), "with spread='hash' and the query asks for 'share'; pass spread='hash'"),
+        (("share", 2), ("hash", 2), "with spread='share' and the query asks for 'hash'; pass spread='share'"),
+        (("atr", 2), ("hash", 2), "with spread='atr' and the query asks for 'hash'; pass spread='atr'"),
+        (("atr", 2), ("psp", 2), "with spread='atr' and the query asks for 'psp'; pass spread='atr'"),
     ],
 )
-def test_where_rows_lie_decides_who_may_go_on(
+def test_a_restart_may_change_the_spread_only_where_the_state_allows_it(
     before: tuple[str, int], after: tuple[str, int], message: str | None, tmp_path: Path
 ) -> None:
     join = weir.join(**Feed(tmp_path, generate(2, 1, 1, 1, seed=1)).tables(), **asked("band", 2))
-    ledger = Ledger(LocalFolder(tmp_path.as_uri(), str(tmp_path)))
-    jobs = [job_of(join.query, join.planned.plan, count, spread) for spread, count in (before, after)]
-    ledger.check_job(jobs[0])
+    checkpoint = Checkpoint(LocalFolder(tmp_path.as_uri(), str(tmp_path)))
+    jobs = [describe_job(join.query, join.planned.plan, count, spread) for spread, count in (before, after)]
+    checkpoint.check_job(jobs[0])
     with pytest.raises(ChangedQueryError, match=message) if message else nullcontext():
-        ledger.check_job(jobs[1])
+        checkpoint.check_job(jobs[1])
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_where_rows_lie_decides_who_may_go_on(
         ({"spread": "share", "within": "50 rows"}, "counts all its rows, so it needs partitions=1"),
     ],
 )
-def test_spreads_that_cannot_be(
+def test_impossible_spreads_are_refused(
     given: dict[str, Any], message: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     feed = write_feed(tmp_path / "in", generate(3, 1, 5, 3, seed=1))
@@ -211,7 +212,7 @@ def test_spreads_that_cannot_be(
         weir.join(**feed.frames(spark), **{**asked("band", 3), "partitions": 3, **given})
 
 
-def test_tables_of_this_process_need_no_spread() -> None:
+def test_local_tables_refuse_spread() -> None:
     schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
     with pytest.raises(QueryError, match="spread= is for Spark DataFrames"):
         weir.join(a=schema, b=schema, on="a.k = b.k", within="1 second", spread="share")

@@ -1,4 +1,4 @@
-"""Every spread, 2..5 streams, every kind of predicate: each pair of these three at least once."""
+"""Oracle: every spread with 2 to 5 streams and every kind of predicate, each pair of these at least once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("spread", "streams", "kind", "more"), CASES)
-def test_the_output_is_what_duckdb_finds(
+def test_every_spread_equals_duckdb(
     spread: str, streams: int, kind: str, more: dict[str, Any], spark: SparkSession, tmp_path: Path
 ) -> None:
     case = spreads.case(tuple(kind.split(" and ")), streams, BATCHES, seed=streams)

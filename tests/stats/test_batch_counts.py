@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from weir.stats.batch import Hop, HopStats
-
 from weir.stats.batch_counts import BatchCounts, add_up, count_steps
+from weir.stats.hop import Hop, HopStats
 
 HOP, OTHER = Hop("a", "(a b)", "b"), Hop("b", "(a b)", "a")
 

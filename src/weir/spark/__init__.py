@@ -1,4 +1,4 @@
-"""How does it run on Spark?"""
+"""Run joins over Spark DataFrames."""
 
 from typing import TYPE_CHECKING
 

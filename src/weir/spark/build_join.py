@@ -1,4 +1,4 @@
-"""Build a join over DataFrames: query, plan, and the lateness that watermarks say."""
+"""Build a join over DataFrames: its query, its plan, and the lateness that `withWatermark` set."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import PerStream
 from weir.query.sql import name_streams
-from weir.spark.frames import frame_schema, read_frame, read_lateness
+from weir.spark.frames import read_frame, read_lateness, read_schema
 from weir.spark.join import SparkJoin
 
 
 def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
-    """The join of Spark DataFrames."""
+    """Build the join of Spark DataFrames."""
     checked = {name: read_frame(name, frame) for name, frame in given.items()}
     frames = name_streams(checked, options.statement)
-    schemas = {name: frame_schema(name, frame) for name, frame in frames.items()}
+    schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
     options = replace(options, late=_complete_lateness(frames, options))
     query = options.plan_request.divided(build_query(schemas, options))
-    return SparkJoin(query, _plan(query, frames, options), frames, options)
+    return SparkJoin(query, _choose_plan(query, frames, options), frames, options)
 
 
-def _plan(query: Query, frames: Mapping[str, DataFrame], options: JoinOptions) -> PlannedJoin:
+def _choose_plan(query: Query, frames: Mapping[str, DataFrame], options: JoinOptions) -> PlannedJoin:
     request, frame = options.plan_request, next(iter(frames.values()))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
@@ -40,7 +40,7 @@ def _plan(query: Query, frames: Mapping[str, DataFrame], options: JoinOptions) -
 
 
 def _complete_lateness(frames: Mapping[str, DataFrame], options: JoinOptions) -> PerStream[str | timedelta]:
-    """What the options say, and of the other streams what `withWatermark` said."""
+    """Take the lateness from `withWatermark` for streams whose lateness no option gives."""
     if options.late is not None and not isinstance(options.late, Mapping):
         return options.late
     lateness = dict(options.late or {})

@@ -1,11 +1,13 @@
 """The engine on Spark: partitions are tasks, slices are files, results go to a sink.
 
-Folded, one action builds and probes, and only descriptors come back; lazy, one action builds and the sink
-reads the results as a DataFrame, as often as it likes.
+folded sink        one Spark action stores, probes and writes results; only reports come back
+DataFrame sink     one action stores; the sink reads the results lazily, as often as it likes
+shared spreads     one action stores; a second one probes, since it needs the slices of all partitions
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
@@ -15,10 +17,13 @@ from typing import Any, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
+from weir.kernel.output import result_schema
 from weir.options import check_partitions
 from weir.partition.placement import SHARED_SPREADS, Placement
 from weir.partition.resize import Resize, ResizeMode
@@ -27,19 +32,19 @@ from weir.runtime.commit import FinishedBatch
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch
 from weir.runtime.partition_batch import Assignment, TaskReport
-from weir.spark.emit import Emission
-from weir.spark.filesystem import Folder
+from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.job import Job
-from weir.spark.rebalance import placement_after, placement_of, relocated
+from weir.spark.probe_job import ProbeJob
+from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.routing import check_plan, is_mjoin
-from weir.spark.sinks import FrameSink, Sink
+from weir.spark.sinks import FrameSink
 from weir.spark.slice_files import FileStore
-from weir.spark.task import REPORT, BuildTask, read_report
-from weir.spark.trigger import Triggers
-from weir.spark.union import placed, routed
+from weir.spark.steps import apply_steps
+from weir.spark.task import REPORT, BuildTask, ResultFiles, read_report
+from weir.spark.union import assign_partitions, shuffle_by_partition
 
 _LOG = logging.getLogger("weir")
-# Made on the batch's own session, never on the user's.
+# Set on the session of the batches, never on the user's.
 _SESSION: Mapping[str, Any] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
@@ -48,89 +53,118 @@ _SESSION: Mapping[str, Any] = {
 
 
 class SparkEngine:
-    """Runs the batches of one query; `triggers` tells how long Spark's own part of a batch takes."""
+    """Runs the batches of one query."""
 
-    def __init__(self, spark: SparkSession, job: Job, sink: Sink, folder: Folder) -> None:
-        self._job, self._sink = job, sink
-        self._store = FileStore(f"{folder.uri}/slices")
-        self._emission = Emission(folder, job, sink)
+    def __init__(self, spark: SparkSession, job: Job) -> None:
+        self._job = job
+        self._store = FileStore(f"{job.folder.uri}/slices")
+        self._schema = from_arrow_schema(result_schema(job.policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
-        # A start goes by what the join says, whatever the number of partitions was before it.
+        # A start uses the number of partitions that the join asks for, whatever it was before.
         self._resizes = deque([Resize(job.routing.partitions, "passive")])
-        self.triggers = Triggers()
+        self._overhead = _TriggerOverhead()
         self.cores = spark.sparkContext.defaultParallelism
-        self.interval = job.scope.interval
+        self.interval = job.policy.scope.interval
+
+    def watch(self, query: StreamingQuery) -> None:
+        """Read the overhead of triggers from the progress of the started query."""
+        self._overhead.query = query
 
     def clock(self) -> float:
         """Wall seconds: the driver waits while tasks run."""
         return perf_counter()
 
-    def resize(self, change: Resize, placement: Placement | None) -> None:
-        """Go over to another number of partitions with the next batch that is decided."""
-        check_partitions(change.nodes)
-        if change.how not in get_args(ResizeMode):
-            raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {change.how!r}")
+    def resize(self, resize: Resize, placement: Placement | None) -> None:
+        """Change the number of partitions with the next batch that is decided."""
+        check_partitions(resize.nodes)
+        if resize.how not in get_args(ResizeMode):
+            raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {resize.how!r}")
         spread = self._job.routing.name if placement is None else placement.spread
         if spread not in SHARED_SPREADS:
             raise QueryError(
                 f"the number of partitions cannot change while spread='{spread}' says where rows lie; "
                 "start the join with spread='share' or 'psp' and a new checkpointLocation"
             )
-        self._resizes.append(change)
+        self._resizes.append(resize)
 
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
-        """Where the rows of the next batch go, by what was asked and how even the work was."""
-        # A tree finds its partners in one partition.
-        routing = self._job.routing if is_mjoin(plan) else replace(self._job.routing, instead=None)
+        """Choose where the rows of the next batch go, and say why that changes."""
+        # The joins of a tree find their partners in one partition, so their rows cannot be shared.
+        routing = self._job.routing if is_mjoin(plan) else replace(self._job.routing, fallback=None)
         resize = None
         while self._resizes:
             resize = self._resizes.popleft()
-        return placement_after(before, self._job.physical.query, routing, resize)
+        return choose_placement(before, self._job.policy.query, routing, resize)
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan whose rows would not find their partners."""
         check_plan(plan, self._job.routing.name if placement is None else placement.spread)
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
-        """Give slices to other partitions, in the manifest only, if the decision says so."""
-        old, new = before.placement or self._job.routing.start(), placement_of(decision)
+        """Assign slices to other partitions, in the manifest only, if the decision says so."""
+        old, new = before.placement or self._job.routing.first_placement(), _placement_of(decision)
         if (new.spread, new.partitions) != (old.spread, old.partitions):
             _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
-        return relocated(before, new)
+        return relocate_slices(before, new)
 
     def build(self, rows: DataFrame, batch: Batch) -> list[TaskReport]:
-        """Store the batch's rows, one task a partition; if the sink is folded, probe in the same tasks."""
-        self._use(rows.sparkSession)
-        placement = placement_of(batch.decision)
-        # Who probes the slices of other partitions must wait until they are all there.
-        results = None if placement.is_shared else self._emission.result_files
+        """Store the batch's rows, one task per partition; probe in the same tasks if the sink is folded."""
+        self._use_session(rows.sparkSession)
+        placement = _placement_of(batch.decision)
+        # A probe of other partitions' slices has to wait until all are written.
+        results = None if placement.is_shared else self._result_files
         task = BuildTask(self._assign(batch), self._job.slots, results)
-        reports = routed(placed(rows, placement), placement.partitions).mapInArrow(task, REPORT).collect()
-        return sorted((read_report(bytes(row.report)) for row in reports), key=lambda task: task.partition)
+        shuffled = shuffle_by_partition(assign_partitions(rows, placement), placement.partitions)
+        reports = [read_report(bytes(row.report)) for row in shuffled.mapInArrow(task, REPORT).collect()]
+        return sorted(reports, key=lambda report: report.partition)
 
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
     ) -> Generator[pa.Table, None, Sequence[TaskReport] | None]:
-        """Hand the results to the sink; none of them come through here."""
+        """Hand the results to the sink; yield none.
+
+        Returns the reports with all probes counted, or None if the sink did not read everything.
+        """
         yield from ()
         assert self._session is not None, "a batch is built before its results are emitted"
-        return self._emission.emit(self._session, self._assign(batch), tasks, batch)
+        sink, results = self._job.sink, self._result_files
+        # Tasks that lost a race leave hidden files behind.
+        cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
+        if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
+            sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
+            return tasks
+        probe_job = ProbeJob(self._session, self._job.folder, self._assign(batch), tasks)
+        if isinstance(sink, FrameSink):
+            frame = probe_job.run(None, self._schema)
+            sink.emit(apply_steps(self._job.steps, frame), batch.number, cleans_up)
+        else:
+            reports = probe_job.run(results, REPORT).collect()
+            files = [name for row in reports for name in json.loads(bytes(row.report))]
+            sink.publish(batch.number, files, cleans_up)
+        return probe_job.read_reports()
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
-        """True if by key one partition had so much to do that sharing it all would have been cheaper."""
+        """True if by key one partition had so much to do that sharing the work would have been cheaper."""
         decision, routing = batch.answered, self._job.routing
-        if decision is None or not batch.is_complete or routing.instead is None:
+        if decision is None or not batch.is_complete or routing.fallback is None:
             return False
-        if placement_of(decision).is_shared or not is_mjoin(decision.plan):
+        if _placement_of(decision).is_shared or not is_mjoin(decision.plan):
             return False
         seconds = [estimate_work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
-        # A sink that wants a DataFrame takes a second job anyway.
-        extra = 0.0 if isinstance(self._sink, FrameSink) else SECOND_JOB_SECONDS
+        # A sink that takes a DataFrame costs a second job anyway.
+        extra = 0.0 if isinstance(self._job.sink, FrameSink) else SECOND_JOB_SECONDS
         return is_uneven(seconds, routing.partitions, self.cores, extra)
 
     def whole_seconds(self, batch: int, seconds: float) -> float:
-        """The seconds from the trigger to the end."""
-        return self.triggers.add_overhead(batch, seconds)
+        """The seconds of a batch from its trigger to its end."""
+        return self._overhead.add(batch, seconds)
+
+    @property
+    def _result_files(self) -> ResultFiles | None:
+        """Where workers write results; None if the sink takes a DataFrame."""
+        if isinstance(self._job.sink, FrameSink):
+            return None
+        return replace(self._job.sink.results, spark_types=self._schema.json())
 
     def _assign(self, batch: Batch) -> Assignment:
         before = batch.before
@@ -138,7 +172,31 @@ class SparkEngine:
             batch.plan, batch.decision, batch.number, before.watermark, before.parts, self._store
         )
 
-    def _use(self, session: SparkSession) -> None:
+    def _use_session(self, session: SparkSession) -> None:
         for name, value in _SESSION.items() if session is not self._session else ():
             session.conf.set(name, value)
         self._session = session
+
+
+def _placement_of(decision: Decision) -> Placement:
+    assert decision.placement is not None, "on Spark every decision places its rows"
+    return decision.placement
+
+
+class _TriggerOverhead:
+    """Estimates what Spark adds to a batch: planning before weir is called, and its commit afterwards."""
+
+    def __init__(self) -> None:
+        self.query: StreamingQuery | None = None
+        self._last_batch: tuple[int, float] | None = None
+        self._seconds = 0.0
+        self._is_first = True
+
+    def add(self, batch: int, seconds: float) -> float:
+        """Add the overhead of the batch before to the seconds of a batch."""
+        last: Any = None if self.query is None else self.query._jsq.lastProgress()
+        if last is not None and self._last_batch is not None and last.batchId() == self._last_batch[0]:
+            self._seconds = max(0.0, last.durationMs().get("triggerExecution") / 1000 - self._last_batch[1])
+        # Skip the first batch after a start, in which Spark initialises much that is not repeated.
+        self._last_batch, self._is_first = None if self._is_first else (batch, seconds), False
+        return seconds + self._seconds

@@ -1,4 +1,4 @@
-"""What can go wrong while a query runs on Spark."""
+"""Errors of queries that run on Spark."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ class DamagedStateError(QueryError):
 
 
 class ChangedQueryError(QueryError):
-    """The checkpoint belongs to another query; the message says what differs."""
+    """The query differs from the one that wrote the checkpoint; the message says in what."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -15,64 +16,40 @@ from weir.errors import QueryError
 from weir.spark.worker_files import local_path
 
 
-class Folder(Protocol):
-    """A folder of small files; a file is complete when it appears."""
-
-    uri: str
-
-    def read(self, name: str) -> bytes | None:
-        """The bytes of a file; None if there is none."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Put a file in place, over an older one of that name."""
-
-    def names(self, below: str = "") -> list[str]:
-        """The names of the files in a folder below this one."""
-
-    def size(self, name: str) -> int:
-        """The bytes of a file that is there."""
-
-    def delete(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
-
-    def move(self, source: str, target: str) -> None:
-        """Rename a file, over an older one of the target's name."""
-
-
 def qualify(spark: SparkSession, path: str) -> str:
-    """The path with its scheme, as Hadoop resolves it."""
+    """Return the path with its scheme, as Hadoop resolves it."""
     try:
         hadoop = _hadoop_path(spark, path)
-        found: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
+        uri: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
     except (Py4JJavaError, PySparkException) as error:
         reason = next((line for line in str(error).splitlines() if "Exception: " in line), str(error))
-        raise QueryError(f"the path {path} is out of reach: {reason.split('Exception: ')[-1]}") from error
-    return found
+        raise QueryError(f"cannot reach the path {path}: {reason.split('Exception: ')[-1]}") from error
+    return uri
 
 
 def open_folder(spark: SparkSession, path: str) -> Folder:
-    """The folder at a path; it is made when the first file is written."""
+    """Return the folder at a path; writing the first file creates it."""
     uri = qualify(spark, path)
     local = local_path(uri)
     return HadoopFolder(spark, uri) if local is None else LocalFolder(uri, local)
 
 
 class LocalFolder:
-    """A folder on the driver's own disk: a rename is atomic, and no Java call is needed."""
+    """A folder on the driver's own disk, where a rename is atomic and no Java call is needed."""
 
     def __init__(self, uri: str, root: str) -> None:
         self.uri = uri
         self._root = Path(root)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file; None if there is none."""
+        """Return the bytes of a file; None if it does not exist."""
         try:
             return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in place, over an older one of that name."""
+        """Write or replace a file; it is complete when it appears."""
         target = self._root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -80,31 +57,29 @@ class LocalFolder:
         os.replace(hidden, target)
 
     def names(self, below: str = "") -> list[str]:
-        """The names of the files in a folder below this one."""
+        """List the names in a folder below this one; none if it does not exist."""
         folder = self._root / below
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def size(self, name: str) -> int:
-        """The bytes of a file that is there."""
+        """Return the bytes that an existing file takes."""
         return (self._root / name).stat().st_size
 
     def delete(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
+        """Delete a file or folder, if it exists."""
         target = self._root / name
         if target.is_dir():
-            for entry in target.iterdir():
-                self.delete(f"{name}/{entry.name}")
-            target.rmdir()
+            shutil.rmtree(target)
         else:
             target.unlink(missing_ok=True)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, over an older one of the target's name."""
+        """Rename a file, in place of one that has the target's name."""
         os.replace(self._root / source, self._root / target)
 
 
 class HadoopFolder:
-    """A folder on whatever Hadoop's FileSystem reaches."""
+    """A folder on any file system that Hadoop reaches; the same methods as `LocalFolder`."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri.rstrip("/")
@@ -112,19 +87,19 @@ class HadoopFolder:
         self._files = _hadoop_path(spark, uri).getFileSystem(_configuration(spark))
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file; None if there is none."""
+        """Return the bytes of a file; None if it does not exist."""
         path = self._path(name)
         if not self._files.exists(path):
             return None
         stream = self._files.open(path)
         try:
-            io: Any = self._jvm.org.apache.commons.io.IOUtils
-            return bytes(io.toByteArray(stream))
+            jvm: Any = self._spark._jvm
+            return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in place, over an older one of that name."""
+        """Write or replace a file; it is complete when it appears."""
         hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
         stream = self._files.create(self._path(hidden), True)
         try:
@@ -134,33 +109,32 @@ class HadoopFolder:
         self.move(hidden, name)
 
     def names(self, below: str = "") -> list[str]:
-        """The names of the files in a folder below this one."""
+        """List the names in a folder below this one; none if it does not exist."""
         path = self._path(below)
         if not self._files.exists(path):
             return []
         return sorted(entry.getPath().getName() for entry in self._files.listStatus(path))
 
     def size(self, name: str) -> int:
-        """The bytes of a file that is there."""
+        """Return the bytes that an existing file takes."""
         return int(self._files.getFileStatus(self._path(name)).getLen())
 
     def delete(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
+        """Delete a file or folder, if it exists."""
         self._files.delete(self._path(name), True)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, over an older one of the target's name."""
+        """Rename a file, in place of one that has the target's name."""
         if not self._files.rename(self._path(source), self._path(target)):
             self._files.delete(self._path(target), False)
             if not self._files.rename(self._path(source), self._path(target)):
                 raise OSError(f"cannot rename {source} to {target} in {self.uri}")
 
-    @property
-    def _jvm(self) -> Any:
-        return self._spark._jvm
-
     def _path(self, name: str) -> Any:
         return _hadoop_path(self._spark, f"{self.uri}/{name}" if name else self.uri)
+
+
+Folder: TypeAlias = LocalFolder | HadoopFolder
 
 
 def _hadoop_path(spark: SparkSession, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Read what a query needs of a DataFrame: its schema as Arrow, and the delay of its watermark."""
+"""Read from a DataFrame what a query needs: its schema in Arrow's types, and its watermark's delay."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pyspark.sql.types import DataType
 from weir.errors import QueryError
 from weir.expr.types import normalise
 
-# Since 4.1 Spark asks in which zone Arrow shows an instant; any will do, it is the same instant.
+# Spark 4.1 asks for the zone in which Arrow shows an instant; any will do, since the instant is the same.
 _ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 _DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 
 def read_frame(name: str, frame: Any) -> DataFrame:
-    """The DataFrame of a stream, or the error that says why this is none."""
+    """Return the DataFrame of a stream, or refuse what is none."""
     if "connect" in type(frame).__module__:
         raise QueryError(
             f"stream '{name}' belongs to Spark Connect, where the driver's process is out of reach; "
@@ -35,8 +35,8 @@ def read_frame(name: str, frame: Any) -> DataFrame:
     return frame
 
 
-def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
-    """The columns of a DataFrame as Arrow carries them."""
+def read_schema(name: str, frame: DataFrame) -> pa.Schema:
+    """Return the schema of a DataFrame in Arrow's types, or refuse a column that Arrow cannot carry."""
     fields = []
     for field in frame.schema:
         try:
@@ -55,12 +55,12 @@ def frame_schema(name: str, frame: DataFrame) -> pa.Schema:
 
 
 def _show_type(kind: DataType) -> str:
-    """A type as text; Arrow has one interval for all of days to seconds."""
+    """Name a type; Arrow has one interval type for all of days to seconds."""
     return _DAY_TIME.sub("interval day to second", kind.simpleString())
 
 
 def read_lateness(frame: DataFrame, column: str) -> timedelta:
-    """The delay that `withWatermark` set on a column; zero if none."""
+    """Return the delay that `withWatermark` set on a column; zero if it set none."""
     for field in frame.schema:
         if field.name.lower() == column.lower():
             return timedelta(milliseconds=int(field.metadata.get("spark.watermarkDelayMs", 0)))

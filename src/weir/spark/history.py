@@ -1,4 +1,4 @@
-"""What was decided while a query ran, a JSON line each, in the checkpoint: for people and their tools."""
+"""History of a query: one JSON line per change of plan or allowance, for people and their tools."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from typing import Any
 from weir.spark.filesystem import Folder
 
 _FILE = "history.jsonl"
-# Older ones go.
-_MOST = 1000
+_MAX_LINES = 1000
 
 
 class History:
-    """The lines so far; a batch that is decided anew replaces what was decided for it before."""
+    """Appends lines to the history; a batch that is decided again replaces its own line."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._lines: list[dict[str, Any]] | None = None
 
     def add(self, batch: int, decided: Mapping[str, Any]) -> None:
-        """One more line."""
+        """Add a line, and drop the oldest beyond the limit."""
         if self._lines is None:
             self._lines = self._read()
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         earlier = [line for line in self._lines if line["batch"] < batch]
-        self._lines = [*earlier, {"batch": batch, "time": time, **decided}][-_MOST:]
+        self._lines = [*earlier, {"batch": batch, "time": time, **decided}][-_MAX_LINES:]
         text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in self._lines)
         self._folder.write(_FILE, text.encode())
 
@@ -36,5 +35,4 @@ class History:
         try:
             return [] if data is None else [json.loads(line) for line in data.decode().splitlines()]
         except ValueError:
-            # Nothing is decided by it, so what cannot be read is no reason to stop.
-            return []
+            return []  # nothing depends on it, so damage is no reason to stop

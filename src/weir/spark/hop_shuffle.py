@@ -1,23 +1,23 @@
-"""Move partials from partition to partition, one shuffle per move, all in one job.
+"""Probe across partitions: shuffle partials to the partitions whose slices they may match, hop by hop.
 
-A partial travels as the places of its rows: slices are files that every worker can read, so nothing of a row
-has to move. The end of a stage plays the part of PSP's END tuple (Wang and Rundensteiner 2009): by then every
-slice has been visited.
+    stage 0          stage 1                 stage n - 1
+    rows of   ─▶ shuffle ─▶ probe hop 1 ─▶ shuffle ─▶ ... probe the last hop ─▶ results
+    the batch
+
+All stages are one Spark job (`weir.spark.probe_job`). A partial travels as row ids: slices are files that
+every worker can read, so no row has to move. The end of a stage plays the part of PSP's END tuple (Wang and
+Rundensteiner 2009): by then every slice has been probed. Workers import this module, so it needs no pyspark.
 """
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
-from weir.codec import from_json, to_json
 from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import PhysicalPlan
@@ -26,190 +26,134 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.runtime.partition_batch import Assignment
 from weir.runtime.partition_state import SliceEntry
-from weir.spark.filesystem import Folder
-from weir.spark.slots import PARTITION
-from weir.spark.task import ResultFiles, put_out
-from weir.spark.union import routed
-from weir.spark.worker_files import open_output
+from weir.spark.task import PARTITION, ResultFiles, deliver_results, write_counts
 from weir.stats.batch_counts import BatchCounts
 
-_PARCELS = f"{PARTITION} int, parcel binary"
+_SHUFFLED = pa.schema([(PARTITION, pa.int32()), ("partials", pa.binary())])
+SHUFFLED_COLUMNS = f"{PARTITION} int, partials binary"
 
 
-def ring(
-    numbers: DataFrame,
-    job: Assignment,
-    partitions: int,
-    stats: str,
-    results: ResultFiles | None,
-    schema: StructType | str,
-) -> DataFrame:
-    """All stages of a batch: its results, or where the workers write them the names of their files."""
-    last = moves(job.plan)
-    moving = numbers
-    for place in range(last):
-        moving = moving.mapInArrow(_Stage(job, stats, place, last, None), _PARCELS)
-        moving = routed(moving, partitions)
-    return moving.mapInArrow(_Stage(job, stats, last, last, results), schema)
-
-
-def moves(physical: PhysicalPlan) -> int:
-    """How often partials move."""
-    return len(physical.query.names) - 1
-
-
-def ring_counts(folder: Folder, batch: int, last: int, touched: list[int]) -> dict[int, BatchCounts] | None:
-    """What each partition counted in all stages; None if one was not run to its end. The files go."""
-    counts: dict[int, BatchCounts] = {}
-    names, complete = [], True
-    for stage in range(last + 1):
-        wanted: set[int] = set()
-        for partition in touched:
-            names.append(f"stats/{_stage_file(batch, partition, stage)}")
-            data = folder.read(names[-1])
-            complete = complete and data is not None
-            if data is not None:
-                told = json.loads(data)
-                added = from_json(BatchCounts, told["counts"])
-                counts[partition] = counts.get(partition, BatchCounts()) + added
-                wanted.update(told["sent"])
-        touched = sorted(wanted)
-    for name in names:
-        folder.delete(name)
-    return counts if complete else None
-
-
-def _stage_file(batch: int, partition: int, stage: int) -> str:
-    return f"{batch}-{partition}-{stage}.json"
+def count_shuffles(plan: PhysicalPlan) -> int:
+    """Count how often partials are shuffled."""
+    return len(plan.query.names) - 1
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """One stage: the batch's rows set out (0), or parcels that come in look into their partition's slices.
+class HopStage:
+    """One stage: number 0 admits the batch's rows, each later one probes with the partials that came."""
 
-    Each partition tells in a file of its own name what it counted, and to whom it sent parcels.
-    """
-
-    job: Assignment
-    stats: str
-    hop_number: int
+    assignment: Assignment
+    counts: str
+    number: int
     last: int
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Parcels, results, or the names of the files that hold them."""
-        for partition, parcels in _by_partition(batches, is_start=not self.hop_number).items():
-            post = _Post(self.job, partition)
-            found = post.visited(parcels) if self.hop_number else post.started()
-            if self.hop_number < self.last:
-                yield from post.sent(found)
+        """Yield partials for the next stage, results, or the names of the files that hold them."""
+        for partition, packed in _group_by_partition(batches).items():
+            probe = _PartitionProbe(self.assignment, partition)
+            partials = probe.run(packed) if self.number else probe.start()
+            if self.number < self.last:
+                yield from probe.send(partials)
             else:
-                yield from put_out(self.results, self.job, partition, post.results(found))
-            told = {"counts": to_json(post.counted), "sent": sorted(post.reached)}
-            with open_output(
-                f"{self.stats}/{_stage_file(self.job.batch, partition, self.hop_number)}"
-            ) as stream:
-                stream.write(json.dumps(told).encode())
+                chunks = probe.make_results(partials)
+                yield from deliver_results(self.results, self.assignment, partition, chunks)
+            counts = probe.counts
+            write_counts(
+                self.counts, self.assignment.batch, partition, counts, self.number, sorted(probe.sent_to)
+            )
 
 
-def _by_partition(batches: Iterator[pa.RecordBatch], is_start: bool) -> dict[int, list[bytes]]:
-    found: dict[int, list[bytes]] = {}
+def _group_by_partition(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:
+    """Group packed partials by partition; at the start, only partition numbers come."""
+    groups: dict[int, list[bytes]] = {}
     for batch in batches:
-        numbers = batch.column(0).to_pylist()
-        for i, number in enumerate(numbers):
-            found.setdefault(number, [])
-            if not is_start:
-                found[number].append(batch.column(1)[i].as_py())
-    return found
+        has_partials = batch.num_columns > 1
+        for i, number in enumerate(batch.column(0).to_pylist()):
+            group = groups.setdefault(number, [])
+            if has_partials:
+                group.append(batch.column(1)[i].as_py())
+    return groups
 
 
-class _Post:
-    """Parcels in and out of one partition."""
+class _PartitionProbe:
+    """Unpacks, probes and packs the partials of one partition in one stage."""
 
-    def __init__(self, job: Assignment, partition: int) -> None:
-        self._job, self._partition = job, partition
-        self._relay = MultiStageProbe(job.plan, job.decision, job.batch)
-        self._entries = {
-            (entry.file, entry.index): entry for part in job.parts.values() for entry in part.slices
-        }
-        self._names: dict[int, tuple[str, int]] = {}
+    def __init__(self, assignment: Assignment, partition: int) -> None:
+        self._assignment, self._partition = assignment, partition
+        self._probe = MultiStageProbe(assignment.plan, assignment.decision, assignment.batch)
+        self._entries = {entry.place: entry for part in assignment.parts.values() for entry in part.slices}
+        self._places: dict[int, tuple[str, int]] = {}  # of slices by identity
         self._counts = BatchCounts()
-        self.reached: set[int] = set()
+        self.sent_to: set[int] = set()
 
     @property
-    def counted(self) -> BatchCounts:
-        """What was counted so far."""
-        return replace(self._counts, lags=self._relay.lags)
+    def counts(self) -> BatchCounts:
+        """What this stage has counted so far."""
+        return replace(self._counts, lags=self._probe.lags)
 
-    def started(self) -> Iterator[Parcel]:
-        """The batch's own rows."""
-        return self._relay.start(self._state(), self._counts)
+    def start(self) -> Iterator[Parcel]:
+        """Yield the batch's own rows."""
+        return self._probe.start(self._load_state(), self._counts)
 
-    def visited(self, parcels: list[bytes]) -> Iterator[Parcel]:
-        """What comes of parcels that visit the partition's slices."""
-        state = self._state()
-        for parcel in self._arrived(parcels):
-            yield from self._relay.visit(parcel, state, self._counts)
+    def run(self, packed: list[bytes]) -> Iterator[Parcel]:
+        """Probe the partition's slices; those of one driver and rank together."""
+        state = self._load_state()
+        groups: dict[tuple[str, int, int], list[Partial]] = {}
+        for parcel in map(self._unpack, packed):
+            groups.setdefault((parcel.driver, parcel.rank, parcel.hop_number), []).append(parcel.partial)
+        for (driver, rank, hop_number), partials in groups.items():
+            parcel = Parcel(driver, rank, hop_number, concat_partials(partials))
+            yield from self._probe.visit(parcel, state, self._counts)
 
-    def results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
-        """The results of finished parcels."""
+    def make_results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
+        """Yield the results of complete partials."""
         for parcel in parcels:
-            yield from self._relay.results(parcel, self._counts)
+            yield from self._probe.results(parcel, self._counts)
 
-    def sent(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
-        """Each parcel once for every partition with slices that it may match."""
-        schema = pa.schema([(PARTITION, pa.int32()), ("parcel", pa.binary())])
+    def send(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
+        """Yield each parcel once for every partition with slices that it may match."""
         for parcel in parcels:
-            targets = self._targets(parcel)
-            self.reached.update(targets)
-            if targets:
-                data = self._packed(parcel)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(targets, pa.int32()), pa.array([data] * len(targets), pa.binary())],
-                    schema=schema,
-                )
+            partitions = self._matching_partitions(parcel)
+            self.sent_to.update(partitions)
+            if partitions:
+                packed = [self._pack(parcel)] * len(partitions)
+                columns = [pa.array(partitions, pa.int32()), pa.array(packed, pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, schema=_SHUFFLED)
 
-    def _arrived(self, parcels: list[bytes]) -> Iterator[Parcel]:
-        """The parcels that came in, those of one driver and rank as one."""
-        found: dict[tuple[str, int, int], list[Partial]] = {}
-        for parcel in map(self._opened, parcels):
-            found.setdefault((parcel.driver, parcel.rank, parcel.hop_number), []).append(parcel.partial)
-        for (driver, rank, place), partials in found.items():
-            yield Parcel(driver, rank, place, concat_partials(partials))
-
-    def _targets(self, parcel: Parcel) -> list[int]:
-        node, first, last = self._relay.wanted(parcel)
-        lead = self._job.plan.schemas[node].lead
+    def _matching_partitions(self, parcel: Parcel) -> list[int]:
+        node, first, last = self._probe.wanted(parcel)
+        lead = self._assignment.plan.schemas[node].lead
 
         def may_match(entry: SliceEntry) -> bool:
-            if entry.node != node or (entry.batch == self._job.batch and entry.rank >= parcel.rank):
+            if entry.node != node or (entry.batch == self._assignment.batch and entry.rank >= parcel.rank):
                 return False
             begin, end = entry.spans[lead]
             return begin <= last and end >= first
 
-        return [number for number, part in self._job.parts.items() if any(map(may_match, part.slices))]
+        parts = self._assignment.parts.items()
+        return [number for number, part in parts if any(map(may_match, part.slices))]
 
-    def _state(self) -> State:
-        state, entries = self._job.load(self._partition)
-        self._names |= {one: (entry.file, entry.index) for one, entry in entries.items()}
+    def _load_state(self) -> State:
+        state, entries = self._assignment.load(self._partition)
+        self._places |= {identity: entry.place for identity, entry in entries.items()}
         return state
 
-    def _slice(self, entry: SliceEntry) -> Slice:
-        one = self._job.store.read(entry, self._job.plan)
-        self._names[id(one)] = entry.file, entry.index
-        return one
+    def _load_slice(self, place: tuple[str, int]) -> Slice:
+        loaded = self._assignment.store.read(self._entries[place], self._assignment.plan)
+        self._places[id(loaded)] = place
+        return loaded
 
-    def _packed(self, parcel: Parcel) -> bytes:
+    def _pack(self, parcel: Parcel) -> bytes:
         groups = [
-            ([self._names[id(one)] for one in slices], numbers, rows)
+            ([self._places[id(stored)] for stored in slices], numbers, rows)
             for slices, numbers, rows in get_row_ids(parcel.partial)
         ]
         return pickle.dumps((parcel.driver, parcel.rank, parcel.hop_number, groups), protocol=5)
 
-    def _opened(self, data: bytes) -> Parcel:
-        driver, rank, place, groups = pickle.loads(data)  # made by `_packed`, in this query
-        found: list[Any] = [
-            ([self._slice(self._entries[name]) for name in named], numbers, rows)
-            for named, numbers, rows in groups
+    def _unpack(self, packed: bytes) -> Parcel:
+        driver, rank, hop_number, groups = pickle.loads(packed)  # made by `_pack`, in this query
+        row_ids: list[Any] = [
+            ([self._load_slice(place) for place in places], numbers, rows) for places, numbers, rows in groups
         ]
-        return Parcel(driver, rank, place, partial_from_row_ids(found))
+        return Parcel(driver, rank, hop_number, partial_from_row_ids(row_ids))

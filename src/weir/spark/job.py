@@ -1,30 +1,33 @@
-"""A query as it is started."""
+"""A streaming join as it is started."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from weir.adapt.controller import Scope
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.order.policies import DriverOrder
-from weir.shed.allowance import Allowance
+from weir.runtime.decide import DecidedPlan, Policy
+from weir.spark.filesystem import Folder
 from weir.spark.routing import Routing
-from weir.spark.settings import Settings
-from weir.spark.slots import Slots
+from weir.spark.sinks import Sink
+from weir.spark.steps import Step
+from weir.spark.task import UnionSlots
 
 
 @dataclass(frozen=True)
 class Job:
-    """A query as it is started; `physical` is that of its first plan since.
+    """What all batches of a query have in common since its start.
 
-    Where it was going over to that plan when it stopped, `interim_allowance` is for those before it.
+    `plan` is compiled from the plan of `start`, `folder` is weir's part of the checkpoint, `steps` follow the
+    join, and `batches_to_retain` is of how many batches manifests and slices are kept.
     """
 
-    physical: PhysicalPlan
-    slots: Slots
-    driver_order: DriverOrder
+    policy: Policy
+    start: DecidedPlan
+    plan: PhysicalPlan
     routing: Routing
-    checkpoint: str
-    settings: Settings
-    interim_allowance: Allowance | None = None
-    scope: Scope = field(default_factory=Scope)
+    slots: UnionSlots
+    folder: Folder
+    sink: Sink
+    steps: tuple[Step, ...]
+    on_null_time: str
+    batches_to_retain: int

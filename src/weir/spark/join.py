@@ -1,4 +1,4 @@
-"""A join over Spark DataFrames, as `weir.join` returns it."""
+"""The join over Spark DataFrames that `weir.join` returns."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ from weir.options import JoinOptions
 from weir.plan.tree import Join
 from weir.query.describe import describe
 from weir.query.model import Query
-from weir.spark.routing import Routing, routing, shared_on
-from weir.spark.settings import read_settings
-from weir.spark.sinks import Step
-from weir.spark.steps import check_stateless, refuse_stateful
-from weir.spark.task import WholeTask
-from weir.spark.union import routed, tagged_union
+from weir.spark.routing import Routing, choose_routing, choose_shared_spread
+from weir.spark.steps import Step, apply_steps, check_stateless, refuse_stateful
+from weir.spark.task import StaticJoinTask
+from weir.spark.union import shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 
 class SparkJoin:
-    """A join that is defined: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
+    """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
         self,
@@ -49,24 +47,24 @@ class SparkJoin:
         self.options = options
         self.steps = steps
         self.driver_order = options.order_streams(query)
-        self.settings = read_settings(options, self.sparkSession)
         self.routing = self.route(planned.plan, was_shared=False)
 
-    def route(self, plan: Join, was_shared: bool) -> Routing:
-        """How rows and work are divided; rows that were shared once do not lie where their keys say."""
+    def route(self, plan: Join, was_shared: bool, partitions: int | None = None) -> Routing:
+        """Choose how rows and work are divided; once rows were shared, keys no longer say where they lie."""
         context, options = self.sparkSession.sparkContext, self.options
-        shared = shared_on(context.master or "")
+        shared = choose_shared_spread(context.master or "")
         spread = shared if was_shared and options.spread == "auto" else options.spread
+        partitions = partitions or options.partitions
         cores = context.defaultParallelism
-        chosen = routing(self.query, plan, spread, options.partitions, cores, self.isStreaming, shared)
+        routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
         if self.driver_order not in ("timestamp", "round-robin"):
-            return chosen
-        if chosen.is_shared:
+            return routing
+        if routing.is_shared:
             raise QueryError(
                 f"driver_order='{self.driver_order}' interleaves the rows of one partition, but "
-                f"spread='{chosen.name}' probes across partitions; choose another order"
+                f"spread='{routing.name}' probes across partitions; choose another order"
             )
-        return replace(chosen, instead=None)
+        return replace(routing, fallback=None)
 
     @property
     def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
@@ -81,7 +79,7 @@ class SparkJoin:
     @property
     def schema(self) -> StructType:
         """The columns of the result, after all steps."""
-        return self._apply_steps(self._empty_frame()).schema
+        return apply_steps(self.steps, self._empty_frame()).schema
 
     @property
     def columns(self) -> list[str]:
@@ -90,24 +88,24 @@ class SparkJoin:
 
     @property
     def writeStream(self) -> JoinWriter:  # noqa: N802 - Spark's name
-        """How to start the join; follows Spark's DataStreamWriter."""
+        """A writer that starts the join; follows Spark's DataStreamWriter."""
         if not self.isStreaming:
             raise QueryError("these DataFrames are static: use toDF() and write the result as usual")
         return JoinWriter(self)
 
     def toDF(self) -> DataFrame:  # noqa: N802 - Spark's name
-        """The join of static DataFrames; evaluated when it is read, as every DataFrame is."""
+        """Return the join of static DataFrames; like every DataFrame, it is evaluated when it is read."""
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.routing)
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
-        task = WholeTask(physical, decision, slots, self.options.on_null_time)
-        rows = routed(union, self.routing.partitions)
-        return self._apply_steps(rows.mapInArrow(task, self._result_schema()))
+        task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
+        rows = shuffle_by_partition(union, self.routing.partitions)
+        return apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
 
     def filter(self, condition: str | Column) -> SparkJoin:
-        """Keep the results that fulfil a condition."""
+        """Keep the results that satisfy a condition."""
         return self.transform(lambda frame: frame.filter(condition))
 
     where = filter
@@ -117,18 +115,18 @@ class SparkJoin:
         return self.transform(lambda frame: frame.select(*columns))
 
     def drop(self, *columns: str) -> SparkJoin:
-        """Leave columns of the result out."""
+        """Drop columns of the result."""
         return self.transform(lambda frame: frame.drop(*columns))
 
     def transform(self, step: Callable[[DataFrame], DataFrame]) -> SparkJoin:
         """Apply a stateless step to each batch's results."""
-        check_stateless(step(self._apply_steps(self._empty_frame())))
+        check_stateless(step(apply_steps(self.steps, self._empty_frame())))
         return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
 
     def explain(self, mode: str | bool | None = None) -> None:
-        """Print the query and its plan, or with "mermaid" the plan as a chart.
+        """Print the query and its plan; with "mermaid", the plan as a chart.
 
-        With a mode of Spark's, Spark's plan of the input follows.
+        With one of Spark's modes, print Spark's plan of the input too.
         """
         if str(mode).lower() == "mermaid":
             print(chart_plan(self.planned))
@@ -139,7 +137,7 @@ class SparkJoin:
             union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
 
     def explanation(self) -> str:
-        """What `explain` prints without a mode."""
+        """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
         return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
 
@@ -148,8 +146,8 @@ class SparkJoin:
         raise AttributeError(f"a join has no '{name}'")
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
-        return f"weir.join[{kinds}]"
+        columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
+        return f"weir.join[{columns}]"
 
     def _result_schema(self) -> StructType:
         return from_arrow_schema(_without_fixed_sizes(result_schema(self.query)), prefer_timestamp_ntz=True)
@@ -157,14 +155,9 @@ class SparkJoin:
     def _empty_frame(self) -> DataFrame:
         return self.sparkSession.createDataFrame([], self._result_schema())
 
-    def _apply_steps(self, frame: DataFrame) -> DataFrame:
-        for step in self.steps:
-            frame = step(frame)
-        return frame
-
 
 def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
-    """Lists of fixed size as other lists: Spark has one type of array."""
+    """Turn lists of fixed size into plain lists: Spark has one type of array."""
     return pa.schema(
         [
             pa.field(field.name, pa.list_(field.type.value_type))

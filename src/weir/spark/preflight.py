@@ -1,57 +1,69 @@
-"""Before a query starts: do the workers have what they need, and do they reach the checkpoint?"""
+"""Checks before a query starts: memory for its budget, and workers that reach the checkpoint."""
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Iterator
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.options import check_budget
+from weir.plan.explain import format_bytes
+from weir.query.model import Budget
 from weir.spark.filesystem import Folder
-from weir.spark.worker_files import local_path, open_output, open_path
+from weir.spark.routing import is_one_host
+from weir.spark.worker_files import AccessTask, local_path
+from weir.units import format_size
+
+_LOG = logging.getLogger("weir")
 
 
-class _Probe:
-    """Write a file where slices will go, from a worker."""
-
-    def __init__(self, uri: str) -> None:
-        self._uri = uri
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import weir.kernel  # the workers must have it
-
-        assert weir.kernel
-        for batch in batches:
-            if batch.num_rows:
-                with open_output(self._uri) as stream:
-                    stream.write(b"weir")
-                files, path = open_path(self._uri)
-                with files.open_input_file(path) as source:
-                    yield pa.RecordBatch.from_pydict({"read": [source.read()]})
+def check_memory(spark: SparkSession, budget: Budget | None) -> None:
+    """Refuse a budget beyond this machine's memory; on a cluster, warn if executors may lack it."""
+    if is_one_host(spark.sparkContext.master or ""):
+        check_budget(budget)
+        return
+    # State is files in the page cache of the executors' hosts, beside the heaps. Spark does not tell the
+    # memory of hosts, only the heaps of the executors that run now, so a larger budget may be right.
+    available = _executor_bytes(spark)
+    if budget is not None and budget.bytes is not None and 0 < available < budget.bytes:
+        _LOG.warning(
+            "a budget's memory of %s is more than the executors were given, %s; state that their hosts "
+            "cannot keep in memory is read from files, which is slower: give it less, or add executors",
+            format_size(budget.bytes),
+            format_bytes(available),
+        )
 
 
-def check_workers(spark: SparkSession, folder: Folder, partitions: int) -> None:
-    """Write and read a file of the checkpoint, from the driver and from a task."""
+def _executor_bytes(spark: SparkSession) -> int:
+    """The heaps of all executors; zero before the first has registered."""
+    context = spark.sparkContext._jsc.sc()
+    executors = len(context.statusTracker().getExecutorInfos()) - 1  # the driver is listed too
+    return executors * int(context.executorMemory()) << 20
+
+
+def check_workers(spark: SparkSession, folder: Folder) -> None:
+    """Write a file of the checkpoint in a task, and read it there and on the driver."""
     name = f"slices/.probe-{uuid.uuid4().hex[:8]}"
     try:
         folder.write("slices/.keep", b"")
     except OSError as error:
         raise QueryError(f"the checkpoint {folder.uri} cannot be written: {error}") from error
     try:
-        found = spark.range(0, 1, 1, 1).mapInArrow(_Probe(f"{folder.uri}/{name}"), "read binary").collect()
+        task = AccessTask(f"{folder.uri}/{name}")
+        rows = spark.range(0, 1, 1, 1).mapInArrow(task, "read binary").collect()
     except PySparkException as error:
-        reason = str(error).strip().splitlines()
-        cause = next((line for line in reversed(reason) if "Error" in line or "MISMATCH" in line), reason[0])
+        lines = str(error).strip().splitlines()
+        cause = next((line for line in reversed(lines) if "Error" in line or "MISMATCH" in line), lines[0])
         raise QueryError(
             f"the workers cannot run this query or write its checkpoint {folder.uri}: {cause.strip()}; "
             "each needs the driver's Python version with weir, pyarrow and numpy, and access to that path"
         ) from error
     written = folder.read(name)
     folder.delete(name)
-    if not found or bytes(found[0].read) != b"weir" or written != b"weir":
+    if not rows or bytes(rows[0].read) != b"weir" or written != b"weir":
         where = "is on this host only" if local_path(folder.uri) else "is not the same for all"
         raise QueryError(
             f"the checkpoint {folder.uri} {where}: what a worker writes there, the driver cannot read; "

@@ -1,9 +1,10 @@
-"""A started join; follows Spark's StreamingQuery."""
+"""A running join; follows Spark's StreamingQuery."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.errors import QueryError
@@ -12,80 +13,77 @@ from weir.plan.tree import Join
 from weir.query.model import Budget
 from weir.shed.allowance import Allowance
 from weir.spark.batches import SparkBatches
+from weir.spark.preflight import check_memory
 
 
 class SparkQuery:
-    """The running query; everything Spark's has, and a `weir` section in its progress."""
+    """The running query: all that Spark's has, and a `weir` section in its progress."""
 
-    def __init__(self, query: StreamingQuery, batches: SparkBatches) -> None:
-        self._query = query
-        self._batches = batches
+    def __init__(self, spark: SparkSession, query: StreamingQuery, batches: SparkBatches) -> None:
+        self._spark, self._query, self._batches = spark, query, batches
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The last batch; None before the first."""
+        """The progress of the last batch; None before the first."""
         last = self._query.lastProgress
-        return None if last is None else self._extended(last)
+        return None if last is None else self._add_section(last)
 
     @property
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
-        """The last batches."""
-        return [self._extended(progress) for progress in self._query.recentProgress]
+        """The progress of the last batches."""
+        return [self._add_section(progress) for progress in self._query.recentProgress]
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
-        """Go over to another number of partitions, from the next batch on, for spreads `share` and `psp`.
+        """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
 
-        With `passive` only new rows go there, and old ones stay until they are out of their windows; with
-        `aggressive` the old ones are divided anew at once, in the manifest. A start goes by `partitions=`.
+        With `passive` only new rows go to the new partitions, and old ones stay until their windows have
+        passed; with `aggressive` the manifest distributes stored slices again at once. A restart uses
+        `partitions=` instead.
         """
         if not self.isActive:
             raise QueryError("the query has ended; start it with partitions= instead")
-        self._batches.resize(Resize(partitions, adjustment))
+        self._batches.engine.resize(Resize(partitions, adjustment), self._batches.decider.placement)
 
     def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as requested") -> None:
-        """From the next batch on, go over to another plan, and say why; no result is lost or comes twice.
+        """Migrate to another plan from the next batch on; no result is lost or comes twice.
 
-        In each partition the plan before it answers until the states that the new one needs are there, which
-        may take some batches with rows; the allowance is for the new plan. A restart goes on with it.
+        In each partition the earlier plan answers until the states of the new one are built, which may take
+        several batches with rows. The allowance is for the new plan, and progress shows the reason. A restart
+        keeps the plan.
         """
         if not self.isActive:
             raise QueryError("the query has ended; start it with plan= and a new checkpointLocation instead")
-        if not isinstance(plan, Join):
-            raise QueryError(f"a plan is made with weir.plan.join; got {plan!r}")
-        self._batches.replan(plan, allowance, reason)
+        self._batches.decider.replan(plan, allowance, reason)
 
     @property
     def budget(self) -> Budget | None:
-        """What the query may use; a new one counts from the next batch on, if the query adapts."""
-        return self._batches.budget
+        """What the query may use; a new budget holds from the next batch on, if the query adapts."""
+        return self._batches.decider.budget
 
     @budget.setter
     def budget(self, budget: Budget) -> None:
-        self._batches.budget = budget
+        self._batches.decider.budget = budget
+        check_memory(self._spark, budget)
 
     def stop(self) -> None:
-        """Stop; the batch that runs is repeated at the next start."""
+        """Stop; the next start repeats a batch that was interrupted."""
         self._query.stop()
-        self._batches.close()
+        self._batches.decider.close()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - Spark's name
-        """Wait for the end, or for `timeout` seconds; raises what ended it."""
+        """Wait for the end, or for `timeout` seconds; raise the error that ended the query."""
         return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # seconds may be fractions
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
-        """Wait until all that was there is processed; for tests."""
+        """Wait until all input that was available has been processed; for tests."""
         self._query.processAllAvailable()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
 
     def __repr__(self) -> str:
-        return (
-            f"<weir query {self._query.name or self._query.id}, {'active' if self.isActive else 'stopped'}>"
-        )
+        state = "active" if self.isActive else "stopped"
+        return f"<weir query {self._query.name or self._query.id}, {state}>"
 
-    def _extended(self, progress: Any) -> dict[str, Any]:
-        extended = dict(progress)
-        batch = self._batches.progress.get(extended["batchId"])
-        extended["weir"] = batch
-        return extended
+    def _add_section(self, progress: Any) -> dict[str, Any]:
+        return {**progress, "weir": self._batches.progress.get(progress["batchId"])}

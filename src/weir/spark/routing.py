@@ -1,13 +1,14 @@
-"""How rows and work are divided over partitions.
+"""Choose how a query divides rows and work over partitions when it starts.
 
-What is correct: every result is found by one row, once. With `hash`, rows that join share a partition, and
-all hops happen inside it, which needs a key of all streams. With `share`, each row is stored in one
-partition, and tasks divide the rows of a batch among them, each probing the slices of all partitions. With
-`psp`, rows are stored by time, and partials visit the partitions whose slices they may match. With `atr`,
-each row of the master stream is in one partition, and the rows of the others are copied to wherever a master
-row may need them.
+    spread   a row is stored in              its probes run in
+    hash     the partition of its key        that partition; needs one key of all streams
+    share    one partition                   one task, on the slices of all partitions
+    psp      the partition of its time       each partition with slices that it may match
+    atr      the master stream's segment     its partition; rows of other streams are copied to all partitions
+                                             where a master row may need them
 
-Here it is chosen how a query starts; how it goes on is chosen before each batch (`weir.spark.rebalance`).
+With each of them, every result is found by one row, once. `weir.spark.rebalance` may change the spread and
+the number of partitions before each batch.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from weir.units import format_interval
 
 _LOG = logging.getLogger("weir")
 
-# Segments of the master stream, in times of what the others must be copied for: few rows are copied.
-_SEGMENT = 8
+# The length of a segment, in multiples of the time around its ends for which rows are copied.
+_SEGMENT_MULTIPLE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The master stream's segments, in microseconds, and how far each other stream's rows reach into it.
+    """Segments of the master stream (µs), and the `reach` of other streams: name, back and ahead (µs).
 
-    A row at time T may join with master rows from T - back to T + ahead.
+    A row at time T may join master rows from T - back to T + ahead.
     """
 
     master: str
@@ -45,38 +46,38 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """What was chosen: `key` for hash, `segments` for atr, `shared`, or one partition.
+    """The spread chosen: `key` for hash, `segments` for atr, `shared` for share and psp, or one partition.
 
-    `instead` is the spread that a query by key may go over to while it runs, `shortest` for either of the two
-    the shortest window in µs.
+    `fallback` is the spread to which a running query may change if a few keys have most of the work;
+    `shortest_window` (µs) is set with either of these two.
     """
 
     partitions: int
     key: AttributeClass | None = None
     segments: Segments | None = None
     shared: SharedSpread | None = None
-    instead: SharedSpread | None = None
-    shortest: int | None = None
+    fallback: SharedSpread | None = None
+    shortest_window: int | None = None
 
     @property
     def is_shared(self) -> bool:
-        """True if rows find partners in other partitions than their own."""
+        """True if rows find partners in any partition."""
         return self.shared is not None
 
     @property
     def needs_time(self) -> bool:
-        """True if a row's time may decide where it goes, now or in a batch that another start decided."""
-        return self.shared is not None or self.instead is not None
+        """True if the time of a row may decide its partition, now or after a change of spread."""
+        return self.shared is not None or self.fallback is not None
 
-    def start(self) -> Placement:
-        """The placement of the first batch."""
-        if self.shared == "psp" and self.shortest is not None:
-            return place_by_time(self.shortest, self.partitions)
+    def first_placement(self) -> Placement:
+        """Return the placement of the first batch."""
+        if self.shared == "psp" and self.shortest_window is not None:
+            return place_by_time(self.shortest_window, self.partitions)
         return Placement(self.name, self.partitions)
 
     @property
     def name(self) -> str:
-        """The spread."""
+        """The name of the spread."""
         if self.shared is not None:
             return self.shared
         return "hash" if self.segments is None else "atr"
@@ -89,52 +90,55 @@ class Routing:
         if self.shared is not None:
             how = "by slices of time" if self.shared == "psp" else "that share all slices"
             return f"{self.partitions} partitions {how}"
-        assert self.segments is not None, "several partitions have a way to divide rows"
-        length = format_interval(
-            -(-self.segments.length // 1000) * 1000
-        )  # a window of 8 s reaches 8 s - 1 µs
+        assert self.segments is not None, "without key or sharing, rows are divided by segments"
+        # Round up, since a window of 8 s reaches 8 s - 1 µs.
+        length = format_interval(-(-self.segments.length // 1000) * 1000)
         return f"{self.partitions} partitions by segments of {length} of stream '{self.segments.master}'"
 
 
-def routing(
+def choose_routing(
     query: Query,
     plan: Join,
-    wanted: str,
+    spread: str,
     partitions: int | None,
     cores: int,
-    streaming: bool,
+    is_streaming: bool,
     shared: SharedSpread = "share",
 ) -> Routing:
-    """The spread asked for, or the best there is; refused where the query or the plan cannot have it.
+    """Return the routing for a spread, or refuse a spread that the query or the plan cannot have.
 
-    Without a key, `auto` takes the spread named by `shared`; with one, it may go over to it.
+    `auto` divides by key where all streams share one, with `shared` as its fallback, and without one uses
+    `shared`.
     """
-    if wanted in SHARED_SPREADS and not streaming:
-        raise QueryError(f"spread='{wanted}' is for streams; static DataFrames take 'hash' or 'atr'")
+    if spread in SHARED_SPREADS and not is_streaming:
+        raise QueryError(f"spread='{spread}' is for streams; static DataFrames take 'hash' or 'atr'")
     count = partitions or cores
-    rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
-    if rows:
-        return _alone(f"the row window of stream '{rows[0]}' counts all its rows", partitions, count)
-    key = covering_class(query)
-    if wanted == "hash" and key is None:
-        raise _no_key(query, streaming)
-    if key is not None and wanted in ("hash", "auto"):
+    by_rows = [n for n, w in zip(query.names, query.windows, strict=True) if isinstance(w, RowWindow)]
+    if by_rows:
+        reason = f"the row window of stream '{by_rows[0]}' counts all its rows"
+        return _use_one_partition(reason, partitions, count)
+    key = _find_common_key(query)
+    if spread == "hash" and key is None:
+        raise _no_key_error(query, is_streaming)
+    if key is not None and spread in ("hash", "auto"):
         if count == 1:
             return Routing(1)
-        if wanted == "hash" or not streaming or not is_mjoin(plan):
+        if spread == "hash" or not is_streaming or not is_mjoin(plan):
             return Routing(count, key=key)
-        return Routing(count, key=key, instead=shared, shortest=_shortest(query))
-    # One partition that is shared may become several.
-    if count == 1 and wanted not in SHARED_SPREADS:
+        return Routing(count, key=key, fallback=shared, shortest_window=_shortest_window(query))
+    # A single shared partition may become several later, so it is routed as such.
+    if count == 1 and spread not in SHARED_SPREADS:
         return Routing(1)
-    if wanted == "atr" or not streaming:
-        return Routing(count, segments=_segments(query))
+    if spread == "atr" or not is_streaming:
+        return Routing(count, segments=_choose_segments(query))
     if is_mjoin(plan):
-        chosen: SharedSpread = shared if wanted == "auto" else "psp" if wanted == "psp" else "share"
-        return Routing(count, shared=chosen, shortest=_shortest(query))
-    if wanted != "auto":
-        raise QueryError(f"spread='{wanted}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
-    return _alone("no one key is shared by all streams of a plan that is not an mjoin", None, count)
+        chosen: SharedSpread = shared if spread == "auto" else "psp" if spread == "psp" else "share"
+        return Routing(count, shared=chosen, shortest_window=_shortest_window(query))
+    if spread != "auto":
+        raise QueryError(f"spread='{spread}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
+    return _use_one_partition(
+        "no one key is shared by all streams of a plan that is not an mjoin", None, count
+    )
 
 
 def is_one_host(master: str) -> bool:
@@ -142,51 +146,50 @@ def is_one_host(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def shared_on(master: str) -> SharedSpread:
-    """The spread for any condition: every task may read all slices where all tasks are on one host.
+def choose_shared_spread(master: str) -> SharedSpread:
+    """Return the spread for any condition: on one host every task can read all slices cheaply.
 
-    >>> shared_on("local[4]"), shared_on("local-cluster[2,1,1024]"), shared_on("yarn")
-    ('share', 'psp', 'psp')
+    >>> choose_shared_spread("local[4]"), choose_shared_spread("yarn")
+    ('share', 'psp')
     """
     return "share" if is_one_host(master) else "psp"
 
 
 def check_plan(plan: Join, spread: str) -> None:
-    """Refuse a plan that a running query cannot go over to for where its rows lie."""
+    """Refuse a plan to which a running query cannot change, because of where its rows lie."""
     if spread in SHARED_SPREADS and not is_mjoin(plan):
         raise QueryError(
-            f"a running query with spread='{spread}' whose rows find partners in other partitions cannot go "
-            f"over to the tree {plan}; choose other probing orders of the mjoin"
+            f"a running query with spread='{spread}' cannot change to the tree {plan}, since its rows find "
+            "partners in other partitions; choose other probing orders of the mjoin"
         )
 
 
-def movable(wanted: Changeable, routing: Routing) -> Changeable:
-    """What of a plan may change while it runs, for where the rows lie."""
+def limit_changes(changeable: Changeable, routing: Routing) -> Changeable:
+    """Return what of a plan may change while it runs, because of where its rows lie."""
     if routing.segments is not None:
         return "nothing"
-    return "orders" if routing.is_shared and wanted == "tree" else wanted
+    return "orders" if routing.is_shared and changeable == "tree" else changeable
 
 
-def covering_class(query: Query) -> AttributeClass | None:
-    """A class with a column of every stream: rows that join then share a partition."""
-    for c in query.predicate.classes:
-        columns = {member.stream for member in c.members if isinstance(member, Column)}
-        if columns == set(query.names):
-            return c
+def _find_common_key(query: Query) -> AttributeClass | None:
+    """A key with a column of every stream: rows that join then share a partition."""
+    for key in query.predicate.classes:
+        streams = {member.stream for member in key.members if isinstance(member, Column)}
+        if streams == set(query.names):
+            return key
     return None
 
 
-def _alone(why: str, wanted: int | None, count: int) -> Routing:
-    if wanted is not None and wanted > 1:
-        raise QueryError(f"{why}, so it needs partitions=1; got {wanted}")
+def _use_one_partition(reason: str, asked: int | None, count: int) -> Routing:
+    if asked is not None and asked > 1:
+        raise QueryError(f"{reason}, so it needs partitions=1; got {asked}")
     if count > 1:
-        _LOG.warning("the join runs in one partition, because %s", why)
+        _LOG.warning("the join runs in one partition, because %s", reason)
     return Routing(1)
 
 
-def _no_key(query: Query, streaming: bool) -> QueryError:
-    """Why a query cannot be divided by hash, and what to ask for instead."""
-    others = "'share' or 'psp'" if streaming else "'atr'"
+def _no_key_error(query: Query, is_streaming: bool) -> QueryError:
+    others = "'share' or 'psp'" if is_streaming else "'atr'"
     streams = ", ".join(f"'{name}'" for name in query.names)
     return QueryError(
         f"spread='hash' needs one key that all streams share, an equality chain over columns of {streams}; "
@@ -199,18 +202,18 @@ def is_mjoin(plan: Join) -> bool:
     return all(isinstance(child, Leaf) for child in plan.inputs)
 
 
-def _shortest(query: Query) -> int:
-    """The shortest time for which rows of a stream are kept."""
-    kept = [kept for i in range(len(query.names)) if (kept := query.bounds.retention(i)) and kept > 0]
-    return min(kept, default=1)
+def _shortest_window(query: Query) -> int:
+    """The shortest time (µs) for which rows of a stream are kept."""
+    retentions = [query.bounds.retention(i) for i in range(len(query.names))]
+    return min((retention for retention in retentions if retention and retention > 0), default=1)
 
 
-def _segments(query: Query) -> Segments:
-    """Segments of the first stream; every other one is tied to it on both sides, or it would be unbounded."""
+def _choose_segments(query: Query) -> Segments:
+    """Cut the first stream into segments; time bounds tie every other stream to it on both sides."""
     upper, reach = query.bounds.upper, []
     for i, name in enumerate(query.names[1:], 1):
         back, ahead = upper[0][i], upper[i][0]
         assert back is not None and ahead is not None, "only row windows leave streams unbounded"
         reach.append((name, back, ahead))
     longest = max(back + ahead for _, back, ahead in reach)
-    return Segments(query.names[0], max(1, _SEGMENT * longest), tuple(reach))
+    return Segments(query.names[0], max(1, _SEGMENT_MULTIPLE * longest), tuple(reach))

@@ -1,7 +1,7 @@
-"""Slices as files: immutable, checksummed Arrow files, one per state, partition and batch.
+"""Store slices in immutable, checksummed Arrow files, one per state, partition and batch.
 
-A task writes them under a name of its own attempt and returns their entries; only what the driver puts into a
-manifest counts. Local files are mapped, so that all workers of a host share one copy in memory.
+Each attempt of a task writes files of its own names and returns their entries; only files that a manifest
+names count. Local files are memory-mapped, so that all workers of a host share one copy.
 """
 
 from __future__ import annotations
@@ -21,19 +21,47 @@ from weir.runtime.partition_state import SliceEntry
 from weir.spark.errors import DamagedStateError
 from weir.spark.worker_files import open_output, open_path
 
+# Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
+_OPEN: dict[tuple[str, str, int], Slice] = {}
+
 
 @dataclass(frozen=True)
 class FileStore:
-    """The slices of a query, in files of its checkpoint."""
+    """The slices of a query, in files of the folder `root`."""
 
     root: str
 
     def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
-        """The slice of an entry; its rows are mapped, not copied, where the file is local."""
-        return read_slice(self.root, entry, plan)
+        """Return the slice of an entry, from the cache of this process or from its file."""
+        schema, sort = plan.schema_of(entry.node), plan.sorts.get(entry.node)
+        if schema is None:
+            raise DamagedStateError(
+                f"slice {entry.file} belongs to '{entry.node}', which this query does not have"
+            )
+        key = (self.root, *entry.place)
+        cached = _OPEN.get(key)
+        if cached is not None and cached.schema == schema:
+            return cached
+        data = _read_file(f"{self.root}/{entry.file}", entry.checksum)[entry.index]
+        if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
+            raise DamagedStateError(
+                f"slice {entry.file} does not hold what its manifest says; restore it, or start with a new "
+                "checkpointLocation"
+            )
+        _OPEN[key] = Slice(
+            schema=schema,
+            batch=entry.batch,
+            rank=entry.rank,
+            window=entry.window,
+            data=data,
+            sorted_by=sort if str(sort) == entry.sorted_by else None,
+            spans=dict(entry.spans),
+            deadline=entry.deadline,
+        )
+        return _OPEN[key]
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
-        """Write slices, those of one state into one file; the name is the attempt's own."""
+        """Write slices, those of one state into one file, and return an entry for each."""
         by_node: dict[str, list[int]] = {}
         for number, new in enumerate(slices):
             by_node.setdefault(new.schema.node, []).append(number)
@@ -46,7 +74,7 @@ class FileStore:
         return [entries[number] for number in range(len(slices))]
 
     def retain(self, live: Iterable[SliceEntry]) -> None:
-        """Close a query's slices that are no longer live."""
+        """Close slices of this query that are no longer live."""
         named = {(self.root, *entry.place) for entry in live}
         for key in [key for key in _OPEN if key[0] == self.root and key not in named]:
             del _OPEN[key]
@@ -63,42 +91,8 @@ def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     return zlib.crc32(data)
 
 
-def read_slice(root: str, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
-    """The slice of an entry; its rows are mapped, not copied, where the file is local."""
-    schema, sort = physical.schema_of(entry.node), physical.sorts.get(entry.node)
-    if schema is None:
-        raise DamagedStateError(
-            f"slice {entry.file} belongs to '{entry.node}', which this query does not have"
-        )
-    key = (root, entry.file, entry.index)
-    found = _OPEN.get(key)
-    if found is not None and found.schema == schema:
-        return found
-    data = _record_batches(f"{root}/{entry.file}", entry.checksum)[entry.index]
-    if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
-        raise DamagedStateError(
-            f"slice {entry.file} does not hold what its manifest says; restore it or start anew"
-        )
-    one = Slice(
-        schema=schema,
-        batch=entry.batch,
-        rank=entry.rank,
-        window=entry.window,
-        data=data,
-        sorted_by=sort if str(sort) == entry.sorted_by else None,
-        spans=dict(entry.spans),
-        deadline=entry.deadline,
-    )
-    _OPEN[key] = one
-    return one
-
-
-# The slices a worker process has open: a slice is probed by many batches, its indexes made once.
-_OPEN: dict[tuple[str, str, int], Slice] = {}
-
-
 @lru_cache(maxsize=16)
-def _record_batches(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
+def _read_file(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
     files, path = open_path(uri)
     try:
         if isinstance(files, pafs.LocalFileSystem):
@@ -109,9 +103,12 @@ def _record_batches(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
                 data = source.read_buffer()
     except FileNotFoundError:
         raise DamagedStateError(
-            f"slice {uri} is missing; restore it or start anew with another checkpoint"
+            f"slice {uri} is missing; restore it, or start with a new checkpointLocation"
         ) from None
     if zlib.crc32(data) != checksum:
-        raise DamagedStateError(f"slice {uri} is damaged: its checksum differs; restore it or start anew")
+        raise DamagedStateError(
+            f"slice {uri} is damaged: its checksum differs; restore it, or start with a new "
+            "checkpointLocation"
+        )
     reader = pa.ipc.open_file(data)
     return tuple(reader.get_batch(i) for i in range(reader.num_record_batches))

@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from weir.errors import QueryError
 
+Step = Callable[[DataFrame], DataFrame]
+
 _STATEFUL_METHODS = frozenset(
     [
-        "agg",
-        "crossJoin",
-        "cube",
-        "distinct",
-        "dropDuplicates",
-        "dropDuplicatesWithinWatermark",
-        "except",
-        "groupBy",
-        "groupby",
-        "groupingSets",
-        "intersect",
-        "join",
-        "limit",
-        "orderBy",
-        "rollup",
-        "sort",
-        "sortWithinPartitions",
-        "subtract",
-        "union",
-        "unionAll",
-        "withWatermark",
+        "agg", "crossJoin", "cube", "distinct", "dropDuplicates", "dropDuplicatesWithinWatermark", "except",
+        "groupBy", "groupby", "groupingSets", "intersect", "join", "limit", "orderBy", "rollup", "sort",
+        "sortWithinPartitions", "subtract", "union", "unionAll", "withWatermark",
     ]
-)
+)  # fmt: skip
 _STATEFUL_NODES = ("Aggregate", "Join", "Deduplicate", "Distinct", "Window", "GlobalLimit", "Sort", "Union")
+
+
+def apply_steps(steps: Iterable[Step], results: DataFrame) -> DataFrame:
+    """Apply steps one after the other."""
+    for step in steps:
+        results = step(results)
+    return results
 
 
 def refuse_stateful(name: str) -> None:
     """Refuse a method of DataFrame that would need state across batches."""
     if name in _STATEFUL_METHODS:
-        raise _stateful(name)
+        raise _stateful_error(name)
 
 
 def check_stateless(frame: DataFrame) -> None:
@@ -49,10 +41,10 @@ def check_stateless(frame: DataFrame) -> None:
     for line in plan.toString().splitlines():
         node = re.match(r"[\s:+\-|]*(\w+)", line)
         if node is not None and node[1] in _STATEFUL_NODES:
-            raise _stateful(node[1].lower())
+            raise _stateful_error(node[1].lower())
 
 
-def _stateful(step: str) -> QueryError:
+def _stateful_error(step: str) -> QueryError:
     return QueryError(
         f"'{step}' after a join would need state across batches; write the joined rows to a table or files "
         "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"

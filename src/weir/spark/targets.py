@@ -10,71 +10,64 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
 from weir.spark.filesystem import open_folder
-from weir.spark.sinks import CallSink, FileSink, NoSink, ParquetSink, Sink, Step
+from weir.spark.sinks import CallSink, CountSink, FileSink, ParquetSink, Sink
 
-_FILES = ("parquet", "orc", "json", "csv", "text")
+_FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
 # Sinks that keep nothing across restarts may have a temporary checkpoint, as in Spark.
 EPHEMERAL_FORMATS = ("memory", "console", "noop", "count")
-_NOT_FOR_WRITERS = ("path", "checkpointLocation")
+_ARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where results go: a format with a path, or a table."""
+    """Where results go: a format with a path, or a table; `options` are those of Spark's batch writer."""
 
     format: str
     path: str | None
     table: str | None
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...]
+    query_name: str | None
 
 
-def choose_sink(
-    spark: SparkSession,
-    target: Target,
-    options: Mapping[str, str],
-    partition_by: tuple[str, ...],
-    steps: tuple[Step, ...],
-    name: str | None,
-    call: Callable[[DataFrame, int], None] | None,
-) -> Sink:
-    """The sink of a target; workers write results themselves where they can."""
-    rest = {key: value for key, value in options.items() if key not in _NOT_FOR_WRITERS}
-    if call is not None:
-        return CallSink(call, steps)
+def choose_sink(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    """Return the sink of a target; workers write results themselves if no steps follow the join."""
+    options, name = target.options, target.query_name
     if target.table is not None:
-        return _table(spark, target, rest, partition_by, steps)
+        return CallSink(_save_to_table(spark, target, target.table))
     if target.format in ("noop", "count"):
-        return CallSink(_noop, steps) if steps else NoSink()
+        return CallSink(_discard) if has_steps else CountSink()
     if target.format == "console":
-        return CallSink(_console(int(rest.get("numRows", 20)), rest.get("truncate", "true") == "true"), steps)
+        return CallSink(_show(int(options.get("numRows", 20)), options.get("truncate", "true") == "true"))
     if target.format == "memory":
-        return CallSink(_Memory(spark, name), steps)
+        if name is None:
+            raise QueryError("the memory sink is a table named after the query: set queryName('some_name')")
+        return CallSink(_MemoryTable(spark, name))
     if target.path is None:
         raise QueryError(
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
-    if target.format == "parquet" and not steps and not partition_by:
-        compression = rest.get("compression") or spark.conf.get(
-            "spark.sql.parquet.compression.codec", "snappy"
-        )
-        return ParquetSink(open_folder(spark, target.path), _arrow_codec(compression or "snappy"))
-    if target.format in _FILES:
-        return FileSink(open_folder(spark, target.path), target.format, rest, partition_by, steps)
-    return CallSink(_batch_source(target, rest, partition_by), steps)
+    if target.format == "parquet" and not has_steps and not target.partition_by:
+        default = spark.conf.get("spark.sql.parquet.compression.codec", "snappy")
+        codec = _arrow_codec(options.get("compression") or default or "snappy")
+        return ParquetSink(open_folder(spark, target.path), codec)
+    if target.format in _FILE_FORMATS:
+        return FileSink(open_folder(spark, target.path), target.format, options, target.partition_by)
+    return CallSink(_save_to_source(target))
 
 
 def _arrow_codec(name: str) -> str:
-    arrow_names = {"uncompressed": "none", "lz4_raw": "lz4"}
-    codec = arrow_names.get(name.lower(), name.lower())
+    codec = _ARROW_CODECS.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"parquet compression '{name}' is not known; use snappy, zstd, gzip, lz4 or none")
     return codec
 
 
-def _noop(results: DataFrame, batch: int) -> None:
+def _discard(results: DataFrame, batch: int) -> None:
     results.write.format("noop").mode("overwrite").save()
 
 
-def _console(rows: int, truncate: bool) -> Callable[[DataFrame, int], None]:
+def _show(rows: int, truncate: bool) -> Callable[[DataFrame, int], None]:
     def show(results: DataFrame, batch: int) -> None:
         print(f"batch {batch}")
         results.show(rows, truncate)
@@ -82,24 +75,10 @@ def _console(rows: int, truncate: bool) -> Callable[[DataFrame, int], None]:
     return show
 
 
-def _batch_source(
-    target: Target, options: Mapping[str, str], partition_by: tuple[str, ...]
-) -> Callable[[DataFrame, int], None]:
-    """Write each batch with Spark's batch writer: at least once, as with foreachBatch."""
+class _MemoryTable:
+    """A table in the driver's memory, for tests and demonstrations."""
 
-    def save(results: DataFrame, batch: int) -> None:
-        writer = results.write.format(target.format).options(**options).mode("append")
-        writer.partitionBy(*partition_by).save(target.path)
-
-    return save
-
-
-class _Memory:
-    """A table in the driver's memory, named after the query, for tests and demonstrations."""
-
-    def __init__(self, spark: SparkSession, name: str | None) -> None:
-        if name is None:
-            raise QueryError("the memory sink is a table named after the query: set queryName('some_name')")
+    def __init__(self, spark: SparkSession, name: str) -> None:
         self._spark, self._name = spark, name
         self._batches: dict[int, pa.Table] = {}
 
@@ -109,16 +88,18 @@ class _Memory:
         self._spark.createDataFrame(rows, results.schema).createOrReplaceTempView(self._name)
 
 
-def _table(
-    spark: SparkSession,
-    target: Target,
-    options: Mapping[str, str],
-    partition_by: tuple[str, ...],
-    steps: tuple[Step, ...],
-) -> Sink:
-    """Write files into the table's folder, so that a repeated batch replaces its own files."""
-    name = target.table
-    assert name is not None
+def _save_to_source(target: Target) -> Callable[[DataFrame, int], None]:
+    """Write each batch with Spark's batch writer: at least once, as with foreachBatch."""
+
+    def save(results: DataFrame, batch: int) -> None:
+        writer = results.write.format(target.format).options(**target.options).mode("append")
+        writer.partitionBy(*target.partition_by).save(target.path)
+
+    return save
+
+
+def _save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:
+    """Write files into the table's folder, so that a repeated batch replaces its own; else append."""
 
     def describe(property: str) -> str:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
@@ -126,23 +107,21 @@ def _table(
 
     if spark.catalog.tableExists(name) and (provider := describe("Provider").lower()) != target.format:
         raise QueryError(f"table '{name}' is in {provider}, not {target.format}: say .format('{provider}')")
-    location = {} if target.path is None else {"path": target.path}
+
+    def append(results: DataFrame, batch: int) -> None:
+        results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
 
     def save(results: DataFrame, batch: int) -> None:
         if not spark.catalog.tableExists(name):
+            location = {} if target.path is None else {"path": target.path}
             empty = spark.createDataFrame([], results.schema)
-            writer = empty.write.format(target.format).options(**options, **location)
-            writer.partitionBy(*partition_by).saveAsTable(name)
+            writer = empty.write.format(target.format).options(**target.options, **location)
+            writer.partitionBy(*target.partition_by).saveAsTable(name)
         folder = open_folder(spark, describe("Location"))
-        FileSink(folder, target.format, options, partition_by, ()).emit(results, batch, repeated=True)
-        if partition_by:
+        sink = FileSink(folder, target.format, target.options, target.partition_by)
+        sink.emit(results, batch, cleans_up=True)
+        if target.partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")
         spark.catalog.refreshTable(name)
 
-    if target.format not in _FILES:
-        return CallSink(lambda results, batch: _append(results, target.format, options, name), steps)
-    return CallSink(save, steps)
-
-
-def _append(results: DataFrame, source: str, options: Mapping[str, str], name: str) -> None:
-    results.write.format(source).options(**options).mode("append").saveAsTable(name)
+    return save if target.format in _FILE_FORMATS else append

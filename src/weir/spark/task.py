@@ -1,14 +1,18 @@
-"""What runs on Spark's workers: build a partition's slices, and probe them for results."""
+"""What runs on Spark's workers: split the rows of a task by stream, store them as slices, and probe.
+
+Workers import this module, so it needs neither pyspark nor what decides on the driver.
+"""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.codec import from_json, to_json
@@ -25,20 +29,68 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
-from weir.spark.slots import Slots
 from weir.spark.worker_files import open_output
 from weir.stats.batch_counts import BatchCounts
 
+# The columns of the union of all streams (`weir.spark.union`) beside its slots.
+STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 # The schema of what tasks send to the driver: descriptors and counts as JSON, never data.
 REPORT = "report binary"
 
 
 @dataclass(frozen=True)
-class ResultFiles:
-    """Where a folded task puts its results; `path` None counts them and keeps nothing.
+class UnionSlots:
+    """Which column of the union holds each column of each stream, and the columns' own types."""
 
-    `spark_types` is Spark's own note of the columns' types, without which it reads an interval back as a
-    number.
+    streams: tuple[str, ...]
+    slots: Mapping[str, Mapping[str, str]]
+    schemas: Mapping[str, pa.Schema]
+
+    def split(self, batches: Iterator[pa.RecordBatch]) -> dict[int, PartitionRows]:
+        """Split the rows of a task by partition and stream."""
+        filled = [batch for batch in batches if batch.num_rows]
+        if not filled:
+            return {}
+        rows = pa.Table.from_batches(filled).combine_chunks()
+        return {
+            partition: self._split_partition(_filter(rows, pc.equal(rows[PARTITION], partition)))
+            for partition in sorted(pc.unique(rows[PARTITION]).to_pylist())
+        }
+
+    def _split_partition(self, rows: pa.Table) -> PartitionRows:
+        tables, copies = {}, {}
+        for number, name in enumerate(self.streams):
+            tagged = rows.filter(pc.equal(rows[STREAM], number))
+            if not tagged.num_rows:
+                continue
+            slots = self.slots[name]
+            table = tagged.select(list(slots.values())).rename_columns(list(slots))
+            tables[name] = table.cast(self.schemas[name])
+            copied = _filter(tables[name], pc.greater(tagged[COPY], 0))
+            if copied.num_rows:
+                copies[name] = copied
+        return PartitionRows(tables, copies)
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """The rows of each stream in a partition; `copies` are those that another partition counts."""
+
+    tables: Mapping[str, pa.Table]
+    copies: Mapping[str, pa.Table]
+
+
+def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """Filter rows; copy nothing if all stay."""
+    return rows if pc.all(mask).as_py() else rows.filter(mask)
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """Where tasks write results; with `path` None they count them and keep nothing.
+
+    `spark_types` is Spark's own description of the columns' types, without which it reads an interval back as
+    a number.
     """
 
     path: str | None = None
@@ -47,56 +99,65 @@ class ResultFiles:
 
 
 @dataclass(frozen=True)
+class StageCounts:
+    """What one partition counted in one stage of probing, and to which partitions it sent partials."""
+
+    counts: BatchCounts
+    sent_to: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class BuildTask:
-    """Build the slices of every partition that a task holds rows of; with `results`, probe them as well."""
+    """Store the rows of every partition that a task holds rows of; with `results`, probe as well."""
 
     assignment: Assignment
-    slots: Slots
+    slots: UnionSlots
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One report per partition."""
-        for partition, (tables, copies) in self.slots.tables(batches).items():
-            yield write_report(self._count_once(self._run(partition, tables), copies))
+        """Yield one report per partition."""
+        for partition, rows in self.slots.split(batches).items():
+            report = self._count_once(self._run(partition, rows.tables), rows.copies)
+            yield _report_row(to_json(report))
 
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> TaskReport:
         running = PartitionBatch(self.assignment, partition, tables, process_time)
         if self.results is None:
             return running.report()
-        return running.report(write_results(self.results, self.assignment, partition, running.probe()))
+        return running.report(_write_results(self.results, self.assignment, partition, running.probe()))
 
     def _count_once(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
-        """The report without what was counted of rows that other partitions count."""
+        """Subtract what was counted of copied rows, which other partitions count."""
         if not copies:
             return report
         job, counts = self.assignment, report.counts
-        # Of streams that are here as copies only, nothing counts, so there is nothing to find out.
-        mixed = {name: rows for name, rows in copies.items() if rows.num_rows < counts.rows_in[name]}
-        theirs = BatchCounts()
-        ingest(job.plan, job.decision, State(watermark=job.watermark), mixed, job.batch, theirs)
         own = {
             name: read - (copies[name].num_rows if name in copies else 0)
             for name, read in counts.rows_in.items()
         }
+        # Nothing counts of a stream that has only copies here, so only the others are ingested again.
+        mixed = {name: rows for name, rows in copies.items() if own[name]}
+        copied = BatchCounts()
+        ingest(job.plan, job.decision, State(watermark=job.watermark), mixed, job.batch, copied)
 
-        def without(ours: Mapping[str, int], copied: Mapping[str, int]) -> dict[str, int]:
-            return {name: count - copied.get(name, 0) for name, count in ours.items() if own[name]}
+        def subtract(all_rows: Mapping[str, int], copied_rows: Mapping[str, int]) -> dict[str, int]:
+            return {name: count - copied_rows.get(name, 0) for name, count in all_rows.items() if own[name]}
 
         counts = replace(
             counts,
             rows_in=own,
-            late=without(counts.late, theirs.late),
-            null_time=without(counts.null_time, theirs.null_time),
-            dropped=without(counts.dropped, theirs.dropped),
+            late=subtract(counts.late, copied.late),
+            null_time=subtract(counts.null_time, copied.null_time),
+            dropped=subtract(counts.dropped, copied.dropped),
         )
         return replace(report, counts=counts)
 
 
 @dataclass(frozen=True)
 class ProbeTask:
-    """The results of a batch whose slices are built: a pure function of files, however often it is run.
+    """Find the results of a batch whose slices are written: a pure function of files.
 
-    Each partition's counts go into a file of their own name, so that a second reading replaces the first.
+    Each partition writes its counts to a file of a fixed name, so that a second reading replaces the first.
     """
 
     assignment: Assignment
@@ -104,49 +165,49 @@ class ProbeTask:
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The results of the partitions whose numbers come in, or the names of their files."""
+        """Yield the results of the partitions whose numbers come in, or the names of their files."""
         job = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             counts = BatchCounts()
-            yield from put_out(self.results, job, partition, probe_partition(job, partition, counts))
-            write_counts(f"{self.counts}/{job.batch}-{partition}.json", counts)
-
-
-def put_out(
-    results: ResultFiles | None, job: Assignment, partition: int, chunks: Iterator[pa.Table]
-) -> Iterator[pa.RecordBatch]:
-    """The results themselves, or where the workers write them the names of their files, as JSON."""
-    if results is None:
-        for chunk in chunks:
-            yield from chunk.combine_chunks().to_batches()
-        return
-    files = write_results(results, job, partition, chunks)
-    yield pa.RecordBatch.from_pydict({"report": [json.dumps(files).encode()]})
+            chunks = probe_partition(job, partition, counts)
+            yield from deliver_results(self.results, job, partition, chunks)
+            write_counts(self.counts, job.batch, partition, counts)
 
 
 @dataclass(frozen=True)
-class WholeTask:
-    """The join of everything a partition holds, for static DataFrames."""
+class StaticJoinTask:
+    """Join all rows of a partition at once, for static DataFrames."""
 
     plan: PhysicalPlan
     decision: Decision
-    slots: Slots
+    slots: UnionSlots
     on_null_time: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Every result."""
-        for tables, _ in self.slots.tables(batches).values():
+        """Yield every result."""
+        for rows in self.slots.split(batches).values():
             counts = BatchCounts()
-            state = build(self.plan, self.decision, State(), tables, 0, counts)
+            state = build(self.plan, self.decision, State(), rows.tables, 0, counts)
             check_null_times(self.plan.query, [counts], self.on_null_time)
             for chunk in probe(self.plan, self.decision, state, 0, counts):
                 yield from chunk.combine_chunks().to_batches()
 
 
-def write_results(
+def deliver_results(
+    results: ResultFiles | None, job: Assignment, partition: int, chunks: Iterator[pa.Table]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the results, or write them to files and yield the files' names."""
+    if results is None:
+        for chunk in chunks:
+            yield from chunk.combine_chunks().to_batches()
+        return
+    yield _report_row(_write_results(results, job, partition, chunks))
+
+
+def _write_results(
     target: ResultFiles, job: Assignment, partition: int, chunks: Iterator[pa.Table]
 ) -> tuple[str, ...]:
-    """Write results under a hidden name; the driver gives it the real one. No results, no file."""
+    """Write results under a hidden name, which the driver replaces; without results write no file."""
     if target.path is None:
         for _ in chunks:
             pass
@@ -156,10 +217,10 @@ def write_results(
     for chunk in chunks:
         if writer is None:
             stream = open_output(f"{target.path}/{name}")
-            note = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
-            schema = result_schema(job.plan.query).with_metadata(note)
+            metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
+            schema = result_schema(job.plan.query).with_metadata(metadata)
             writer = pq.ParquetWriter(
-                stream, schema, compression=target.compression, use_dictionary=_repeating(schema)
+                stream, schema, compression=target.compression, use_dictionary=_dictionary_columns(schema)
             )
         writer.write_table(chunk)
     if writer is None:
@@ -169,28 +230,34 @@ def write_results(
     return (name,)
 
 
-def _repeating(schema: pa.Schema) -> list[str]:
-    """The columns worth a dictionary: hashing every number of a wide result costs more than it saves."""
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
+    """Text and bytes: hashing every number of a wide result costs more than a dictionary saves."""
     kinds = pa.types
     return [f.name for f in schema if kinds.is_string(f.type) or kinds.is_binary(f.type)]
 
 
-def write_report(report: TaskReport) -> pa.RecordBatch:
-    """A report as a row that the driver collects."""
-    return pa.RecordBatch.from_pydict({"report": [json.dumps(to_json(report)).encode()]})
+def _report_row(report: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"report": [json.dumps(report).encode()]})
 
 
 def read_report(data: bytes) -> TaskReport:
-    """The report of `write_report`."""
+    """Read the report of a `BuildTask`."""
     return from_json(TaskReport, json.loads(data))
 
 
-def write_counts(uri: str, counts: BatchCounts) -> None:
-    """Replace a partition's counts."""
-    with open_output(uri) as stream:
-        stream.write(json.dumps(to_json(counts)).encode())
+def name_counts(batch: int, partition: int, stage: int) -> str:
+    """Name the file of a partition's counts."""
+    return f"{batch}-{partition}-{stage}.json"
 
 
-def read_counts(data: bytes) -> BatchCounts:
-    """The counts of `write_counts`."""
-    return from_json(BatchCounts, json.loads(data))
+def write_counts(
+    folder: str,
+    batch: int,
+    partition: int,
+    counts: BatchCounts,
+    stage: int = 0,
+    sent_to: Sequence[int] = (),
+) -> None:
+    """Write what a partition counted in a stage, in place of an earlier run's counts."""
+    with open_output(f"{folder}/{name_counts(batch, partition, stage)}") as stream:
+        stream.write(json.dumps(to_json(StageCounts(counts, tuple(sent_to)))).encode())

@@ -1,29 +1,31 @@
-"""Files as workers see them: the checkpoint and the output folder through Arrow, without Spark."""
+"""Files as workers see them: Arrow opens the checkpoint and the output folder, without Spark."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-# Hadoop's names for what Arrow calls otherwise.
+# Hadoop's schemes and what Arrow calls them.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}
 
 
 def open_path(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The file system a worker reaches a URI by, and the path in it."""
+    """Return the file system of a URI and the path in it."""
     local = local_path(uri)
     if local is not None:
         return pafs.LocalFileSystem(), local
     scheme, rest = uri.split("://", 1)
-    found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
-    return found
+    opened: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(f"{_SCHEMES.get(scheme, scheme)}://{rest}")
+    return opened
 
 
 def open_output(uri: str) -> pa.NativeFile:
-    """A file to be written by a worker; on a local disk its folder is made first."""
+    """Open a file for writing; on a local disk, create its folder first."""
     files, path = open_path(uri)
     if isinstance(files, pafs.LocalFileSystem):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -31,13 +33,34 @@ def open_output(uri: str) -> pa.NativeFile:
 
 
 def local_path(uri: str) -> str | None:
-    """Where a URI of Hadoop's lies on this host; None for any other file system.
+    """Return the path of one of Hadoop's URIs on this host; None for any other file system.
 
     Hadoop's URIs are not escaped: a % or # is part of a name.
 
     >>> local_path("file:/tmp/no #1, 100%25"), local_path("/tmp/x"), local_path("s3a://bucket/x")
     ('/tmp/no #1, 100%25', '/tmp/x', None)
     """
-    found = re.match(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://(?=/))?(.*)", uri, re.DOTALL)
-    assert found is not None
-    return found[2] if found[1] in (None, "file") else None
+    match = re.match(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://(?=/))?(.*)", uri, re.DOTALL)
+    assert match is not None
+    scheme, path = match.groups()
+    return path if scheme in (None, "file") else None
+
+
+@dataclass(frozen=True)
+class AccessTask:
+    """A task that writes a file and reads it back, to check that workers have weir and reach a path."""
+
+    uri: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the bytes that were read."""
+        import weir.kernel  # fails where a worker lacks weir's dependencies
+
+        assert weir.kernel
+        for batch in batches:
+            if batch.num_rows:
+                with open_output(self.uri) as stream:
+                    stream.write(b"weir")
+                files, path = open_path(self.uri)
+                with files.open_input_file(path) as source:
+                    yield pa.RecordBatch.from_pydict({"read": [source.read()]})

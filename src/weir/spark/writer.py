@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
-from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
+from weir.runtime.decide import DecidedPlan, Policy
 from weir.spark.batches import SparkBatches
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job import Job
-from weir.spark.ledger import Ledger, job_of
-from weir.spark.memory import check_memory
-from weir.spark.preflight import check_workers
+from weir.spark.job_description import describe_job
+from weir.spark.preflight import check_memory, check_workers
 from weir.spark.query import SparkQuery
-from weir.spark.routing import movable
-from weir.spark.settings import Settings
-from weir.spark.sinks import Sink
+from weir.spark.routing import Routing, limit_changes
+from weir.spark.sinks import CallSink, Sink
 from weir.spark.targets import EPHEMERAL_FORMATS, Target, choose_sink
-from weir.spark.trigger import read_interval
 from weir.spark.union import tagged_union
+from weir.units import parse_interval
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
+
+_OPTIONS_OF_QUERY = ("path", "checkpointLocation")
+_BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 
 class JoinWriter:
@@ -37,7 +39,7 @@ class JoinWriter:
 
     def __init__(self, join: SparkJoin) -> None:
         self._join = join
-        self._format: str | None = None
+        self._format = "parquet"
         self._options: dict[str, str] = {}
         self._trigger: dict[str, Any] = {}
         self._name: str | None = None
@@ -45,41 +47,41 @@ class JoinWriter:
         self._call: Callable[[DataFrame, int], None] | None = None
 
     def format(self, source: str) -> JoinWriter:
-        """Where the results go: parquet, orc, json, csv, memory, console, noop, count, or a batch source."""
+        """Set the format: parquet, orc, json, csv, memory, console, noop, count, or a batch source."""
         self._format = source.lower()
         return self
 
     def option(self, key: str, value: Any) -> JoinWriter:
-        """One option; `checkpointLocation` and `path` among them."""
+        """Set an option, such as `checkpointLocation` or `path`."""
         self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return self
 
     def options(self, **options: Any) -> JoinWriter:
-        """Several options."""
+        """Set several options."""
         for key, value in options.items():
             self.option(key, value)
         return self
 
     def outputMode(self, outputMode: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
-        """Only `append`: a join never changes a result it has given."""
+        """Accept only `append`: a join never changes a result that it has emitted."""
         if outputMode.lower() != "append":
             raise QueryError(f"a join only appends: outputMode must be 'append'; got '{outputMode}'")
         return self
 
     def queryName(self, queryName: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
-        """The query's name, which the memory sink's table takes too."""
+        """Set the query's name, which is also that of the memory sink's table."""
         self._name = queryName
         return self
 
     def trigger(self, **trigger: Any) -> JoinWriter:
-        """When batches run: processingTime, availableNow or once, as in Spark."""
+        """Set when batches run: processingTime, availableNow or once, as in Spark."""
         if "continuous" in trigger or "realTime" in trigger:
             raise QueryError("a join runs in micro-batches: use processingTime, availableNow or once")
         self._trigger = trigger
         return self
 
     def partitionBy(self, *columns: str) -> JoinWriter:  # noqa: N802 - Spark's name
-        """Folders by the values of these columns, for files."""
+        """Write files into folders by the values of these columns."""
         self._partition_by = columns
         return self
 
@@ -89,72 +91,93 @@ class JoinWriter:
         return self
 
     def foreach(self, f: Any) -> JoinWriter:
-        """Not for joins."""
+        """Refuse, and name foreachBatch instead."""
         raise QueryError("foreach handles row by row; use foreachBatch, which gets each batch as a DataFrame")
 
     def toTable(self, tableName: str) -> SparkQuery:  # noqa: N802, N803 - Spark's names
-        """Start the query, appending to a table, which is created if it does not exist."""
-        return self._start(Target(self._format or "parquet", self._options.get("path"), tableName))
+        """Start the query; append to a table, and create it if it does not exist."""
+        return self._start(tableName)
 
     def start(self, path: str | None = None, **options: Any) -> SparkQuery:
         """Start the query."""
         self.options(**options)
         if path is not None:
             self.option("path", path)
-        return self._start(Target(self._format or "parquet", self._options.get("path"), None))
+        return self._start(None)
 
-    def _start(self, target: Target) -> SparkQuery:
+    def _start(self, table: str | None) -> SparkQuery:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
-        checkpoint, sink = self._checkpoint(target), self._sink(target)
-        folder = open_folder(spark, f"{checkpoint}/weir")
-        check_workers(spark, folder, join.routing.partitions)
-        ledger = Ledger(folder)
-        plan, first_plan = self._plans(ledger)
-        routing = join.route(first_plan, was_shared=ledger.spread() is not None)
-        ledger.check_job(job_of(join.query, first_plan, routing.partitions, routing.name))
+        location, sink = self._locate_checkpoint(), self._choose_sink(table)
+        folder = open_folder(spark, f"{location}/weir")
+        check_workers(spark, folder)
+        checkpoint = Checkpoint(folder)
+        plan, first_plan = self._choose_plans(checkpoint)
+        routing = self._route(first_plan, checkpoint)
+        checkpoint.check_job(describe_job(join.query, first_plan, routing.partitions, routing.name))
         union, slots = tagged_union(join.query, join.frames, routing)
-        has_adapted = join.settings.adapt is not None or str(plan) != str(first_plan)
-        last = ledger.decision(ledger.last().batch) if has_adapted else None
-        decision = None if last is None else last[0]
-        scope = replace(join.planned.scope(join.query), interval=read_interval(spark, self._trigger))
         job = Job(
-            physical=compile_plan(join.query, plan),
-            slots=slots,
-            driver_order=join.driver_order,
+            policy=self._make_policy(routing),
+            start=self._decide_start(plan, str(plan) != str(first_plan), checkpoint),
+            plan=compile_plan(join.query, plan),
             routing=routing,
-            checkpoint=checkpoint,
-            settings=self._settings(plan, decision),
-            interim_allowance=None if decision is None else decision.interim_allowance,
-            scope=replace(scope, changeable=movable(scope.changeable, routing)),
+            slots=slots,
+            folder=folder,
+            sink=sink,
+            steps=join.steps,
+            on_null_time=join.options.on_null_time,
+            # A repeated batch needs the manifest before it, whatever the session says.
+            batches_to_retain=max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)),
         )
-        batches = SparkBatches(spark, job, sink)
-        started = self._stream_writer(union, checkpoint).foreachBatch(batches).start()
-        batches.engine.triggers.query = started
-        return SparkQuery(started, batches)
+        batches = SparkBatches(spark, job)
+        started = self._write_stream(union, location).foreachBatch(batches).start()
+        batches.engine.watch(started)
+        return SparkQuery(spark, started, batches)
 
-    def _settings(self, plan: Join, decision: Decision | None) -> Settings:
-        """The settings with the allowance to start with: after a restart, that of the last decision."""
-        join, settings = self._join, self._join.settings
+    def _route(self, first_plan: Join, checkpoint: Checkpoint) -> Routing:
+        """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
+        stored, join = checkpoint.read_job(), self._join
+        was_shared = stored is not None and stored.is_shared
+        routing = join.route(first_plan, was_shared=was_shared)
+        kept = None if stored is None else stored.partitions
+        if kept is None or join.options.partitions is not None or routing.is_shared:
+            return routing
+        return routing if routing.partitions == kept else join.route(first_plan, was_shared, kept)
+
+    def _make_policy(self, routing: Routing) -> Policy:
+        join, idle = self._join, self._join.options.idle
+        scope = join.planned.scope(join.query)
+        scope = replace(
+            scope,
+            interval=_trigger_seconds(join.sparkSession, self._trigger),
+            changeable=limit_changes(scope.changeable, routing),
+        )
+        idle_micros = None if idle is None else parse_interval(idle)
+        return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
+
+    def _decide_start(self, plan: Join, has_migrated: bool, checkpoint: Checkpoint) -> DecidedPlan:
+        """Resume the last decision of a query that adapts or has migrated; else start as asked."""
+        join, options = self._join, self._join.options
+        last = None
+        if options.adaptation is not None or has_migrated:
+            last = checkpoint.read_decision(checkpoint.read_manifest().batch)
+        decision = None if last is None else last[0]
+        interim = None if decision is None else decision.interim_allowance
         if decision is not None and str(decision.plan) == str(plan):
-            return replace(settings, allowance=decision.allowance, reason=decision.reason)
-        if settings.allowance is not None:
-            settings.allowance.check(plan)  # it was given for the plan asked for, which need not be this one
-            return settings
-        allowance, reason = join.planned.start(join.query, settings.adapt, plan)
-        return replace(settings, allowance=allowance, reason=reason)
+            return DecidedPlan(plan, decision.allowance, decision.reason, interim)
+        if options.allowance is not None:
+            options.allowance.check(plan)  # it was given for the plan asked for, which may be another one
+            return DecidedPlan(plan, options.allowance, interim_allowance=interim)
+        allowance, reason = join.planned.start(join.query, options.adaptation, plan)
+        return DecidedPlan(plan, allowance, reason, interim)
 
-    def _stream_writer(self, union: DataFrame, checkpoint: str) -> DataStreamWriter:
-        writer = union.writeStream.option("checkpointLocation", checkpoint)
-        writer = writer.queryName(self._name) if self._name else writer
-        return writer.trigger(**self._trigger) if self._trigger else writer
+    def _choose_plans(self, checkpoint: Checkpoint) -> tuple[Join, Join]:
+        """Return the plan to run, and the one with which the query was first started.
 
-    def _plans(self, ledger: Ledger) -> tuple[Join, Join]:
-        """The plan to run, and the one with which the query was first started.
-
-        A restart keeps an automatic plan, and a plan that the query has migrated to.
+        A restart keeps an automatic plan, and a plan to which the query has migrated.
         """
-        planned, first, current = self._join.planned, ledger.plan(), ledger.last().plan
+        planned, stored, current = self._join.planned, checkpoint.read_job(), checkpoint.read_manifest().plan
+        first = None if stored is None else stored.plan
         if planned.automatic:
             plan = current or first or planned.plan
             return plan, first or plan
@@ -162,28 +185,39 @@ class JoinWriter:
             return planned.plan, planned.plan
         return planned.plan if str(planned.plan) == str(current) else current, first
 
-    def _sink(self, target: Target) -> Sink:
-        return choose_sink(
-            self._join.sparkSession,
-            target,
-            self._options,
-            self._partition_by,
-            self._join.steps,
-            self._name,
-            self._call,
-        )
+    def _choose_sink(self, table: str | None) -> Sink:
+        if self._call is not None:
+            return CallSink(self._call)
+        options = {key: value for key, value in self._options.items() if key not in _OPTIONS_OF_QUERY}
+        path = self._options.get("path")
+        target = Target(self._format, path, table, options, self._partition_by, self._name)
+        return choose_sink(self._join.sparkSession, target, has_steps=bool(self._join.steps))
 
-    def _checkpoint(self, target: Target) -> str:
+    def _locate_checkpoint(self) -> str:
         spark = self._join.sparkSession
-        given = self._options.get("checkpointLocation")
+        location = self._options.get("checkpointLocation")
         default = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
-        if given is None and default and self._name:
-            given = f"{default}/{self._name}"
-        if given is None and self._call is None and target.format in EPHEMERAL_FORMATS:
-            given = tempfile.mkdtemp(prefix="weir-")
-        if given is None:
+        if location is None and default and self._name:
+            location = f"{default}/{self._name}"
+        if location is None and self._call is None and self._format in EPHEMERAL_FORMATS:
+            location = tempfile.mkdtemp(prefix="weir-")
+        if location is None:
             raise QueryError(
                 "a checkpointLocation is needed, where the join keeps its state: "
                 '.option("checkpointLocation", "some/folder")'
             )
-        return qualify(spark, given)
+        return qualify(spark, location)
+
+    def _write_stream(self, union: DataFrame, location: str) -> DataStreamWriter:
+        writer = union.writeStream.option("checkpointLocation", location)
+        writer = writer.queryName(self._name) if self._name else writer
+        return writer.trigger(**self._trigger) if self._trigger else writer
+
+
+def _trigger_seconds(spark: SparkSession, trigger: Mapping[str, Any]) -> float | None:
+    """The seconds between two triggers; None if each batch starts when the last one ends."""
+    if "processingTime" not in trigger:
+        return None
+    jvm: Any = spark._jvm
+    processing_time = jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger["processingTime"])
+    return float(processing_time.intervalMs()) / 1000 or None

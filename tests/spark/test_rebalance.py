@@ -1,4 +1,4 @@
-"""Where rows go may change from batch to batch, and with it nothing of the results."""
+"""Partitions and spreads change between batches, results do not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 import weir
 from weir.errors import QueryError
 from weir.plan.tree import Leaf
+from weir.runtime.manifest import Manifest
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.errors import ChangedQueryError
 from weir.spark.filesystem import open_folder
-from weir.spark.ledger import Ledger, Manifest
 from weir.spark.query import SparkQuery
-from weir.spark.routing import shared_on
+from weir.spark.routing import choose_shared_spread
 
 from .streams import (
     LATE,
@@ -76,14 +77,14 @@ def sections(query: SparkQuery) -> list[Any]:
 
 
 def manifest(spark: SparkSession, folder: Path, batch: int = 99) -> Manifest:
-    return Ledger(open_folder(spark, f"{folder / 'ckpt'}/weir")).manifest_before(batch)
+    return Checkpoint(open_folder(spark, f"{folder / 'ckpt'}/weir")).read_manifest(before=batch)
 
 
 @pytest.mark.parametrize(
     ("spread", "first", "second"),
     [("psp", "passive", "aggressive"), ("share", "aggressive", "passive")],
 )
-def test_partitions_change_while_the_query_runs(
+def test_repartition_keeps_results_while_the_query_runs(
     spread: str, first: Any, second: Any, spark: SparkSession, tmp_path: Path
 ) -> None:
     batches = generate(2, 5, 60, 9, seed=5)
@@ -149,12 +150,10 @@ def loads(section: Any) -> list[int]:
     return [one["numRowsTotal"] for one in section["partitions"].values()]
 
 
-def test_a_key_that_dominates_is_left_for_slices_of_time_beyond_one_host(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_skewed_keys_change_to_psp_on_several_hosts(spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", skewed(5, 400))
     join = weir.join(**feed.frames(spark), **{**KEYED, "late": "0 seconds"}, partitions=3)
-    elsewhere = replace(join.routing, instead=shared_on("yarn"))
+    elsewhere = replace(join.routing, fallback=choose_shared_spread("yarn"))
     join.route = lambda plan, was_shared: elsewhere
     query = to_json(join, tmp_path)
     told = [one["weir"] for one in query.recentProgress]
@@ -166,7 +165,7 @@ def test_a_key_that_dominates_is_left_for_slices_of_time_beyond_one_host(
     assert read_bag(tmp_path / "out", "json") == wanted and wanted.total() > 1000
 
 
-def test_a_key_that_dominates_is_shared(
+def test_skewed_keys_change_to_share_on_one_host(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="weir")
@@ -182,7 +181,9 @@ def test_a_key_that_dominates_is_shared(
     # The state is shared from now on: also after a start, with any number of partitions, but not by key.
     repeat_last_batch(tmp_path / "ckpt")
     feed = add_batch(feed, {name: found[4] for name, found in batches.items()})
-    with pytest.raises(ChangedQueryError, match="another spread: it has 'share', this one has 'hash'"):
+    with pytest.raises(
+        ChangedQueryError, match="spread='share' and the query asks for 'hash'; pass spread='share'"
+    ):
         to_json(weir.join(**feed.frames(spark), **asked, partitions=3, spread="hash"), tmp_path)
     query = to_json(weir.join(**feed.frames(spark), **asked, partitions=2), tmp_path)
     assert query.lastProgress["weir"]["placement"] == {"spread": "share", "partitions": 2, "relocated": False}
@@ -190,7 +191,7 @@ def test_a_key_that_dominates_is_shared(
     assert read_bag(tmp_path / "out", "json") == wanted and wanted.total() > 1000
 
 
-def test_partitions_are_level_and_rows_are_stored_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_psp_partitions_are_balanced_and_store_rows_once(spark: SparkSession, tmp_path: Path) -> None:
     """The state over all partitions is the rows inside the windows, and what lies in a slice with them."""
     feed = write_feed(tmp_path / "in", skewed(5, 400))
     asked = {**KEYED, "late": "0 seconds", "partitions": 3, "spread": "psp"}
@@ -217,7 +218,7 @@ def stored(folder: Path, entry: Any) -> list[tuple[str, int]]:
     return [(entry.node, moment) for moment in data.column(time).to_pylist()]
 
 
-def test_changes_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
+def test_impossible_repartitioning_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", generate(2, 1, 5, 3, seed=1))
     query = started(weir.join(**feed.frames(spark), **BAND, partitions=2, spread="psp"), tmp_path)
     try:
@@ -256,7 +257,7 @@ def test_the_planner_knows_which_spreads_need_an_mjoin(spark: SparkSession, tmp_
         assert join.routing.name == spread
 
 
-def test_one_host_shares_and_several_pass_on() -> None:
-    assert [shared_on(master) for master in ("local", "local[*]", "local[4, 2]")] == ["share"] * 3
+def test_auto_shares_on_one_host_and_uses_psp_on_several() -> None:
+    assert [choose_shared_spread(master) for master in ("local", "local[*]", "local[4, 2]")] == ["share"] * 3
     masters = ("local-cluster[2,1,1024]", "spark://one:7077", "yarn", "k8s://https://one:443", "")
-    assert {shared_on(master) for master in masters} == {"psp"}
+    assert {choose_shared_spread(master) for master in masters} == {"psp"}

@@ -1,0 +1,140 @@
+"""What a checkpoint's state depends on, and whether a query that starts again can go on from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from weir.partition.placement import SHARED_SPREADS
+from weir.plan.tree import Join, is_composed
+from weir.query.describe import describe
+from weir.query.model import Query
+from weir.spark.errors import ChangedQueryError
+
+VERSION = 2
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """The query, plan and spread of a checkpoint; `columns` are the types of each stream's columns.
+
+    `partitions` is None where rows find partners in any partition, so that their number may change.
+    """
+
+    columns: Mapping[str, Mapping[str, str]]
+    times: Mapping[str, str]
+    windows: Mapping[str, str]
+    query: str
+    plan: Join
+    spread: str
+    partitions: int | None
+    version: int = VERSION
+
+    @property
+    def is_shared(self) -> bool:
+        """True if rows find partners in any partition."""
+        return self.spread in SHARED_SPREADS
+
+    @property
+    def join_windows(self) -> str:
+        """The windows between joins of a composed plan, where they change the results."""
+        joins = self.plan.inner() if is_composed(self.plan) else ()
+        return ", ".join(str(join.window) for join in joins)
+
+
+def describe_job(query: Query, plan: Join, partitions: int, spread: str) -> JobDescription:
+    """Describe what the state of a query depends on."""
+    return JobDescription(
+        columns={s.name: {field.name: str(field.type) for field in s.schema} for s in query.streams},
+        times={s.name: s.time for s in query.streams},
+        windows={
+            name: str(window or "from time bounds")
+            for name, window in zip(query.names, query.windows, strict=True)
+        },
+        query=describe(replace(query, budget=None, basic=None)),
+        plan=plan,
+        spread=spread,
+        partitions=None if spread in SHARED_SPREADS else partitions,
+    )
+
+
+def check_version(stored: Mapping[str, Any], uri: str) -> None:
+    """Refuse a checkpoint of another format."""
+    if stored.get("version") != VERSION:
+        raise ChangedQueryError(
+            f"the checkpoint {uri} has format {stored.get('version')} and this version of weir reads format "
+            f"{VERSION}; run the version that wrote it, or start with a new checkpointLocation"
+        )
+
+
+def check_unchanged(stored: JobDescription, job: JobDescription, uri: str) -> None:
+    """Refuse a query that cannot go on from the state of a checkpoint; say what differs and what to do."""
+    for difference in _differences(stored, job):
+        raise ChangedQueryError(
+            f"the checkpoint {uri} was written {difference}, or start with a new checkpointLocation"
+        )
+
+
+def _differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
+    yield from _stream_differences(old, new)
+    for name, window in old.windows.items():
+        if new.windows[name] != window:
+            yield (
+                f"with the window {window} of stream '{name}' and the query asks for {new.windows[name]}; "
+                f"ask for {window} again"
+            )
+    if old.query != new.query:
+        yield (
+            f"for a query with '{_lines_only_in(old.query, new.query)}' and this one has "
+            f"'{_lines_only_in(new.query, old.query)}'; change it back"
+        )
+    # Plans that differ in their probing orders only have the same text, and the same state.
+    if str(old.plan) != str(new.plan):
+        yield f"with the plan {old.plan} and the query asks for {new.plan}; drop plan= to keep {old.plan}"
+    if old.join_windows != new.join_windows:
+        yield (
+            f"with the join windows {old.join_windows} and the plan has {new.join_windows}; "
+            "drop plan= to keep them"
+        )
+    yield from _spread_differences(old, new)
+
+
+def _stream_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
+    if old.columns.keys() != new.columns.keys():
+        streams = [", ".join(job.columns) for job in (old, new)]
+        yield f"with the streams {streams[0]} and the query joins {streams[1]}; join the same streams"
+        return
+    for name, columns in old.columns.items():
+        if old.times[name] != new.times[name]:
+            yield (
+                f"with the time column '{old.times[name]}' of stream '{name}' and the query takes "
+                f"'{new.times[name]}'; pass time='{old.times[name]}'"
+            )
+        for column in {**columns, **new.columns[name]}:
+            types = [of.get(column, "absent") for of in (columns, new.columns[name])]
+            if types[0] != types[1]:
+                yield (
+                    f"when column '{column}' of stream '{name}' was {types[0]} and now it is {types[1]}; "
+                    "cast, add or drop it before the join"
+                )
+
+
+def _spread_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
+    # Shared rows find partners wherever these lie, but only if none of them is stored twice.
+    may_share = old.is_shared or old.partitions == 1
+    if old.spread != new.spread and not (new.is_shared and may_share):
+        yield (
+            f"with spread='{old.spread}' and the query asks for '{new.spread}'; "
+            f"pass spread='{old.spread}' to keep it"
+        )
+    elif new.partitions not in (None, old.partitions):
+        yield (
+            f"with {old.partitions} partitions and the query asks for {new.partitions}; "
+            f"drop partitions= to keep {old.partitions}"
+        )
+
+
+def _lines_only_in(text: str, other: str) -> str:
+    known = set(other.splitlines())
+    return "; ".join(line.strip() for line in text.splitlines() if line not in known)
