@@ -16,6 +16,7 @@ import pytest
 import weir
 from weir.local.query import LocalQuery
 
+_POOLS: list[pa.MemoryPool] = []
 PER_WINDOW, WINDOW = 50, 1_000_000  # rows per stream and window; microseconds
 
 
@@ -110,6 +111,7 @@ def measured() -> Iterator[Peak]:
     """Measure the peak; Arrow gets a pool of its own, whose peak starts at zero."""
     usual, peak = pa.default_memory_pool(), Peak()
     own = pa.proxy_memory_pool(usual)
+    _POOLS.append(own)  # what it has given out must be given back to it
     pa.set_memory_pool(own)
     tracemalloc.start()
     try:

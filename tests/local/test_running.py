@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import pyarrow as pa
@@ -57,3 +58,11 @@ def test_rows_without_a_time_fail_by_request() -> None:
     with pytest.raises(QueryError, match=message):
         query.process(a=NO_TIMES)
     assert query.process(a=A, b=B).num_rows == 1
+
+
+def test_a_query_frees_its_state_when_it_is_dropped() -> None:
+    query = weir.join(a=A, b=B, **GOOD).start()
+    query.process(a=A, b=B)
+    engine = weakref.ref(query._engine)
+    del query
+    assert engine() is None, "no cycle keeps the state until the garbage collector runs"

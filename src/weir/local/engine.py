@@ -102,7 +102,7 @@ class LocalEngine:
         job = Assignment(
             batch.plan, batch.decision, batch.number, before.watermark, before.parts, self._store
         )
-        self._running = PartitionBatch(job, _ONE, rows, self.clock)
+        self._running = PartitionBatch(job, _ONE, rows, thread_time)
         return [self._running.report()]
 
     def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:

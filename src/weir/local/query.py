@@ -106,8 +106,9 @@ class LocalQuery:
 
     @budget.setter
     def budget(self, budget: Budget) -> None:
+        if isinstance(budget, Budget):
+            check_budget(budget)
         self._decider.budget = budget
-        check_budget(budget)
 
     @property
     def state(self) -> State:
