@@ -62,8 +62,9 @@ class SparkQuery:
 
     @budget.setter
     def budget(self, budget: Budget) -> None:
+        if isinstance(budget, Budget):
+            check_memory(self._spark, budget)
         self._batches.decider.budget = budget
-        check_memory(self._spark, budget)
 
     def stop(self) -> None:
         """Stop; the next start repeats a batch that was interrupted."""
