@@ -172,3 +172,18 @@ def test_the_state_can_be_read_while_a_plan_is_migrated(monkeypatch: pytest.Monk
     query.replan(BUSHY)
     query.process(batch(4))
     assert query.plan == MJOIN and set(query.state.slices) > set(query.query.names)
+
+
+def test_a_refused_batch_after_a_replan_loses_no_state() -> None:
+    query = started(DEEP, on_null_time="fail")
+    query.process(batch(0))
+    before = held(query, "(a b c)")
+    query.replan(MJOIN)
+    name = query.query.names[0]
+    rows = batch(1)[name]
+    without_time = rows.set_column(0, "ts", pa.nulls(rows.num_rows, rows.schema.field("ts").type))
+    with pytest.raises(weir.QueryError, match="without a time"):
+        query.process({name: without_time})
+    assert held(query, "(a b c)") == before
+    query.replan(DEEP)
+    query.process(batch(1))

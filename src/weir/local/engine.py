@@ -43,15 +43,19 @@ class MemoryStore:
         return entries
 
     def retain(self, live: Iterable[SliceEntry]) -> None:
-        """Forget all other slices."""
+        """Forget nothing when a batch begins: it may fail, and the slices before it are needed then."""
+
+    def drop_others(self, live: Iterable[SliceEntry]) -> None:
+        """Forget all other slices, once a batch is committed."""
         self._slices = {entry.place: self._slices[entry.place] for entry in live}
 
 
 class MemoryLog:
-    """The last manifest and decision; a process that ends takes them along."""
+    """The last manifest; a process that ends takes it along, and a batch that failed is decided anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: MemoryStore) -> None:
         self.manifest = Manifest()
+        self._store = store
 
     def begin(self, batch: int) -> Manifest:
         """The last manifest."""
@@ -67,8 +71,9 @@ class MemoryLog:
         """Progress tells it."""
 
     def commit(self, manifest: Manifest) -> None:
-        """Keep the manifest."""
+        """Keep the manifest and its slices."""
         self.manifest = manifest
+        self._store.drop_others(manifest.entries)
 
 
 class LocalEngine:
@@ -77,8 +82,8 @@ class LocalEngine:
     cores = 1
     interval: float | None = None
 
-    def __init__(self) -> None:
-        self._store = MemoryStore()
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
         self._running: PartitionBatch | None = None
 
     def clock(self) -> float:

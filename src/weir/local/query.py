@@ -14,7 +14,7 @@ from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import State
-from weir.local.engine import LocalEngine, MemoryLog
+from weir.local.engine import LocalEngine, MemoryLog, MemoryStore
 from weir.local.tables import conform, read_all
 from weir.options import OnNullTime, check_allowance, check_budget
 from weir.plan.tree import Join
@@ -38,7 +38,8 @@ class LocalQuery:
         self.query = policy.query
         self.schema = result_schema(policy.query)
         self._next = 0
-        self._engine, self._log = LocalEngine(), MemoryLog()
+        store = MemoryStore()
+        self._engine, self._log = LocalEngine(store), MemoryLog(store)
         self._plans = PhysicalPlans(policy.query)
         self._plans.of(start.plan)  # a plan that cannot run is refused here, not with the first batch
         self._decider = Decider(policy, start, self._plans, self._log, self._engine)

@@ -68,6 +68,7 @@ class BatchCounts:
             late=_add_rows(self.late, other.late),
             null_time=_add_rows(self.null_time, other.null_time),
             dropped=_add_rows(self.dropped, other.dropped),
+            order=self.order or other.order,
             results=self.results + other.results,
             stale=self.stale + other.stale,
             hops=_add_hops(self.hops, other.hops),
