@@ -24,7 +24,6 @@ STORIES = {
 }
 # Modules that only tests of other modules reach. This list should shrink.
 REACHED_BY_OTHERS = {
-    "adapt/cost_correction",
     "adapt/describe_decision",
     "adapt/explain_plan",
     "adapt/planned_join",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from weir.adapt.describe_decision import describe_allowance
-from weir.adapt.describe_usage import describe_usage
 from weir.adapt.planned_join import PlannedJoin
 from weir.plan.choose import Choice
-from weir.plan.explain import render_mermaid, render_tree
+from weir.plan.explain import describe_usage, render_mermaid, render_tree
 from weir.plan.limits import NO_LIMITS
 from weir.shed.allowance import Allowance
 

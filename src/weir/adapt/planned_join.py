@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from weir.adapt.analyse import choose_learning_allowance
 from weir.adapt.controller import Scope
-from weir.adapt.describe_usage import describe_usage
 from weir.adapt.plan_estimator import PlanEstimator
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.shedding import AS_REQUESTED, SHED_FROM_START, Shedding, choose_shedding
 from weir.plan.choose import Choice
 from weir.plan.cost import PlanCost
+from weir.plan.explain import describe_usage
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.tree import Join
 from weir.query.model import Query
