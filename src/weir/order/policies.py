@@ -4,7 +4,8 @@ In one batch a row finds rows of earlier batches and rows that were processed be
 which row finds a result and when, and how many partials are made on the way; it never changes the results
 (Valsomatzis and Gounaris 2013, section 3.2).
 
-To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`.
+To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`
+and, if it reads `selectivities` or `gains`, in `LEARNING_POLICIES`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,7 @@ from weir.plan.tree import Join
 from weir.stats.hop import Hop
 
 DriverPolicy = Literal[
-    "auto",
-    "timestamp",
-    "round-robin",
-    "consumption-rate",
-    "initial-output",
-    "output-rate",
-    "least-work",
+    "auto", "timestamp", "round-robin", "consumption-rate", "initial-output", "output-rate", "least-work"
 ]
 # A list of the streams, or the policy that chooses the order of each batch.
 DriverOrder = tuple[str, ...] | DriverPolicy

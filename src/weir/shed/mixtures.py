@@ -62,15 +62,7 @@ def build_network(directions: Sequence[Direction], setting: HarvestSetting) -> H
     for direction, counts in zip(directions, setting, strict=True):
         steps = zip(direction.hops, direction.tables, counts, strict=True)
         for i, (hop, (partials, costs), count) in enumerate(steps):
-            links.append(
-                Link(
-                    hop=hop.hop,
-                    productivity=partials[count],
-                    rate=0.0 if i else direction.rate,
-                    sources=(len(links) - 1,) if i else (),
-                    feeds=None,
-                    is_last=i == len(direction.hops) - 1,
-                    cost=costs[count],
-                )
-            )
+            rate, sources = (0.0, (len(links) - 1,)) if i else (direction.rate, ())
+            is_last = i == len(direction.hops) - 1
+            links.append(Link(hop.hop, partials[count], rate, sources, None, is_last, costs[count]))
     return HopNetwork(tuple(links), (), {})

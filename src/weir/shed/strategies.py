@@ -60,15 +60,11 @@ def shed_rows(directions: Sequence[Direction], budget: float, basic_window: floa
     return Proposal("random-drop", Allowance(drop=drop), results)
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "jaqpot": shed_probes,
-    "harvest": shed_ages,
-    "random-drop": shed_rows,
-}
+STRATEGIES: dict[str, Strategy] = {"jaqpot": shed_probes, "harvest": shed_ages, "random-drop": shed_rows}
 
 
 def register_strategy(name: str, strategy: Strategy) -> None:
-    """Add a strategy to the table: `shed=` then accepts its name, and 'auto' tries it too."""
+    """Add a strategy for mjoins over time windows: `shed=` accepts its name, and 'auto' tries it too."""
     if name == "auto" or name in STRATEGIES:
         raise QueryError(f"there is a shedding strategy {name!r} already")
     STRATEGIES[name] = strategy
