@@ -24,9 +24,7 @@ STORIES = {
 }
 # Modules that only tests of other modules reach. This list should shrink.
 REACHED_BY_OTHERS = {
-    "adapt/cost_correction",
     "adapt/describe_decision",
-    "adapt/explain_plan",
     "adapt/planned_join",
     "adapt/reachable_rows",
     "shed/mixtures",

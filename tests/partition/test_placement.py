@@ -8,7 +8,7 @@ from itertools import groupby
 from math import inf
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.codec import from_json, to_json
@@ -45,6 +45,7 @@ def placements(draw: st.DrawFn) -> tuple[Placement, list[StoredSlice], ArrivalFo
     return placement, held, forecast
 
 
+@settings(deadline=None)
 @given(placements(), st.lists(st.integers(-(2**52), 2**52), max_size=20))
 def test_every_time_has_one_home_and_known_times_keep_theirs(
     case: tuple[Placement, list[StoredSlice], ArrivalForecast], times: list[int]
@@ -58,6 +59,7 @@ def test_every_time_has_one_home_and_known_times_keep_theirs(
         assert after.partition_at(time) == before.partition_at(time), "rows of one slice stay together"
 
 
+@settings(deadline=None)
 @given(placements(), st.integers(1, 9), st.integers(0, 10**7))
 def test_another_number_of_partitions_keeps_the_homes_that_remain(
     case: tuple[Placement, list[StoredSlice], ArrivalForecast], partitions: int, back: int
@@ -69,6 +71,7 @@ def test_another_number_of_partitions_keeps_the_homes_that_remain(
     assert after.partition_at(start) == before.partition_at(start) % partitions
 
 
+@settings(deadline=None)
 @given(placements())
 def test_new_slices_go_to_the_least_loaded(
     case: tuple[Placement, list[StoredSlice], ArrivalForecast],

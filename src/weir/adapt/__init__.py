@@ -1,1 +1,1 @@
-"""When do we change our mind? What is known of the streams, and the plan and the shedding that follow."""
+"""Adaptation: statistics of the running query, and the plan and the shedding chosen from them."""

@@ -10,21 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.adapt.change_detection import describe_changes, is_over_limit
-from weir.adapt.cost_correction import measure_correction
-from weir.adapt.describe_usage import compare_usage
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
+from weir.adapt.plan_estimator import CostCorrection, PlanEstimator, measure_correction
 from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
 from weir.plan.choose import choose
+from weir.plan.explain import compare_usage
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.probing_orders import choose_probing_orders
 from weir.plan.space import Space, check_plannable
-from weir.plan.tree import Join, Leaf
+from weir.plan.tree import Join
 from weir.query.model import Query
-from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
 from weir.shed.strategies import ShedName
@@ -132,11 +130,8 @@ def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: S
 
     The lags show which ages pay once the query has to shed.
     """
-    has_row_window = any(isinstance(window, RowWindow) for window in windows.values())
-    is_mjoin = all(isinstance(child, Leaf) for child in plan.inputs)
-    if has_row_window or not is_mjoin or shed not in ("auto", "harvest"):
-        return None
-    return Allowance(sample=_LEARNING_SAMPLE)
+    learns = shed in ("auto", "harvest") and is_harvestable(windows, plan)
+    return Allowance(sample=_LEARNING_SAMPLE) if learns else None
 
 
 def _limit_model(limits: Limits, unskippable: float, correction: CostCorrection) -> Limits:
@@ -190,7 +185,7 @@ def _choose_best(
     fitting = [c for c in candidates if exact.allow(c.exact_cpu, c.memory)]
     if fitting:
         return max(fitting, key=rank)
-    mjoins = [c for c in candidates if is_harvestable(estimator.graph, c.plan)]
+    mjoins = [c for c in candidates if is_harvestable(estimator.graph.windows, c.plan)]
     if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
         rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
         least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)

@@ -1,7 +1,7 @@
-"""Controller: the monitor–analyse–actuate loop that an engine calls before and after each batch.
+"""Controller: the monitor–analyse–actuate loop around the batches of a query.
 
-decide ─> batch ─> observe ─> decide ─> ...
-                      └ starts an analysis in a thread if the statistics changed; no batch waits for it
+decide ─> batch ─> learn ─> start_analysis ─> decide ─> ...
+                                └ in a thread, if the statistics changed; no batch waits for it
 """
 
 from __future__ import annotations

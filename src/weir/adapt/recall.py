@@ -13,10 +13,10 @@ This assumes that what is missing below is missing evenly, whether or not it wou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 
-from weir.plan.tree import Join, JTree
+from weir.plan.tree import Join, JTree, hops
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.stats.hop import Hop, HopStats
@@ -122,12 +122,11 @@ class Recall:
         return min(1.0, matches / exact) if matches and exact else None
 
 
-def _paths(plan: Join) -> dict[tuple[str, str], tuple[Hop, ...]]:
-    return {
-        (str(node), str(driver)): tuple(Hop(str(driver), str(node), str(node.inputs[i])) for i in order)
-        for node in plan.inner()
-        for driver, order in zip(node.inputs, node.orders, strict=True)
-    }
+def _paths(plan: Join) -> dict[tuple[str, str], list[Hop]]:
+    paths: dict[tuple[str, str], list[Hop]] = {}
+    for hop in hops(plan):
+        paths.setdefault((hop.node, hop.driver), []).append(hop)
+    return paths
 
 
 def _add_composed_windows(plan: Join, keep: int | None) -> int | None:
@@ -140,7 +139,7 @@ def _add_composed_windows(plan: Join, keep: int | None) -> int | None:
 
 
 def _sum_path(
-    path: tuple[Hop, ...],
+    path: Sequence[Hop],
     per_hop: Mapping[Hop, HopStats],
     sample: float,
     drop: Mapping[str, float],

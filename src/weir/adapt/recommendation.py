@@ -27,10 +27,10 @@ class PlanInForce:
 class Recommendation:
     """The best plan and allowance, their expected effect, and the reason.
 
-    `cpu` is in measured seconds of work per event second; `scale` is measured over modelled seconds of
-    probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan is another one. An
-    `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding can end. `seconds` is
-    the CPU time of the analysis.
+    `cpu` is in measured seconds of work per event second; `scale` is measured divided by
+    modelled seconds of probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan
+    is another one. An `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding
+    can end. `seconds` is the CPU time of the analysis.
     """
 
     plan: Join

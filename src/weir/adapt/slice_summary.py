@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,25 +56,19 @@ class SliceSummary:
         if lags is None or not any(any(histogram.counts) for histogram in lags.lags.values()):
             return remaining
         drivers = [name for name in (lags.first, *lags.lags) if name != self.node]
-        is_intermediate = len(drivers) > len(lags.lags)
-        if is_intermediate:  # lags are known of streams only
+        if len(drivers) > len(lags.lags):  # an intermediate state: lags are known of streams only
             return remaining
         age = min(max(now - middle, -lifetime), lifetime)
         ages = np.array([-lifetime, age, lifetime]) / 1e6
-        shares = [
-            lags.age_shares(driver, self.node, ages) for driver in drivers
-        ]  # results before and after `age`
-        total = sum(float(share.sum()) for share in shares)
-        to_come = sum(float(share[1]) for share in shares)
+        before_and_after = [lags.age_shares(driver, self.node, ages) for driver in drivers]
+        total = sum(float(shares.sum()) for shares in before_and_after)
+        to_come = sum(float(shares[1]) for shares in before_and_after)
         return max(to_come / total, _UNSEEN_LAG_WEIGHT * remaining) if total > 0 else remaining
 
 
 def count_live_rows(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
     """Count the rows of each state that can still join at the time `now`."""
-    rows: dict[str, float] = defaultdict(float)
-    for summary in slices:
-        rows[summary.node] += summary.count_live_rows(now)
-    return dict(rows)
+    return _sum_by_state(slices, lambda summary: summary.count_live_rows(now))
 
 
 def estimate_loss(
@@ -83,18 +77,22 @@ def estimate_loss(
     now: int | None,
     lags: LagHistograms | None = None,
 ) -> dict[str, float]:
-    """Estimate the share of each state's remaining results that is lost with its evicted slices, `gone`."""
-    evicted, stored = _sum_remaining(gone, now, lags), _sum_remaining(slices, now, lags)
+    """Estimate the share of each state's remaining results that is lost with its evicted slices, `gone`.
+
+    Without lags, the share of its live rows.
+    """
+
+    def weigh(summary: SliceSummary) -> float:
+        if lags is None:
+            return summary.count_live_rows(now)
+        return summary.rows * summary.estimate_remaining_share(now, lags)
+
+    evicted, stored = _sum_by_state(gone, weigh), _sum_by_state(slices, weigh)
     return {node: lost / (lost + stored.get(node, 0.0)) for node, lost in evicted.items() if lost > 0}
 
 
-def _sum_remaining(
-    slices: Iterable[SliceSummary], now: int | None, lags: LagHistograms | None
-) -> dict[str, float]:
-    """Sum up, for each state, live rows or, with lags, rows times the share of results to come."""
-    if lags is None:
-        return count_live_rows(slices, now)
-    weights: dict[str, float] = defaultdict(float)
+def _sum_by_state(slices: Iterable[SliceSummary], weigh: Callable[[SliceSummary], float]) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
     for summary in slices:
-        weights[summary.node] += summary.rows * summary.estimate_remaining_share(now, lags)
-    return dict(weights)
+        sums[summary.node] += weigh(summary)
+    return dict(sums)

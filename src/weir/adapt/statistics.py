@@ -38,7 +38,7 @@ class Statistics:
     - `fixed`: seconds of a batch outside its join;
     - `event_time_speed`: event seconds per second between triggers.
 
-    `scale` is measured over modelled seconds of probing, as of the last analysis. `lags` are histograms.
+    `scale` is measured divided by modelled seconds of probing, by the last analysis; `lags` are histograms.
 
     Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, `lag` of
     the watermark (seconds), `oldest` age in a result (seconds), and `window_fill`: the rows in the

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.explain_plan import chart_plan, explain_plan
-from weir.adapt.planned_join import PlannedJoin
+from weir.adapt.planned_join import PlannedJoin, chart_plan, explain_plan
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema

@@ -4,7 +4,8 @@ In one batch a row finds rows of earlier batches and rows that were processed be
 which row finds a result and when, and how many partials are made on the way; it never changes the results
 (Valsomatzis and Gounaris 2013, section 3.2).
 
-To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`.
+To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`
+and, if it reads `selectivities` or `gains`, in `LEARNING_POLICIES`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,7 @@ from weir.plan.tree import Join
 from weir.stats.hop import Hop
 
 DriverPolicy = Literal[
-    "auto",
-    "timestamp",
-    "round-robin",
-    "consumption-rate",
-    "initial-output",
-    "output-rate",
-    "least-work",
+    "auto", "timestamp", "round-robin", "consumption-rate", "initial-output", "output-rate", "least-work"
 ]
 # A list of the streams, or the policy that chooses the order of each batch.
 DriverOrder = tuple[str, ...] | DriverPolicy
@@ -184,26 +179,22 @@ def _count_work(
 
 
 def _cheapest_first(pending: PendingRows, paths: Mapping[str, Sequence[_PathStep]]) -> Streams:
-    """Take the stream that would now make the fewest partials next; as arrays, over all streams at once."""
-    streams = pending.plan.streams
-    states = dict.fromkeys((*streams, *(partner for s in streams for partner, _, _ in paths[s])))
-    index = {name: i for i, name in enumerate(states)}
-    longest = max(map(len, paths.values()))
-    partners = np.zeros((len(streams), longest), np.intp)
-    selectivities = np.zeros((len(streams), longest))
-    for i, stream in enumerate(streams):
-        for j, (partner, selectivity, _) in enumerate(paths[stream]):
-            partners[i, j], selectivities[i, j] = index[partner], selectivity
-    visible = np.array([float(pending.states.get(name, 0)) for name in index])
-    deltas = np.array([float(pending.deltas.get(s, 0)) for s in streams])
-    remaining = np.ones(len(streams), np.bool_)
-    chosen = []
-    for _ in streams:
-        work = deltas * np.cumprod(selectivities * visible[partners], axis=1).sum(axis=1)
-        best = int(np.argmin(np.where(remaining, work, np.inf)))
-        chosen.append(streams[best])
-        remaining[best] = False
-        visible[best] += deltas[best]
+    """Take the stream that would now make the fewest partials next."""
+    visible = dict(pending.states)
+    remaining, chosen = list(pending.plan.streams), []
+
+    def count_partials(stream: str) -> float:
+        partials, per_row = 0.0, 1.0
+        for partner, selectivity, _ in paths[stream]:
+            per_row *= selectivity * visible.get(partner, 0)
+            partials += per_row
+        return pending.deltas.get(stream, 0) * partials
+
+    while remaining:
+        best = min(remaining, key=count_partials)
+        remaining.remove(best)
+        chosen.append(best)
+        visible[best] = visible.get(best, 0) + pending.deltas.get(best, 0)
     return tuple(chosen)
 
 

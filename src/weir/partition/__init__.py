@@ -1,1 +1,1 @@
-"""Where do rows live, when there are many machines?"""
+"""Which partition each row and each slice belongs to, and how that changes."""

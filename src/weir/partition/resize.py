@@ -1,4 +1,4 @@
-"""Relocate state between neighbours when the ring is resized (Wang and Rundensteiner 2009, section 6)."""
+"""Requests to resize, and how a ring then moves state (Wang and Rundensteiner 2009, section 6)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ResizeMode = Literal["passive", "aggressive"]
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """A request for another number of nodes.
+    """A request for another number of partitions, or of nodes of a ring.
 
-    `passive` moves nothing at once: new nodes stand at the tail and fill as rows move on with later probes.
-    `aggressive` suspends the ring and moves rows between neighbours; new nodes stand where they fill best.
+    `passive` moves nothing at once: only new rows go to new partitions. `aggressive` distributes what is
+    stored before the next batch.
     """
 
     nodes: int

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from weir.expr.nodes import streams_of
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
@@ -16,52 +14,42 @@ _OTHER, _UNCONNECTED = 4, 5
 
 def mjoin(query: Query) -> Join:
     """One join of all streams; each driver probes the best connected stream next."""
-    names = query.names
-    orders = tuple(_order(query, names, driver) for driver in range(len(names)))
-    return Join(tuple(Leaf(name) for name in names), orders)
+    orders = tuple(_order(query, driver) for driver in range(len(query.names)))
+    return Join(tuple(map(Leaf, query.names)), orders)
 
 
 def linear(query: Query) -> Join:
     """Binary joins in a chain from the first stream on; the best connected stream is added next."""
-    names = query.names
-    first, *rest = (0, *_order(query, names, 0))
-    tree: Leaf | Join = Leaf(names[first])
-    for i in rest:
-        tree = Join((tree, Leaf(names[i])), ((1,), (0,)))
+    first, *others = (Leaf(query.names[i]) for i in (0, *_order(query, 0)))
+    tree: Leaf | Join = first
+    for leaf in others:
+        tree = Join((tree, leaf), ((1,), (0,)))
     assert isinstance(tree, Join)
     return tree
 
 
-def _order(query: Query, names: tuple[str, ...], driver: int) -> tuple[int, ...]:
-    bound, order = {names[driver]}, []
-    rest = [i for i in range(len(names)) if i != driver]
-    while rest:
-        closeness = _closeness(query, frozenset(bound))
-        best = min(rest, key=lambda i: (closeness(names[i]), i))
-        order.append(best)
-        rest.remove(best)
-        bound.add(names[best])
-    return tuple(order)
+def _order(query: Query, driver: int) -> tuple[int, ...]:
+    names, order = query.names, [driver]
+    while len(order) < len(names):
+        bound = {names[i] for i in order}
+        rest = [i for i in range(len(names)) if i not in order]
+        order.append(min(rest, key=lambda i: _rank(query, bound, names[i])))
+    return tuple(order[1:])
 
 
-def _closeness(query: Query, bound: frozenset[str]) -> Callable[[str], int]:
-    def closeness(name: str) -> int:
-        classes = query.predicate.classes
-        if any(_reads(c, bound) and _reads(c, frozenset({name})) for c in classes):
-            return 0
-        known = bound | {name}
-        ranks = [
-            _RANK.get(type(c), _OTHER)
-            for c in query.predicate.conjuncts
-            if name in c.streams and c.streams <= known and c.streams & bound
-        ]
-        bounded = any(
-            {b.earlier, b.later} <= known and name in (b.earlier, b.later) for b in query.predicate.bounds
-        )
-        return min(ranks, default=_OTHER if bounded else _UNCONNECTED)
-
-    return closeness
+def _rank(query: Query, bound: set[str], name: str) -> int:
+    if any(_reads(c, bound) and _reads(c, {name}) for c in query.predicate.classes):
+        return 0
+    known = bound | {name}
+    ranks = [
+        _RANK.get(type(c), _OTHER)
+        for c in query.predicate.conjuncts
+        if name in c.streams and c.streams <= known and c.streams & bound
+    ]
+    ends = [{b.earlier, b.later} for b in query.predicate.bounds]
+    is_bounded = any(name in pair and pair <= known for pair in ends)
+    return min(ranks, default=_OTHER if is_bounded else _UNCONNECTED)
 
 
-def _reads(attribute_class: AttributeClass, streams: frozenset[str]) -> bool:
+def _reads(attribute_class: AttributeClass, streams: set[str]) -> bool:
     return any(streams_of(member) <= streams for member in attribute_class.members)

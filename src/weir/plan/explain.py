@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from itertools import count
+
 from weir.plan.cost import NodeCost, PlanCost
+from weir.plan.limits import Limits
 from weir.plan.tree import Join, JTree, Leaf
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -59,15 +64,15 @@ def render_mermaid(tree: JTree, cost: PlanCost | None = None) -> str:
     """
     lines: list[str] = []
     costs = {} if cost is None else {node.node: node for node in cost.nodes}
-    _chart_node(tree, lines, [0], costs)
+    _chart_node(tree, lines, count(), costs)
     return "\n".join(["flowchart TB", *(f"  {line}" for line in lines)])
 
 
-def _chart_node(node: JTree, lines: list[str], counter: list[int], costs: dict[str, NodeCost]) -> str:
+def _chart_node(node: JTree, lines: list[str], numbers: Iterator[int], costs: dict[str, NodeCost]) -> str:
     if isinstance(node, Leaf):
-        return f'{_next_name(counter)}["{node.stream}{_describe_briefly(costs.get(node.stream))}"]'
-    inputs = [_chart_node(child, lines, counter, costs) for child in node.inputs]
-    name = _next_name(counter)
+        return f'n{next(numbers)}["{node.stream}{_describe_briefly(costs.get(node.stream))}"]'
+    inputs = [_chart_node(child, lines, numbers, costs) for child in node.inputs]
+    name = f"n{next(numbers)}"
     lines += [f"{text} --> {name}" for text in inputs]
     lines.append(f'{name}(["⋈ {node}{_describe_briefly(costs.get(str(node)))}"])')
     return name
@@ -75,11 +80,6 @@ def _chart_node(node: JTree, lines: list[str], counter: list[int], costs: dict[s
 
 def _describe_briefly(cost: NodeCost | None) -> str:
     return "" if cost is None else f"<br>{format_count(cost.rate)} rows/s<br>CPU {format_share(cost.cpu)}"
-
-
-def _next_name(counter: list[int]) -> str:
-    counter[0] += 1
-    return f"n{counter[0] - 1}"
 
 
 def format_share(seconds: float) -> str:
@@ -113,3 +113,20 @@ def format_count(count: float) -> str:
     ('1,500,000', '3.14')
     """
     return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
+
+
+def describe_usage(cpu: float, memory: float) -> str:
+    """Return both figures, infinite ones as no limit, e.g. "CPU 12%, state 3 MiB"."""
+    shown_cpu = "any CPU" if math.isinf(cpu) else f"CPU {format_share(cpu)}"
+    shown_memory = "any memory" if math.isinf(memory) else f"state {format_bytes(memory)}"
+    return f"{shown_cpu}, {shown_memory}"
+
+
+def compare_usage(cpu: float, memory: float, limits: Limits) -> str:
+    """Return what is limited beside its limit, e.g. "CPU 71% (limit 40%)"; without limits, the CPU."""
+    used = []
+    if not math.isinf(limits.cpu):
+        used.append(f"CPU {format_share(cpu)} (limit {format_share(limits.cpu)})")
+    if not math.isinf(limits.memory):
+        used.append(f"state {format_bytes(memory)} (limit {format_bytes(limits.memory)})")
+    return " and ".join(used) or f"CPU {format_share(cpu)}"

@@ -26,15 +26,12 @@ def state_selection(space: Space, limits: Limits, mjoin: PlanCandidate) -> PlanC
     """
     plan = mjoin
     while plan.cpu > limits.cpu and plan.memory < limits.memory:
-        better = (
-            longer
-            for longer in store_pairs(space, plan)
-            if longer.cpu < plan.cpu and longer.memory <= limits.memory
-        )
-        following = next(better, None)
-        if following is None:
+        for longer in store_pairs(space, plan):
+            if longer.cpu < plan.cpu and longer.memory <= limits.memory:
+                plan = longer
+                break
+        else:
             return None
-        plan = following
     return plan if limits.allow(plan.cpu, plan.memory) else None
 
 
@@ -135,10 +132,9 @@ def local_search(space: Space, limits: Limits, plans: list[PlanCandidate]) -> Pl
 
     plan = min(plans, key=excess)
     while excess(plan) > 1:
-        near = [fewer for _, fewer in remove_each_state(space, plan)]
-        near += add_each_state(space, plan)
-        near += [longer for fewer in near[: len(plan.states)] for longer in add_each_state(space, fewer)]
-        best = min(near, key=excess, default=plan)
+        fewer = [shorter for _, shorter in remove_each_state(space, plan)]
+        longer = [other for start in (plan, *fewer) for other in add_each_state(space, start)]
+        best = min((*fewer, *longer), key=excess, default=plan)
         if excess(best) >= excess(plan):
             break
         plan = best

@@ -26,12 +26,6 @@ class PlanCandidate:
     cpu: float
     memory: float
 
-    @property
-    def states(self) -> tuple[PlanCandidate, ...]:
-        """The joins below the root: those whose output is stored."""
-        inner = [child for child in self.inputs if child.inputs]
-        return tuple(state for child in inner for state in (child, *child.states))
-
 
 def make_leaf(mask: Mask) -> PlanCandidate:
     """One stream."""

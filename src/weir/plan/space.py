@@ -73,10 +73,15 @@ class Space(StreamSets):
         rows = self.rows(bound)
         compared = rows * self.rows(partner) * self.compared_share(bound, partner) if costs.compare else 0.0
         whole = bound | partner
-        probe = costs.probe + costs.seek * bool(self.searches_range(bound, partner))
-        probes = probe * self.slice_model(partner).visited_slices * rows
+        probes = self.probe_seconds(bound, partner) * rows
         matches = (costs.match + self.output_seconds(whole)) * self.rows(whole)
         return probes + costs.compare * compared + matches
+
+    def probe_seconds(self, bound: Mask, partner: Mask) -> float:
+        """Seconds to search the indices of a partner's slices once."""
+        costs = self.graph.costs
+        search = costs.probe + costs.seek * bool(self.searches_range(bound, partner))
+        return search * self.slice_model(partner).visited_slices
 
     def output_seconds(self, whole: Mask) -> float:
         """Seconds to emit one row of a set: zero unless it is a result."""

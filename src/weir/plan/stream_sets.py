@@ -39,6 +39,8 @@ class StreamSets:
         self._rows: dict[Mask, float] = {1 << i: graph.window_rows(s) for i, s in enumerate(self.names)}
         self._edges = {self.mask(edge): graph.selectivities[edge] for edge in graph.edges}
         self._indexed = {self.mask(edge): share for edge, share in graph.narrowing.items()}
+        self._conditions = [*self._edges.items(), *self._classes]
+        self._indices = [*self._indexed.items(), *self._classes]
         self._corrections = [(self.mask(s), factor) for s, factor in graph.corrections().items()]
         self._renewal = [1.0 / graph.window_seconds(name) for name in self.names]
 
@@ -98,13 +100,7 @@ class StreamSets:
 
     def selectivity(self, bound: Mask, partner: Mask) -> float:
         """The share of combinations that match between two sets, each of which matches within."""
-        selectivity = 1.0
-        for edge, share in self._edges.items():
-            if edge & bound and edge & partner:
-                selectivity *= share
-        for streams, share in self._classes:
-            if streams & bound and streams & partner:
-                selectivity *= share
+        selectivity = _multiply(self._conditions, bound, partner)
         for streams, factor in self._corrections:
             if streams & (bound | partner) == streams and streams & ~bound and streams & ~partner:
                 selectivity *= factor
@@ -112,14 +108,7 @@ class StreamSets:
 
     def compared_share(self, bound: Mask, partner: Mask) -> float:
         """The share of a partner's rows that indices leave to compare."""
-        compared = 1.0
-        for edge, share in self._indexed.items():
-            if edge & bound and edge & partner:
-                compared *= share
-        for streams, share in self._classes:
-            if streams & bound and streams & partner:
-                compared *= share
-        return compared
+        return _multiply(self._indices, bound, partner)
 
     def searches_range(self, bound: Any, partner: Any) -> Any:
         """True where a probe searches a range of values: no key is shared, but some edge has an index.
@@ -235,6 +224,15 @@ class StreamSets:
     def _neighbours(self, name: str) -> Mask:
         sets = [*self.graph.edges, *self.graph.classes]
         return self.mask({other for near in sets if name in near for other in near if other != name})
+
+
+def _multiply(shares: Iterable[tuple[Mask, float]], bound: Mask, partner: Mask) -> float:
+    """The product of the shares of the sets that have a stream on both sides."""
+    product = 1.0
+    for streams, share in shares:
+        if streams & bound and streams & partner:
+            product *= share
+    return product
 
 
 def bits(mask: Mask) -> Iterator[int]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt.explain_plan import chart_plan
+from weir.adapt.planned_join import chart_plan
 from weir.errors import QueryError, locate_errors
 from weir.script.model import Script, Sink, StreamSource
 from weir.units import format_interval

@@ -40,14 +40,13 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
         joined = bound | partner
         scores, lift = score(names[driver], names[i])
         selectivity = space.selectivity(bound, partner)
-        index = costs.probe + costs.seek * bool(space.searches_range(bound, partner))
         compared, per_match = _comparisons(space.compared_share(bound, partner), selectivity)
         yield HopHarvest(
             hop=Hop(names[driver], node, names[i]),
             rows=space.rows(partner),
             selectivity=lift * selectivity,
             scores=scores,
-            search=index * space.slice_model(partner).visited_slices,
+            search=space.probe_seconds(bound, partner),
             compare=costs.compare * space.rows(partner) * compared,
             match=costs.match + costs.compare * per_match + space.output_seconds(joined),
         )
@@ -98,9 +97,9 @@ def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
             )
 
 
-def is_harvestable(graph: JoinGraph, plan: Join) -> bool:
+def is_harvestable(windows: Mapping[str, object], plan: Join) -> bool:
     """True for an mjoin over time windows."""
-    has_row_window = any(isinstance(graph.windows[stream], RowWindow) for stream in plan.streams)
+    has_row_window = any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
     return not has_row_window and all(isinstance(child, Leaf) for child in plan.inputs)
 
 

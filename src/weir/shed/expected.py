@@ -65,7 +65,7 @@ class ShedForecast:
         if allowance is None or not allowance.sheds:
             return self.estimate_exact(plan)
         results, spent = self._forecast(plan, allowance)
-        if not allowance.sample or not is_harvestable(self.graph, plan):
+        if not allowance.sample or not is_harvestable(self.graph.windows, plan):
             return results, spent
         # Sampled rows probe everything.
         all_results, all_spent = self.estimate_exact(plan)
@@ -73,7 +73,7 @@ class ShedForecast:
         return results + sample * (all_results - results), spent + sample * (all_spent - spent)
 
     def _forecast(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
-        if not is_harvestable(self.graph, plan):
+        if not is_harvestable(self.graph.windows, plan):
             flowing = _flow_through(self.network_builder(plan), allowed)
             return flowing.results, flowing.spent
         basic_window = next((ages.every / 1e6 for ages in allowed.ages.values()), None)

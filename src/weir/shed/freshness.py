@@ -98,7 +98,7 @@ def _find_row_costs(net: HopNetwork) -> dict[str, float]:
 
 
 def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
-    """GH-WMSCP: repeatedly take the path that brings the most missing rows for its cost.
+    """GH-WMSCP, a greedy set cover: repeatedly take the path that brings the most missing rows for its cost.
 
     Multiples are real numbers here (Mukherji et al. 2011, section 4.1, lets cycles be taken together): a path
     is taken until one of its states has all it needs, or its stream has no more rows.

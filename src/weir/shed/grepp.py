@@ -1,4 +1,7 @@
-"""GrePP (Mukherji et al. 2011, section 4.1): divide probes over a plan by the productivity of whole paths."""
+"""GrePP (Mukherji et al. 2011, section 4.1): divide probes over a plan by the productivity of whole paths.
+
+This is the published algorithm, to compare with; `weir.shed.linear_program` grants the same link by link.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 # How many basic windows each hop of a direction probes.
@@ -34,8 +34,7 @@ class HarvestMoves:
     def __init__(self, rate: float, tables: ProbeTables) -> None:
         self._rate, self._tables = rate, tables
         self._evaluated: dict[Counts, tuple[float, float]] = {}
-        self._additions: dict[Counts, list[Move]] = {}
-        self._removals: dict[Counts, list[Move]] = {}
+        self._known_moves: dict[tuple[Counts, int], list[Move]] = {}
 
     def evaluate(self, counts: Counts) -> tuple[float, float]:
         """Output and cost each second: λ_i N_(i,m) and λ_i C_i (Gedik et al. 2007, section IV-C)."""
@@ -50,21 +49,24 @@ class HarvestMoves:
 
     def additions(self, counts: Counts) -> list[Move]:
         """Moves to one basic window more; the first one adds a basic window at every hop."""
-        moves = self._additions.get(counts)
-        if moves is None:
-            start = (0, *self.evaluate((1,) * len(counts)))
-            changes = self._changes(counts, 1) if all(counts) else iter([start])
-            moves = [Move(hop, gain, price, divide_gain(gain, price)) for hop, gain, price in changes]
-            moves = self._additions[counts] = sorted(moves, key=_by_ratio)
-        return moves
+        return self._moves(counts, 1)
 
     def removals(self, counts: Counts) -> list[Move]:
         """Moves to one basic window less, or to none at all."""
-        moves = self._removals.get(counts)
+        return self._moves(counts, -1)
+
+    def _moves(self, counts: Counts, by: int) -> list[Move]:
+        moves = self._known_moves.get((counts, by))
         if moves is None:
-            changes = self._changes(counts, -1) if all(counts) else iter(())
-            moves = [Move(hop, gain, price, -divide_gain(-gain, -price)) for hop, gain, price in changes]
-            moves = self._removals[counts] = sorted(moves, key=_by_ratio)
+            changes: Iterable[tuple[int, float, float]] = ()
+            if all(counts):
+                changes = self._changes(counts, by)
+            elif by > 0:
+                changes = [(0, *self.evaluate((1,) * len(counts)))]
+            moves = [
+                Move(hop, gain, cost, by * divide_gain(by * gain, by * cost)) for hop, gain, cost in changes
+            ]
+            moves = self._known_moves[counts, by] = sorted(moves, key=_by_ratio)
         return moves
 
     def _changes(self, counts: Counts, by: int) -> Iterator[tuple[int, float, float]]:

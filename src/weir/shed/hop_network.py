@@ -43,14 +43,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A stream's links to the root (Mukherji et al. 2011, definition 3); each probe costs 1 or `costs`."""
+    """A stream's links to the root (Mukherji et al. 2011, definition 3), and what a probe of each costs."""
 
     stream: str
     rate: float
     links: tuple[int, ...]
     productivities: tuple[float, ...]
     feeds: tuple[str | None, ...]
-    costs: tuple[float, ...] = ()
+    costs: tuple[float, ...]
 
     @property
     def cardinalities(self) -> tuple[float, ...]:
@@ -61,7 +61,7 @@ class Path:
     def cost(self) -> float:
         """Cost of the probes all along the path per row of the stream (Mukherji et al. 2011, equation 6)."""
         probes = (1.0, *self.cardinalities[:-1])
-        return sum(c * p for c, p in zip(self.costs, probes, strict=True)) if self.costs else sum(probes)
+        return sum(cost * count for cost, count in zip(self.costs, probes, strict=True))
 
     @property
     def productivity(self) -> float:

@@ -19,26 +19,17 @@ _MIN_COST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _UnsizedLink:
-    """A link before the rows of its partner's state are known; a probe costs `search`, and `per_row` each."""
+    """A link of a state with one row; a probe costs `search`, and `per_row` for each row of the state."""
 
-    hop: Hop
-    selectivity: float
-    rate: float
-    sources: tuple[int, ...]
-    feeds: str | None
-    is_last: bool
+    of_one_row: Link
     search: float
     per_row: float
 
-    def link(self, size: float) -> Link:
+    def resize(self, sizes: Sizes) -> Link:
+        link, size = self.of_one_row, sizes[self.of_one_row.hop.partner]
+        cost = max(_MIN_COST, self.search + self.per_row * size)
         return Link(
-            self.hop,
-            self.selectivity * size,
-            self.rate,
-            self.sources,
-            self.feeds,
-            self.is_last,
-            max(_MIN_COST, self.search + self.per_row * size),
+            link.hop, link.productivity * size, link.rate, link.sources, link.feeds, link.is_last, cost
         )
 
 
@@ -70,12 +61,12 @@ class HopNetworkBuilder:
         """The network for states of given sizes, or of those they have when nothing is skipped."""
         graph, space = self._space.graph, self._space
         if sizes is not None:
-            return self._assemble(sizes, [link.link(sizes[link.hop.partner]) for link in self._unsized])
+            return self._assemble(sizes, [link.resize(sizes) for link in self._unsized])
         rows = {stream: graph.window_rows(stream) for stream in self._tree.streams}
         links: list[Link] = []
         partials: list[float] = []
         for node, name, count, ends in self._joins:
-            links += [link.link(rows[link.hop.partner]) for link in self._unsized[len(links) : count]]
+            links += [link.resize(rows) for link in self._unsized[len(links) : count]]
             for link in links[len(partials) :]:
                 probes = link.rate + sum(partials[i] for i in link.sources)
                 partials.append(probes * link.productivity)
@@ -128,21 +119,12 @@ def _add_links(
         for step, i in enumerate(order):
             is_end, partner = step == len(order) - 1, masks[i]
             is_stored, selectivity = is_end and not is_root, space.selectivity(bound, partner)
-            search, per_row = (
-                _seconds(space, bound, partner, selectivity, is_stored) if in_seconds else (1.0, 0.0)
-            )
-            links.append(
-                _UnsizedLink(
-                    hop=Hop(names[driver], me, names[i]),
-                    selectivity=selectivity,
-                    rate=rate,
-                    sources=sources,
-                    feeds=me if is_stored else None,
-                    is_last=is_end and is_root,
-                    search=search,
-                    per_row=per_row,
-                )
-            )
+            search, per_row = 1.0, 0.0
+            if in_seconds:
+                search, per_row = _seconds(space, bound, partner, selectivity, is_stored)
+            hop, feeds = Hop(names[driver], me, names[i]), me if is_stored else None
+            link = Link(hop, selectivity, rate, sources, feeds, is_end and is_root)
+            links.append(_UnsizedLink(link, search, per_row))
             bound |= partner
             rate, sources = 0.0, (len(links) - 1,)
         yield len(links) - 1
@@ -153,14 +135,11 @@ def _seconds(
 ) -> tuple[float, float]:
     """Seconds of one probe, and for each row of the probed state; matches and their storage included."""
     costs, joined = space.graph.costs, bound | partner
-    index = costs.probe + costs.seek * bool(space.searches_range(bound, partner))
-    storage = (
-        space.maintenance_seconds(joined) / space.rate(joined) if is_stored and space.rate(joined) else 0.0
-    )
+    rate = space.rate(joined)
+    storage = space.maintenance_seconds(joined) / rate if is_stored and rate else 0.0
     matches = (costs.match + space.output_seconds(joined) + storage) * selectivity
-    return index * space.slice_model(partner).visited_slices, costs.compare * space.compared_share(
-        bound, partner
-    ) + matches
+    compared = costs.compare * space.compared_share(bound, partner)
+    return space.probe_seconds(bound, partner), compared + matches
 
 
 def _state_rows(node: Join, inflow: float, joint: float) -> float:

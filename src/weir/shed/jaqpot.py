@@ -1,4 +1,7 @@
-"""JAQPOT (Mukherji et al. 2011, algorithm 1): keep states fresh first, then divide the rest by GrePP."""
+"""JAQPOT (Mukherji et al. 2011, algorithm 1): keep states fresh first, then divide the rest by GrePP.
+
+This is the published algorithm, to compare with; `shed='jaqpot'` solves `weir.shed.linear_program` instead.
+"""
 
 from __future__ import annotations
 

@@ -63,17 +63,14 @@ def _solve_program(net: HopNetwork, budget: float, refresh: Mapping[str, float])
     # are scaled to about 1.
     most = np.array(compute_flow(net, [math.inf] * len(net.links)).arriving)
     scale = np.where(most > 0, most, 1.0)
-    reached, arriving = np.eye(len(net.links)), np.zeros(len(net.links))
+    arriving = np.array([link.rate for link in net.links]) / scale
+    reached = np.eye(len(net.links))
     for i, link in enumerate(net.links):
-        arriving[i] = link.rate / scale[i]
         for j in link.sources:
             reached[i, j] -= net.links[j].productivity * scale[j] / scale[i]
     spent = np.array([link.cost for link in net.links]) * scale / budget
-    inserts = np.zeros((len(refresh), len(net.links)))
-    for row, (state, rate) in enumerate(refresh.items()):
-        for i, link in enumerate(net.links):
-            if link.feeds == state:
-                inserts[row, i] = -link.productivity * scale[i] / rate
+    feeding = [[link.productivity * (link.feeds == state) for link in net.links] for state in refresh]
+    inserts = np.array(feeding) * -scale / np.array(list(refresh.values()))[:, None]
     gain = np.array([link.productivity if link.is_last else 0.0 for link in net.links]) * scale
     solution = linprog(
         -gain / (gain.max() or 1.0),

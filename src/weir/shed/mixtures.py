@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,35 +31,22 @@ def mix(
 
 
 def propose_mixtures(
-    directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Harvest]:
-    """Mixtures worth comparing; for many streams, exchanges improve only the best one, as they take long."""
-    if len(directions) >= _MANY:
-        yield from _propose_mixtures_of_many(directions, budget, basic_window)
-        return
-    for larger in _larger_budgets(directions, budget, _MIXTURES):
-        yield mix(directions, find_best_setting(directions, larger), budget, basic_window)
+    directions: Sequence[Direction], budget: float, basic_window: float, roughly: bool = False
+) -> list[Harvest]:
+    """Mixtures worth comparing.
 
-
-def propose_rough_mixtures(
-    directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Harvest]:
-    """Few mixtures, found without exchanges."""
-    for larger in _larger_budgets(directions, budget, _MIXTURES_OF_MANY):
-        yield mix(directions, find_greedy_setting(directions, larger), budget, basic_window)
-
-
-def _propose_mixtures_of_many(
-    directions: Sequence[Direction], budget: float, basic_window: float
-) -> Iterator[Harvest]:
-    budgets = _larger_budgets(directions, budget, _MIXTURES_OF_MANY)
-    settings = [find_greedy_setting(directions, larger) for larger in budgets]
+    Exchanges take long: for many streams they improve only the best mixture, and `roughly` none.
+    """
+    is_short = roughly or len(directions) >= _MANY
+    budgets = _larger_budgets(directions, budget, _MIXTURES_OF_MANY if is_short else _MIXTURES)
+    find_setting = find_greedy_setting if is_short else find_best_setting
+    settings = [find_setting(directions, larger) for larger in budgets]
     mixtures = [mix(directions, setting, budget, basic_window) for setting in settings]
-    yield from mixtures
-    if mixtures:
+    if mixtures and is_short and not roughly:
         i = max(range(len(mixtures)), key=lambda i: mixtures[i].results)
         better = improve_by_exchanges(directions, budgets[i], settings[i])
-        yield mix(directions, better, budget, basic_window)
+        mixtures.append(mix(directions, better, budget, basic_window))
+    return mixtures
 
 
 def _larger_budgets(directions: Sequence[Direction], budget: float, count: int) -> list[float]:
@@ -75,15 +62,7 @@ def build_network(directions: Sequence[Direction], setting: HarvestSetting) -> H
     for direction, counts in zip(directions, setting, strict=True):
         steps = zip(direction.hops, direction.tables, counts, strict=True)
         for i, (hop, (partials, costs), count) in enumerate(steps):
-            links.append(
-                Link(
-                    hop=hop.hop,
-                    productivity=partials[count],
-                    rate=0.0 if i else direction.rate,
-                    sources=(len(links) - 1,) if i else (),
-                    feeds=None,
-                    is_last=i == len(direction.hops) - 1,
-                    cost=costs[count],
-                )
-            )
+            rate, sources = (0.0, (len(links) - 1,)) if i else (direction.rate, ())
+            is_last = i == len(direction.hops) - 1
+            links.append(Link(hop.hop, partials[count], rate, sources, None, is_last, costs[count]))
     return HopNetwork(tuple(links), (), {})

@@ -17,7 +17,7 @@ from weir.shed.flow import check_budget
 from weir.shed.harvest import Harvest, harvest
 from weir.shed.harvest_model import Direction, HarvestSetting, compute_output, full_setting
 from weir.shed.harvest_setting import find_greedy_setting
-from weir.shed.mixtures import mix, propose_mixtures, propose_rough_mixtures
+from weir.shed.mixtures import mix, propose_mixtures
 
 # For type checkers; what exists is in STRATEGIES.
 ShedName = Literal["auto", "jaqpot", "harvest", "random-drop"]
@@ -60,15 +60,11 @@ def shed_rows(directions: Sequence[Direction], budget: float, basic_window: floa
     return Proposal("random-drop", Allowance(drop=drop), results)
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "jaqpot": shed_probes,
-    "harvest": shed_ages,
-    "random-drop": shed_rows,
-}
+STRATEGIES: dict[str, Strategy] = {"jaqpot": shed_probes, "harvest": shed_ages, "random-drop": shed_rows}
 
 
 def register_strategy(name: str, strategy: Strategy) -> None:
-    """Add a strategy to the table: `shed=` then accepts its name, and 'auto' tries it too."""
+    """Add a strategy for mjoins over time windows: `shed=` accepts its name, and 'auto' tries it too."""
     if name == "auto" or name in STRATEGIES:
         raise QueryError(f"there is a shedding strategy {name!r} already")
     STRATEGIES[name] = strategy
@@ -97,14 +93,14 @@ def choose_strategy(
     if roughly and shed in ("auto", "harvest"):
         rough = [shed_ages(directions, budget, basic_window, find_greedy_setting(directions, budget))]
         rough += [shed_probes(directions, budget, basic_window)] if shed == "auto" else []
-        mixtures = propose_rough_mixtures(directions, budget, basic_window) if mixes else ()
+        mixtures = propose_mixtures(directions, budget, basic_window, roughly) if mixes else []
         return _best((*rough, *(_propose(_MIXED, mixture) for mixture in mixtures)))
     best = _best(
         strategy(directions, budget, basic_window)
         for name, strategy in STRATEGIES.items()
         if shed in (name, "auto")
     )
-    mixtures = propose_mixtures(directions, budget, basic_window) if mixes else ()
+    mixtures = propose_mixtures(directions, budget, basic_window) if mixes else []
     better = [mixture for mixture in mixtures if mixture.results > _WORTH_MIXING * best.results]
     return _best(_propose(_MIXED, mixture) for mixture in better) if better else best
 

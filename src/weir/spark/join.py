@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt.explain_plan import chart_plan, explain_plan
-from weir.adapt.planned_join import PlannedJoin
+from weir.adapt.planned_join import PlannedJoin, chart_plan, explain_plan
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema

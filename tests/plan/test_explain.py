@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from weir.adapt.describe_usage import compare_usage, describe_usage
+from weir.plan.explain import compare_usage, describe_usage
 from weir.plan.limits import Limits
 
 
