@@ -5,7 +5,7 @@
         ▼
     JoinOptions ─▶ weir.local.join.build_join, or weir.spark.build_join.build_join
 
-What a join returns stands in the base class, since `weir.query` reads nothing else.
+The base class says what is joined, which is all that `weir.query` reads; this one adds how it runs.
 """
 
 from __future__ import annotations
@@ -222,7 +222,6 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
 
 
 def _merge_tables(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `streams=` and those given by name."""
     if not isinstance(streams, Mapping | None):
         raise QueryError(
             f"streams= maps names to tables, like {{'orders': table}}; got {show_given(streams)}"

@@ -107,7 +107,7 @@ class TaskReport:
 
 
 class PhaseTimer:
-    """CPU seconds per phase, by a clock such as `time.process_time`."""
+    """Seconds per phase, by a given clock: CPU or wall."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.seconds: dict[str, float] = {}
@@ -157,14 +157,7 @@ class PartitionBatch:
     def report(self, files: tuple[str, ...] = ()) -> TaskReport:
         """Report what was done so far."""
         seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
-        return TaskReport(
-            self._partition,
-            self._part,
-            self._counts,
-            dict(self._state.newest),
-            seconds,
-            files,
-        )
+        return TaskReport(self._partition, self._part, self._counts, dict(self._state.newest), seconds, files)
 
     def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
         """Store the slices that were not there before: new ones and merged ones."""

@@ -117,7 +117,7 @@ class BuildTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
         for partition, rows in self.slots.split(batches).items():
-            report = self._count_once(self._run(partition, rows.tables), rows.copies)
+            report = self._subtract_copies(self._run(partition, rows.tables), rows.copies)
             yield _report_row(to_json(report))
 
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> TaskReport:
@@ -126,8 +126,8 @@ class BuildTask:
             return running.report()
         return running.report(_write_results(self.results, self.assignment, partition, running.probe()))
 
-    def _count_once(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
-        """Subtract what was counted of copied rows, which other partitions count."""
+    def _subtract_copies(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
+        """Subtract the counts of rows that `atr` copied here: other partitions count them."""
         if not copies:
             return report
         job, counts = self.assignment, report.counts
@@ -251,12 +251,7 @@ def name_counts(batch: int, partition: int, stage: int) -> str:
 
 
 def write_counts(
-    folder: str,
-    batch: int,
-    partition: int,
-    counts: BatchCounts,
-    stage: int = 0,
-    sent_to: Sequence[int] = (),
+    folder: str, batch: int, partition: int, counts: BatchCounts, stage: int = 0, sent_to: Sequence[int] = ()
 ) -> None:
     """Write what a partition counted in a stage, in place of an earlier run's counts."""
     with open_output(f"{folder}/{name_counts(batch, partition, stage)}") as stream:
