@@ -36,7 +36,6 @@ from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.job import Job
 from weir.spark.probe_job import ProbeJob
 from weir.spark.rebalance import choose_placement, relocate_slices
-from weir.spark.routing import check_plan
 from weir.spark.sinks import FrameSink
 from weir.spark.slice_files import FileStore
 from weir.spark.steps import apply_steps
@@ -79,7 +78,7 @@ class SparkEngine:
         check_partitions(resize.nodes)
         if resize.how not in get_args(ResizeMode):
             raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {resize.how!r}")
-        spread = self._job.routing.name if placement is None else placement.spread
+        spread = self._spread_of(placement)
         if spread not in SHARED_SPREADS:
             raise QueryError(
                 f"the number of partitions cannot change while spread='{spread}' says where rows lie; "
@@ -98,7 +97,12 @@ class SparkEngine:
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan whose rows would not find their partners."""
-        check_plan(plan, self._job.routing.name if placement is None else placement.spread)
+        spread = self._spread_of(placement)
+        if spread in SHARED_SPREADS and not plan.is_mjoin:
+            raise QueryError(
+                f"a running query with spread='{spread}' cannot change to the tree {plan}, since its rows "
+                "find partners in other partitions; choose other probing orders of the mjoin"
+            )
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
         """Assign slices to other partitions, in the manifest only, if the decision says so."""
@@ -158,6 +162,9 @@ class SparkEngine:
     def whole_seconds(self, batch: int, seconds: float) -> float:
         """The seconds of a batch from its trigger to its end."""
         return self._overhead.add(batch, seconds)
+
+    def _spread_of(self, placement: Placement | None) -> str:
+        return self._job.routing.name if placement is None else placement.spread
 
     @property
     def _result_files(self) -> ResultFiles | None:

@@ -103,7 +103,7 @@ def choose_routing(
     partitions: int | None,
     cores: int,
     is_streaming: bool,
-    shared: SharedSpread = "share",
+    shared: SharedSpread,
 ) -> Routing:
     """Return the routing for a spread, or refuse a spread that the query or the plan cannot have.
 
@@ -152,15 +152,6 @@ def choose_shared_spread(master: str) -> SharedSpread:
     ('share', 'psp')
     """
     return "share" if is_one_host(master) else "psp"
-
-
-def check_plan(plan: Join, spread: str) -> None:
-    """Refuse a plan to which a running query cannot change, because of where its rows lie."""
-    if spread in SHARED_SPREADS and not plan.is_mjoin:
-        raise QueryError(
-            f"a running query with spread='{spread}' cannot change to the tree {plan}, since its rows find "
-            "partners in other partitions; choose other probing orders of the mjoin"
-        )
 
 
 def limit_changes(changeable: Changeable, routing: Routing) -> Changeable:
