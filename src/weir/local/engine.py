@@ -18,7 +18,7 @@ from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import PartitionBatch, TaskReport
 from weir.runtime.partition_state import PartitionState, SliceEntry
 
-_ONE = 0
+_PARTITION = 0
 _PLACEMENT = Placement("hash", 1)
 
 
@@ -80,7 +80,7 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
 
     def build(self, rows: Mapping[str, pa.Table], batch: Batch) -> list[TaskReport]:
         """Store the rows and run the joins below the root."""
-        self._running = PartitionBatch(batch.assign(self._store), _ONE, rows, thread_time)
+        self._running = PartitionBatch(batch.assign(self._store), _PARTITION, rows, thread_time)
         return [self._running.report()]
 
     def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:
@@ -91,7 +91,7 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
 
     def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:
         """The state that a manifest describes."""
-        part = manifest.parts.get(_ONE, PartitionState())
+        part = manifest.parts.get(_PARTITION, PartitionState())
         slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.schemas, ())
         for entry in part.slices:
             # While the query migrates, states of the next plan are among them.

@@ -14,6 +14,7 @@ from weir.adapt.controller import Controller, Scope
 from weir.adapt.describe_decision import describe_decision
 from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt
+from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
@@ -72,7 +73,7 @@ class DecidedPlan:
 
     plan: Join
     allowance: Allowance | None = None
-    reason: str = "as requested"
+    reason: str = AS_REQUESTED
     interim_allowance: Allowance | None = None
 
 

@@ -104,7 +104,6 @@ class MicroBatches(Generic[Rows]):
         self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
         self._on_null_time = on_null_time
         self._is_first = True
-        self.manifest = Manifest()
         self.reports: dict[int, BatchReport] = {}
         self.progress: dict[int, dict[str, Any]] = {}
 
@@ -134,9 +133,9 @@ class MicroBatches(Generic[Rows]):
         finished = FinishedBatch(
             number, batch.decision, batch.before, emission.tasks or tasks, emission.tasks is not None
         )
-        report = self._commit(finished, batch, tuple(produced), timer)
+        report, after = self._commit(finished, batch, tuple(produced), timer)
         notify("committed", number)
-        self._remember(report, finished.tasks, timer)
+        self._remember(report, after, finished.tasks, timer)
         self.decider.analyse()
         self._is_first = False
 
@@ -152,7 +151,7 @@ class MicroBatches(Generic[Rows]):
         batch: Batch,
         produced: tuple[tuple[float, int], ...],
         timer: PhaseTimer,
-    ) -> BatchReport:
+    ) -> tuple[BatchReport, Manifest]:
         after, evicted = next_manifest(
             finished, batch.plan, self._engine.is_skewed(finished), self.decider.max_bytes
         )
@@ -167,9 +166,8 @@ class MicroBatches(Generic[Rows]):
         after = replace(after, statistics=self.decider.observe(after.statistics, report))
         timer.end("observe")
         self._log.commit(after)
-        self.manifest = after
         timer.end("commit")
-        return report
+        return report, after
 
     def _seconds(self, finished: FinishedBatch, work: float, timer: PhaseTimer) -> float:
         """The seconds that a batch of this query usually takes besides the join, and its join."""
@@ -182,10 +180,12 @@ class MicroBatches(Generic[Rows]):
         # Building states for another plan is neither work of this one nor done in every batch.
         return whole - max((task.seconds.get("migrate", 0.0) for task in finished.tasks), default=0.0)
 
-    def _remember(self, report: BatchReport, tasks: Sequence[TaskReport], timer: PhaseTimer) -> None:
+    def _remember(
+        self, report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], timer: PhaseTimer
+    ) -> None:
         number = report.batch
         self.reports[number] = report
-        self.progress[number] = describe_batch(report, self.manifest, tasks, timer.seconds)
+        self.progress[number] = describe_batch(report, after, tasks, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
             del self.progress[old], self.reports[old]
 
