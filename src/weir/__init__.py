@@ -15,18 +15,7 @@ if TYPE_CHECKING:
     from weir.shed.ages import Ages
     from weir.shed.allowance import Allowance
 
-__all__ = [
-    "Adapt",
-    "Ages",
-    "Allowance",
-    "Budget",
-    "QueryError",
-    "join",
-    "plan",
-    "rows",
-    "sql",
-    "udf",
-]
+__all__ = ["Adapt", "Ages", "Allowance", "Budget", "QueryError", "join", "plan", "rows", "sql", "udf"]
 
 __getattr__ = lazy_names(
     __name__,

@@ -5,7 +5,7 @@
         ▼
     JoinOptions ─▶ weir.local.join.build_join, or weir.spark.build_join.build_join
 
-What a join returns stands in the base class, since `weir.query` reads nothing else.
+The base class says what is joined, which is all that `weir.query` reads; this one adds how it runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weir.errors import QueryError, find_nearest, unknown_name
 from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
-from weir.query.model import Budget, Query, wrong_budget
+from weir.query.model import Budget, Query
 from weir.query.options import PerStream, QueryOptions, argument, show_given
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
@@ -166,16 +166,12 @@ def read_arguments(
     return checked, _merge_tables(given.get("streams"), tables)
 
 
-def check_budget(given: Any) -> None:
-    """Refuse what is not a budget, and more memory than this machine has."""
-    if given is None:
-        return
-    if not isinstance(given, Budget):
-        raise wrong_budget(given)
+def check_budget(budget: Budget | None) -> None:
+    """Refuse more memory than this machine has."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if given.bytes is not None and given.bytes > memory:
+    if budget is not None and budget.bytes is not None and budget.bytes > memory:
         raise QueryError(
-            f"a budget's memory of {format_size(given.bytes)} is more than this machine has, "
+            f"a budget's memory of {format_size(budget.bytes)} is more than this machine has, "
             f"{format_bytes(memory)}; give it less"
         )
 
@@ -222,7 +218,6 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
 
 
 def _merge_tables(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of `streams=` and those given by name."""
     if not isinstance(streams, Mapping | None):
         raise QueryError(
             f"streams= maps names to tables, like {{'orders': table}}; got {show_given(streams)}"

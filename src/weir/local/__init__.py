@@ -1,4 +1,4 @@
-"""How does it run in one process?"""
+"""Run joins in this process."""
 
 from typing import TYPE_CHECKING
 
@@ -8,15 +8,6 @@ if TYPE_CHECKING:
     from weir.local.join import LocalJoin
     from weir.local.query import LocalQuery
 
-__all__ = [
-    "LocalJoin",
-    "LocalQuery",
-]
+__all__ = ["LocalJoin", "LocalQuery"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "LocalJoin": "weir.local.join",
-        "LocalQuery": "weir.local.query",
-    },
-)
+__getattr__ = lazy_names(__name__, {"LocalJoin": "weir.local.join", "LocalQuery": "weir.local.query"})

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from time import thread_time
-from typing import Any
 
 import pyarrow as pa
 
-from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
-from weir.runtime.commit import FinishedBatch
+from weir.runtime.decide import Log
 from weir.runtime.manifest import Manifest
-from weir.runtime.micro_batch import Batch
-from weir.runtime.partition_batch import Assignment, PartitionBatch, TaskReport
+from weir.runtime.micro_batch import Batch, Engine
+from weir.runtime.partition_batch import PartitionBatch, TaskReport
 from weir.runtime.partition_state import PartitionState, SliceEntry
 
-_ONE = 0
+_PARTITION = 0
 _PLACEMENT = Placement("hash", 1)
 
 
@@ -50,8 +48,8 @@ class MemoryStore:
         self._slices = {entry.place: self._slices[entry.place] for entry in live}
 
 
-class MemoryLog:
-    """The last manifest; a process that ends takes it along, and a batch that failed is decided anew."""
+class MemoryLog(Log):
+    """Keeps the last manifest; a batch that failed is decided anew, and progress tells the history."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.manifest = Manifest()
@@ -61,22 +59,13 @@ class MemoryLog:
         """The last manifest."""
         return self.manifest
 
-    def decision(self, batch: int) -> None:
-        """A batch that failed is decided anew."""
-
-    def record(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Nothing is left to read it after a crash."""
-
-    def record_history(self, batch: int, line: dict[str, Any]) -> None:
-        """Progress tells it."""
-
     def commit(self, manifest: Manifest) -> None:
         """Keep the manifest and its slices."""
         self.manifest = manifest
         self._store.drop_others(manifest.entries)
 
 
-class LocalEngine:
+class LocalEngine(Engine[Mapping[str, pa.Table]]):
     """Builds and probes in the thread that brings the rows."""
 
     cores = 1
@@ -94,20 +83,9 @@ class LocalEngine:
         """All rows lie in one partition."""
         return _PLACEMENT, ""
 
-    def check_plan(self, plan: Join, placement: Placement | None) -> None:
-        """In one partition every plan finds its rows."""
-
-    def relocate(self, before: Manifest, decision: Decision) -> Manifest:
-        """Nothing moves."""
-        return before
-
     def build(self, rows: Mapping[str, pa.Table], batch: Batch) -> list[TaskReport]:
         """Store the rows and run the joins below the root."""
-        before = batch.before
-        job = Assignment(
-            batch.plan, batch.decision, batch.number, before.watermark, before.parts, self._store
-        )
-        self._running = PartitionBatch(job, _ONE, rows, thread_time)
+        self._running = PartitionBatch(batch.assign(self._store), _PARTITION, rows, thread_time)
         return [self._running.report()]
 
     def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:
@@ -118,17 +96,9 @@ class LocalEngine:
 
     def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:
         """The state that a manifest describes."""
-        part = manifest.parts.get(_ONE, PartitionState())
+        part = manifest.parts.get(_PARTITION, PartitionState())
         slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.schemas, ())
         for entry in part.slices:
             # While the query migrates, states of the next plan are among them.
             slices[entry.node] = (*slices.get(entry.node, ()), self._store.read(entry, plan))
         return State(slices, manifest.watermark, manifest.newest, part.next_sequence, part.next_row_numbers)
-
-    def is_skewed(self, batch: FinishedBatch) -> bool:
-        """One partition has nobody to share with."""
-        return False
-
-    def whole_seconds(self, batch: int, seconds: float) -> float:
-        """Nothing runs before or after a batch."""
-        return seconds

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
+from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
@@ -54,7 +55,7 @@ class LocalQuery:
             f"<LocalQuery of {', '.join(self.query.names)}: {self._next} batches done, {kept} rows in state>"
         )
 
-    def allow(self, allowance: Allowance | None, reason: str = "as requested") -> None:
+    def allow(self, allowance: Allowance | None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, bound how much each hop may do, and say why; None means everything.
 
         While the query migrates to another plan, this concerns the plan that still answers.
@@ -62,7 +63,7 @@ class LocalQuery:
         check_allowance(allowance)
         self._decider.allow(allowance, reason, self.plan)
 
-    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as requested") -> None:
+    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, migrate to another plan, and say why; no result is lost or comes twice.
 
         Until the states that it needs are built, which may take some batches, the plan before it answers, and

@@ -69,6 +69,11 @@ class Join:
         """The streams below this node, left to right."""
         return tuple(name for node in self.inputs for name in node.streams)
 
+    @property
+    def is_mjoin(self) -> bool:
+        """True if this one join reads all streams."""
+        return all(isinstance(child, Leaf) for child in self.inputs)
+
     def inner(self) -> Iterator[Join]:
         """The joins of this tree, inputs before the join that reads them."""
         for node in self.inputs:

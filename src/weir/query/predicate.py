@@ -178,10 +178,10 @@ class TimeBound:
 class Predicate:
     """A conjunction: filters of single streams, conjuncts that join streams, and bounds on event times."""
 
-    filters: tuple[Filter, ...] = ()
-    conjuncts: tuple[Conjunct, ...] = ()
-    classes: tuple[AttributeClass, ...] = ()
-    bounds: tuple[TimeBound, ...] = ()
+    filters: tuple[Filter, ...]
+    conjuncts: tuple[Conjunct, ...]
+    classes: tuple[AttributeClass, ...]
+    bounds: tuple[TimeBound, ...]
 
     @property
     def streams(self) -> frozenset[str]:

@@ -57,7 +57,7 @@ def refuse_subqueries(select: exp.Select) -> None:
             )
 
 
-def refuse_aggregates(node: exp.Expression, own: Collection[str] = ()) -> None:
+def refuse_aggregates(node: exp.Expression, own: Collection[str]) -> None:
     """Refuse aggregates and window functions; `own` are the names of user-defined functions."""
     for function in node.find_all(exp.AggFunc, exp.Anonymous, exp.Window):
         named = function.name.lower() in _AGGREGATES and function.name.lower() not in map(str.lower, own)

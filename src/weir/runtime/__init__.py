@@ -1,1 +1,1 @@
-"""How does one micro-batch run, on any engine?"""
+"""Run one micro-batch on any engine."""

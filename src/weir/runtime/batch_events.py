@@ -1,4 +1,4 @@
-"""The phases of a micro-batch by name, for those who want to be told: tests that crash at one, tracing."""
+"""The phases of a micro-batch, for listeners: tests that crash at one, tracing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LOG = logging.getLogger("weir")
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Call `listener(phase, batch)` in the driver at every phase; what comes back stops that."""
+    """Call `listener(phase, batch)` in the driver at every phase; return a function that stops this."""
     _LISTENERS.append(listener)
     return lambda: _LISTENERS.remove(listener)
 
 
 def notify(phase: str, batch: int) -> None:
-    """A batch is at a phase."""
+    """Tell every listener that a batch has reached a phase."""
     _LOG.debug("batch %d: %s", batch, phase)
     for listener in tuple(_LISTENERS):
         listener(phase, batch)

@@ -71,7 +71,7 @@ class FinishedBatch:
             for entry in task.part.slices:
                 if entry.batch == self.number:
                     stored[entry.node] += entry.rows
-        # Filters make the first less than the second, and copies for segments of time more.
+        # `stored` is below `read` where a filter drops rows, and above it where `atr` stores copies.
         return {name: min(stored[name], count) for name, count in read.items()}
 
     @property
@@ -124,7 +124,9 @@ def report_batch(
     Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
     """
     answered = batch.answered
-    decision = answered or decide_for_plan(batch.decision, _earlier_plan(after, batch.decision.plan))
+    decided = batch.decision.plan
+    earlier = next((plan for plan in after.answering_plans if plan != decided), decided)
+    decision = answered or decide_for_plan(batch.decision, earlier)
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
         batch=batch.number,
@@ -145,7 +147,7 @@ def report_batch(
         state={**dict.fromkeys(plan.schemas, StateSize(0, 0, 0)), **after.sizes},
         recall=after.recall.estimate(decision.plan),
         evicted=evicted,
-        building=_built_shares(after, batch.decision.plan),
+        building=_built_shares(after, decided),
     )
 
 
@@ -175,10 +177,6 @@ def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict
     return {number: arrived for number, arrived in arrivals.items() if arrived >= now - longest}
 
 
-def _earlier_plan(after: Manifest, decided: Join) -> Join:
-    return next((plan for plan in after.answering_plans if plan != decided), decided)
-
-
 def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
     """How much is there of each state that the plan decided needs, in the partition that has least of it."""
     shares: dict[str, float] = {}
@@ -189,7 +187,7 @@ def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
 
 
 def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
-    """How far the newest time of all streams went on, which the first rows do not tell."""
+    """How far the newest event time advanced; 0 for the first rows, which have nothing before them."""
     return max(after.values()) - max(before.values()) if before and after else 0
 
 

@@ -14,6 +14,7 @@ from weir.adapt.controller import Controller, Scope
 from weir.adapt.describe_decision import describe_decision
 from weir.adapt.recommendation import PlanInForce, Recommendation
 from weir.adapt.settings import Adapt
+from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
@@ -40,13 +41,16 @@ class Log(Protocol):
         """Return what a batch starts from, the manifest of the batch before it."""
 
     def decision(self, batch: int) -> tuple[Decision, int] | None:
-        """What was decided for a batch, and how often it was tried; None if nothing was."""
+        """What was decided for a batch, and how often it was tried; None if nothing is kept."""
+        return None
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Keep what a batch will do, before it does anything."""
+        """Keep what a batch will do, before it does anything; by default, nothing is kept."""
+        return
 
     def record_history(self, batch: int, line: dict[str, Any]) -> None:
         """Keep a line about a change of plan or allowance, for people."""
+        return
 
     def commit(self, manifest: Manifest) -> None:
         """Keep what a batch leaves behind; from here on it is not run again."""
@@ -59,7 +63,8 @@ class Placing(Protocol):
         """The placement of the next batch, and why it differs from the last; "" if it does not."""
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
-        """Refuse a plan that cannot run where rows lie."""
+        """Refuse a plan that cannot run where rows lie; in one partition every plan can."""
+        return
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class DecidedPlan:
 
     plan: Join
     allowance: Allowance | None = None
-    reason: str = "as requested"
+    reason: str = AS_REQUESTED
     interim_allowance: Allowance | None = None
 
 
@@ -101,7 +106,7 @@ class Decider:
         self._policy, self._plans, self._log, self._placing = policy, plans, log, placing
         self._decided = start
         self._budget = policy.query.budget
-        self._placement: Placement | None = None
+        self.placement: Placement | None = None  # by the last decision
         self._steps = 0
         self.controller: Controller | None = None
 
@@ -120,16 +125,11 @@ class Decider:
 
     @property
     def max_bytes(self) -> int | None:
-        """How much the state may take after the batch that runs; None if nobody said."""
+        """How much the state may take after the batch that runs; None without a memory budget."""
         return None if self.controller is None else self.controller.budget.bytes
 
-    @property
-    def placement(self) -> Placement | None:
-        """Where rows go by the decision before this one; None before the first."""
-        return self._placement
-
     def allow(self, allowance: Allowance | None, reason: str, answering: Join) -> None:
-        """From the next batch on, allow the plan that answers so much."""
+        """From the next batch on, give the plan that answers this allowance."""
         if allowance is not None:
             allowance.check(answering)
         if answering == self._decided.plan:
@@ -145,7 +145,7 @@ class Decider:
         self._plans.check_change(decided.plan, plan)
         if allowance is not None:
             allowance.check(plan)
-        self._placing.check_plan(plan, self._placement)
+        self._placing.check_plan(plan, self.placement)
         interim_allowance = _either(decided.allowance, decided.interim_allowance)
         self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
@@ -154,7 +154,7 @@ class Decider:
         known = self._log.decision(batch)
         decision, attempt = (self._decide(before, batch), 1) if known is None else self._retry(*known, before)
         self._log.record(batch, decision, attempt)
-        self._placement = decision.placement
+        self.placement = decision.placement
         return decision, attempt
 
     def observe(self, known: Statistics, report: BatchReport) -> Statistics:
@@ -181,8 +181,7 @@ class Decider:
             self.controller.close()
 
     def _retry(self, decision: Decision, attempts: int, before: Manifest) -> tuple[Decision, int]:
-        """Go on from what was decided for a batch that is tried again."""
-        if attempts == _ATTEMPTS_AS_DECIDED:
+        if attempts == _ATTEMPTS_AS_DECIDED:  # later attempts read the smaller decision
             reason = f"smaller after {attempts} failed attempts"
             decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
@@ -238,11 +237,8 @@ class Decider:
         if recommendation is None:
             return None
         plan, allowance, reason = recommendation.plan, recommendation.allowance, recommendation.reason
-        if plan == self._decided.plan:
-            self._decided = replace(self._decided, allowance=allowance, reason=reason)
-        elif not recommendation.changes_plan:
-            # It concerns the plan that answers until the states of the one decided are built.
-            self._decided = replace(self._decided, interim_allowance=allowance, reason=reason)
+        if plan == self._decided.plan or not recommendation.changes_plan:
+            self.allow(allowance, reason, plan)
         else:
             try:
                 self.replan(plan, allowance, reason)
@@ -287,13 +283,5 @@ def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | Non
 
 
 def _history_line(decision: Decision, recommendation: Recommendation) -> dict[str, Any]:
-    predicted = {
-        "recall": recommendation.recall,
-        "cpu": recommendation.cpu,
-        "memory": recommendation.memory,
-    }
-    return {
-        **describe_decision(decision),
-        "predicted": predicted,
-        "analysisSeconds": recommendation.seconds,
-    }
+    predicted = {"recall": recommendation.recall, "cpu": recommendation.cpu, "memory": recommendation.memory}
+    return {**describe_decision(decision), "predicted": predicted, "analysisSeconds": recommendation.seconds}

@@ -1,14 +1,15 @@
-"""The way of a micro-batch, on any engine: decide, build, probe, emit, commit.
+"""Run a micro-batch on any engine: decide, build, probe, emit, commit.
 
     before = manifest of batch N - 1
       decide   from what is known ─▶ Decision, recorded before any work: a repeat decides the same
       build    store the batch's rows as slices, and run every join below the root
-      probe    the root's hops ─▶ results
+      probe    the root's hops ─▶ results; in the tasks that build, if the sink allows it
       emit     results ─▶ sink, or piece by piece to the caller
       commit   ─▶ manifest of batch N: live slices, watermark, statistics
 
-A batch that fails before it is committed is run again from the same manifest, with the same decision, and
-gives the same results.
+A batch that fails before it is committed is run again from the same manifest and gives the same results. Its
+decision is the recorded one, with fewer candidates in flight from the third attempt on; in one process, where
+nothing is recorded, it is made anew.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from weir.runtime.batch_events import notify
 from weir.runtime.commit import FinishedBatch, next_manifest, report_batch
 from weir.runtime.decide import Decider, Log, Placing
 from weir.runtime.manifest import Manifest
-from weir.runtime.partition_batch import PhaseTimer, TaskReport, check_null_times
+from weir.runtime.partition_batch import Assignment, PhaseTimer, SliceStore, TaskReport, check_null_times
 from weir.runtime.progress import describe_batch
 
 Rows = TypeVar("Rows", contravariant=True)
@@ -47,9 +48,14 @@ class Batch:
     plan: PhysicalPlan
     is_first: bool
 
+    def assign(self, store: SliceStore) -> Assignment:
+        """Collect what partitions must know of the batch."""
+        before = self.before
+        return Assignment(self.plan, self.decision, self.number, before.watermark, before.parts, store)
+
 
 class Engine(Placing, Protocol[Rows]):
-    """What differs between one process and Spark."""
+    """What differs between one process and Spark; the defaults are those of one partition."""
 
     @property
     def cores(self) -> int:
@@ -64,40 +70,40 @@ class Engine(Placing, Protocol[Rows]):
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
         """Move slices to where the decision wants them, before the batch begins."""
+        return before
 
     def build(self, rows: Rows, batch: Batch) -> Sequence[TaskReport]:
-        """Store the batch's rows and run every join below the root, in every partition that got rows."""
+        """Store the batch's rows and run every join below the root, in every partition that got rows.
+
+        An engine may probe the root in the same tasks, as Spark does where workers write the results.
+        """
 
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
     ) -> Generator[pa.Table, None, Sequence[TaskReport] | None]:
-        """Probe the root and hand results to the sink, or to the caller piece by piece.
+        """Probe the root, unless `build` did, and hand results to the sink, or to the caller in pieces.
 
         Returns the reports with all probes counted, or None if the sink did not read everything.
         """
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if one partition had so much of the work that another spread would have been cheaper."""
+        return False
 
     def whole_seconds(self, batch: int, seconds: float) -> float:
         """The seconds of a batch with what the engine does before and after it."""
+        return seconds
 
 
 class MicroBatches(Generic[Rows]):
     """Runs the batches of one query, one after the other."""
 
     def __init__(
-        self,
-        engine: Engine[Rows],
-        log: Log,
-        decider: Decider,
-        plans: PhysicalPlans,
-        on_null_time: str,
+        self, engine: Engine[Rows], log: Log, decider: Decider, plans: PhysicalPlans, on_null_time: str
     ) -> None:
         self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
         self._on_null_time = on_null_time
         self._is_first = True
-        self.manifest = Manifest()
         self.reports: dict[int, BatchReport] = {}
         self.progress: dict[int, dict[str, Any]] = {}
 
@@ -127,9 +133,9 @@ class MicroBatches(Generic[Rows]):
         finished = FinishedBatch(
             number, batch.decision, batch.before, emission.tasks or tasks, emission.tasks is not None
         )
-        report = self._commit(finished, batch, tuple(produced), timer)
+        report, after = self._commit(finished, batch, tuple(produced), timer)
         notify("committed", number)
-        self._remember(report, finished.tasks, timer)
+        self._remember(report, after, finished.tasks, timer)
         self.decider.analyse()
         self._is_first = False
 
@@ -145,7 +151,7 @@ class MicroBatches(Generic[Rows]):
         batch: Batch,
         produced: tuple[tuple[float, int], ...],
         timer: PhaseTimer,
-    ) -> BatchReport:
+    ) -> tuple[BatchReport, Manifest]:
         after, evicted = next_manifest(
             finished, batch.plan, self._engine.is_skewed(finished), self.decider.max_bytes
         )
@@ -160,9 +166,8 @@ class MicroBatches(Generic[Rows]):
         after = replace(after, statistics=self.decider.observe(after.statistics, report))
         timer.end("observe")
         self._log.commit(after)
-        self.manifest = after
         timer.end("commit")
-        return report
+        return report, after
 
     def _seconds(self, finished: FinishedBatch, work: float, timer: PhaseTimer) -> float:
         """The seconds that a batch of this query usually takes besides the join, and its join."""
@@ -175,10 +180,12 @@ class MicroBatches(Generic[Rows]):
         # Building states for another plan is neither work of this one nor done in every batch.
         return whole - max((task.seconds.get("migrate", 0.0) for task in finished.tasks), default=0.0)
 
-    def _remember(self, report: BatchReport, tasks: Sequence[TaskReport], timer: PhaseTimer) -> None:
+    def _remember(
+        self, report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], timer: PhaseTimer
+    ) -> None:
         number = report.batch
         self.reports[number] = report
-        self.progress[number] = describe_batch(report, self.manifest, tasks, timer.seconds)
+        self.progress[number] = describe_batch(report, after, tasks, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
             del self.progress[old], self.reports[old]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from weir.errors import QueryError
 from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
+from weir.kernel.migration_state import MigrationState
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
 from weir.kernel.slice import Slice
@@ -22,6 +23,8 @@ from weir.kernel.state import State, expire, merge_slices
 from weir.query.model import Query
 from weir.runtime.partition_state import PartitionState, SliceEntry
 from weir.stats.batch_counts import BatchCounts
+
+Clock = Callable[[], float]
 
 
 class SliceStore(Protocol):
@@ -61,6 +64,13 @@ class Assignment:
         """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
         self.store.retain(self._every_entry())
         return self._load(self.part(partition), plan or self.plan)
+
+    def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
+        """Load a partition's state for the plan that answers there and for the one that is built."""
+        decided = self.decision.plan
+        migration = self.part(partition).migration_to(decided)
+        plan = self.plans.of(migration.plan, migration.migration_joins(decided))
+        return migration, *self.load(partition, plan)
 
     def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
         """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
@@ -107,9 +117,9 @@ class TaskReport:
 
 
 class PhaseTimer:
-    """CPU seconds per phase, by a clock such as `time.process_time`."""
+    """Seconds per phase, by a given clock: CPU or wall."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.seconds: dict[str, float] = {}
         self._clock, self._last = clock, clock()
 
@@ -124,20 +134,19 @@ class PartitionBatch:
     """A partition while it runs a batch: made by building its slices, then probed for results."""
 
     def __init__(
-        self, job: Assignment, partition: int, tables: Mapping[str, pa.Table], clock: Callable[[], float]
+        self, assignment: Assignment, partition: int, tables: Mapping[str, pa.Table], clock: Clock
     ) -> None:
-        self._job, self._partition = job, partition
+        self._assignment, self._partition = assignment, partition
         self._counts, self._timer = BatchCounts(), PhaseTimer(clock)
-        migration = job.part(partition).migration_to(job.decision.plan)
-        held = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
-        before, entries = job.load(partition, held)
+        plans, decision, batch = assignment.plans, assignment.decision, assignment.batch
+        migration, before, entries = assignment.load_migrating(partition)
         self._timer.end("read")
-        prepared = prepare_plan(job.plans, migration, before, job.decision, job.batch, self._counts)
+        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
         self._timer.end("migrate")
-        plan, decision = prepared.physical, prepared.decision
+        plan = prepared.physical
         state = merge_slices(plan, expire(plan, prepared.state), prepared.migration.since)
         self._timer.end("merge")
-        self._state = build(plan, decision, state, tables, job.batch, self._counts)
+        self._state = build(plan, prepared.decision, state, tables, batch, self._counts)
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = self._keep(entries)
@@ -145,10 +154,8 @@ class PartitionBatch:
 
     def probe(self) -> Iterator[pa.Table]:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
-        chunks = probe(
-            self._prepared.physical, self._prepared.decision, self._state, self._job.batch, self._counts
-        )
-        for chunk in chunks:
+        prepared, batch = self._prepared, self._assignment.batch
+        for chunk in probe(prepared.physical, prepared.decision, self._state, batch, self._counts):
             self._timer.end("probe")
             yield chunk
             self._timer.end("consumer")
@@ -157,21 +164,14 @@ class PartitionBatch:
     def report(self, files: tuple[str, ...] = ()) -> TaskReport:
         """Report what was done so far."""
         seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
-        return TaskReport(
-            self._partition,
-            self._part,
-            self._counts,
-            dict(self._state.newest),
-            seconds,
-            files,
-        )
+        return TaskReport(self._partition, self._part, self._counts, dict(self._state.newest), seconds, files)
 
     def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
         """Store the slices that were not there before: new ones and merged ones."""
         after = self._state
         live = [kept for of_node in after.slices.values() for kept in of_node]
         new = [kept for kept in live if id(kept) not in entries]
-        stored = self._job.store.write(self._job.batch, self._partition, new)
+        stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
         return PartitionState(
             tuple(known[id(kept)] for kept in live),
@@ -181,16 +181,15 @@ class PartitionBatch:
         )
 
 
-def probe_partition(job: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
+def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
     """Find the results of a partition's rows, in its own slices or, where these are shared, in all."""
-    placement = job.decision.placement
-    if placement is not None and placement.is_shared:
-        state, drivers = job.load_all(partition)
-        return probe(job.plan, job.decision, state, job.batch, counts, drivers)
-    migration = job.part(partition).migration_to(job.decision.plan)
-    plan = job.plans.of(migration.plan, migration.migration_joins(job.decision.plan))
-    prepared = use_existing_states(job.plans, migration, job.load(partition, plan)[0], job.decision)
-    return probe(prepared.physical, prepared.decision, prepared.state, job.batch, counts)
+    decision, batch = assignment.decision, assignment.batch
+    if decision.placement is not None and decision.placement.is_shared:
+        state, drivers = assignment.load_all(partition)
+        return probe(assignment.plan, decision, state, batch, counts, drivers)
+    migration, state, _ = assignment.load_migrating(partition)
+    prepared = use_existing_states(assignment.plans, migration, state, decision)
+    return probe(prepared.physical, prepared.decision, prepared.state, batch, counts)
 
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:

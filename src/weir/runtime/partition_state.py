@@ -19,8 +19,8 @@ from weir.stats.batch_counts import StateSize
 class SliceEntry:
     """Where one slice is stored, and what can be known of it without opening it.
 
-    `spans` are the first and last time (µs) of each time column, `lead` names the one it is cut by; from
-    `deadline` on no row of it can join, None if that is never.
+    `spans` are the least and the greatest of each stored number but keys, `lead` names the time it is cut by;
+    from `deadline` on no row of it can join, None if that is never.
     """
 
     node: str

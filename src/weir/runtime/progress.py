@@ -114,7 +114,7 @@ def _describe_hop(hop: HopStats) -> dict[str, float]:
 
 
 def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None:
-    """What is known of the streams and of what batches take; None if nobody asked for it."""
+    """What is known of the streams and of what batches take; None if the query does not learn."""
     if not known.batches:
         return None
     return {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weir.spark.script import Session
 
 
-def open_join(script: Script, spark: Session, partitions: int | None = None) -> SparkJoin:
+def open_join(script: Script, spark: Session, partitions: int | None) -> SparkJoin:
     """Build the join of a script over its sources."""
     frames = {source.name: _open_source(source, spark) for source in _list_sources(script)}
     return _build_join(script, frames, partitions)
@@ -39,9 +39,7 @@ def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoi
     return writer.trigger(**_trigger_options(script.sink, once)).start()
 
 
-def explain_script(
-    script: Script, spark: Session, partitions: int | None = None, mermaid: bool = False
-) -> str:
+def explain_script(script: Script, spark: Session, partitions: int | None, mermaid: bool) -> str:
     """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
     frames = {source.name: _open_source(source, spark, schema_only=True) for source in _list_sources(script)}
     join = _build_join(script, frames, partitions)

@@ -9,12 +9,7 @@ if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
     from weir.spark.query import SparkQuery
 
-__all__ = [
-    "PHASES",
-    "SparkJoin",
-    "SparkQuery",
-    "listen",
-]
+__all__ = ["PHASES", "SparkJoin", "SparkQuery", "listen"]
 
 __getattr__ = lazy_names(
     __name__,

@@ -5,9 +5,10 @@
         decisions/N.json  what batch N does, written before it begins, so that a repeat does the same
         manifests/N.json  the state after batch N; writing it commits the batch
         slices/*.arrow    rows; a slice file counts only while a retained manifest names it
+        stats/N-P-S.json  what partition P counted in stage S of a second job; deleted after the batch
         history.jsonl     changes of plan and allowance, for people
 
-Every JSON file but the last carries a checksum.
+Job, decisions and manifests carry a checksum; that of a slice file is in the manifest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from weir.spark.filesystem import Folder
 from weir.spark.history import History
 from weir.spark.job_description import JobDescription, check_unchanged, check_version
 
-# Files that failed attempts left behind are deleted once in so many batches.
+# Files that failed attempts left behind, in the checkpoint and the sink, are deleted once in so many batches.
 CLEAN_UP_EVERY = 50
 
 

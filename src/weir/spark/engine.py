@@ -31,12 +31,11 @@ from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch
-from weir.runtime.partition_batch import Assignment, TaskReport
+from weir.runtime.partition_batch import TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.job import Job
 from weir.spark.probe_job import ProbeJob
 from weir.spark.rebalance import choose_placement, relocate_slices
-from weir.spark.routing import check_plan, is_mjoin
 from weir.spark.sinks import FrameSink
 from weir.spark.slice_files import FileStore
 from weir.spark.steps import apply_steps
@@ -79,7 +78,7 @@ class SparkEngine:
         check_partitions(resize.nodes)
         if resize.how not in get_args(ResizeMode):
             raise QueryError(f"adjustment is 'passive' or 'aggressive'; got {resize.how!r}")
-        spread = self._job.routing.name if placement is None else placement.spread
+        spread = self._spread_of(placement)
         if spread not in SHARED_SPREADS:
             raise QueryError(
                 f"the number of partitions cannot change while spread='{spread}' says where rows lie; "
@@ -90,7 +89,7 @@ class SparkEngine:
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
         """Choose where the rows of the next batch go, and say why that changes."""
         # The joins of a tree find their partners in one partition, so their rows cannot be shared.
-        routing = self._job.routing if is_mjoin(plan) else replace(self._job.routing, fallback=None)
+        routing = self._job.routing if plan.is_mjoin else replace(self._job.routing, fallback=None)
         resize = None
         while self._resizes:
             resize = self._resizes.popleft()
@@ -98,7 +97,12 @@ class SparkEngine:
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan whose rows would not find their partners."""
-        check_plan(plan, self._job.routing.name if placement is None else placement.spread)
+        spread = self._spread_of(placement)
+        if spread in SHARED_SPREADS and not plan.is_mjoin:
+            raise QueryError(
+                f"a running query with spread='{spread}' cannot change to the tree {plan}, since its rows "
+                "find partners in other partitions; choose other probing orders of the mjoin"
+            )
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
         """Assign slices to other partitions, in the manifest only, if the decision says so."""
@@ -113,7 +117,7 @@ class SparkEngine:
         placement = _placement_of(batch.decision)
         # A probe of other partitions' slices has to wait until all are written.
         results = None if placement.is_shared else self._result_files
-        task = BuildTask(self._assign(batch), self._job.slots, results)
+        task = BuildTask(batch.assign(self._store), self._job.slots, results)
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), placement.partitions)
         reports = [read_report(bytes(row.report)) for row in shuffled.mapInArrow(task, REPORT).collect()]
         return sorted(reports, key=lambda report: report.partition)
@@ -125,15 +129,15 @@ class SparkEngine:
 
         Returns the reports with all probes counted, or None if the sink did not read everything.
         """
-        yield from ()
+        yield from ()  # a generator only to be an `Engine`: the sink takes all results
         assert self._session is not None, "a batch is built before its results are emitted"
         sink, results = self._job.sink, self._result_files
-        # Tasks that lost a race leave hidden files behind.
+        # Failed attempts and speculative tasks leave hidden files behind: look for them now and then.
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
             return tasks
-        probe_job = ProbeJob(self._session, self._job.folder, self._assign(batch), tasks)
+        probe_job = ProbeJob(self._session, self._job.folder, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._job.steps, frame), batch.number, cleans_up)
@@ -148,7 +152,7 @@ class SparkEngine:
         decision, routing = batch.answered, self._job.routing
         if decision is None or not batch.is_complete or routing.fallback is None:
             return False
-        if _placement_of(decision).is_shared or not is_mjoin(decision.plan):
+        if _placement_of(decision).is_shared or not decision.plan.is_mjoin:
             return False
         seconds = [estimate_work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
         # A sink that takes a DataFrame costs a second job anyway.
@@ -159,18 +163,15 @@ class SparkEngine:
         """The seconds of a batch from its trigger to its end."""
         return self._overhead.add(batch, seconds)
 
+    def _spread_of(self, placement: Placement | None) -> str:
+        return self._job.routing.name if placement is None else placement.spread
+
     @property
     def _result_files(self) -> ResultFiles | None:
         """Where workers write results; None if the sink takes a DataFrame."""
         if isinstance(self._job.sink, FrameSink):
             return None
         return replace(self._job.sink.results, spark_types=self._schema.json())
-
-    def _assign(self, batch: Batch) -> Assignment:
-        before = batch.before
-        return Assignment(
-            batch.plan, batch.decision, batch.number, before.watermark, before.parts, self._store
-        )
 
     def _use_session(self, session: SparkSession) -> None:
         for name, value in _SESSION.items() if session is not self._session else ():

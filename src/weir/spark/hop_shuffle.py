@@ -58,10 +58,8 @@ class HopStage:
             else:
                 chunks = probe.make_results(partials)
                 yield from deliver_results(self.results, self.assignment, partition, chunks)
-            counts = probe.counts
-            write_counts(
-                self.counts, self.assignment.batch, partition, counts, self.number, sorted(probe.sent_to)
-            )
+            batch, sent_to = self.assignment.batch, sorted(probe.sent_to)
+            write_counts(self.counts, batch, partition, probe.counts, self.number, sent_to)
 
 
 def _group_by_partition(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:
@@ -89,11 +87,9 @@ class _PartitionProbe:
 
     @property
     def counts(self) -> BatchCounts:
-        """What this stage has counted so far."""
         return replace(self._counts, lags=self._probe.lags)
 
     def start(self) -> Iterator[Parcel]:
-        """Yield the batch's own rows."""
         return self._probe.start(self._load_state(), self._counts)
 
     def run(self, packed: list[bytes]) -> Iterator[Parcel]:
@@ -107,7 +103,6 @@ class _PartitionProbe:
             yield from self._probe.visit(parcel, state, self._counts)
 
     def make_results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
-        """Yield the results of complete partials."""
         for parcel in parcels:
             yield from self._probe.results(parcel, self._counts)
 

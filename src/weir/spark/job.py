@@ -18,7 +18,7 @@ class Job:
     """What all batches of a query have in common since its start.
 
     `plan` is compiled from the plan of `start`, `folder` is weir's part of the checkpoint, `steps` follow the
-    join, and `batches_to_retain` is of how many batches manifests and slices are kept.
+    join; manifests and slices of the last `batches_to_retain` batches are kept.
     """
 
     policy: Policy

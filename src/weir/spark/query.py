@@ -7,7 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError
+from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
@@ -44,7 +46,7 @@ class SparkQuery:
             raise QueryError("the query has ended; start it with partitions= instead")
         self._batches.engine.resize(Resize(partitions, adjustment), self._batches.decider.placement)
 
-    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = "as requested") -> None:
+    def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = AS_REQUESTED) -> None:
         """Migrate to another plan from the next batch on; no result is lost or comes twice.
 
         In each partition the earlier plan answers until the states of the new one are built, which may take
@@ -53,6 +55,7 @@ class SparkQuery:
         """
         if not self.isActive:
             raise QueryError("the query has ended; start it with plan= and a new checkpointLocation instead")
+        check_allowance(allowance)
         self._batches.decider.replan(plan, allowance, reason)
 
     @property

@@ -20,7 +20,7 @@ from weir.adapt.settings import Changeable
 from weir.errors import QueryError
 from weir.expr.nodes import Column
 from weir.partition.placement import SHARED_SPREADS, Placement, SharedSpread, place_by_time
-from weir.plan.tree import Join, Leaf
+from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass
 from weir.query.windows import RowWindow
@@ -49,7 +49,7 @@ class Routing:
     """The spread chosen: `key` for hash, `segments` for atr, `shared` for share and psp, or one partition.
 
     `fallback` is the spread to which a running query may change if a few keys have most of the work;
-    `shortest_window` (µs) is set with either of these two.
+    `shortest_window` (µs) is set if `shared` or `fallback` is.
     """
 
     partitions: int
@@ -103,7 +103,7 @@ def choose_routing(
     partitions: int | None,
     cores: int,
     is_streaming: bool,
-    shared: SharedSpread = "share",
+    shared: SharedSpread,
 ) -> Routing:
     """Return the routing for a spread, or refuse a spread that the query or the plan cannot have.
 
@@ -123,7 +123,7 @@ def choose_routing(
     if key is not None and spread in ("hash", "auto"):
         if count == 1:
             return Routing(1)
-        if spread == "hash" or not is_streaming or not is_mjoin(plan):
+        if spread == "hash" or not is_streaming or not plan.is_mjoin:
             return Routing(count, key=key)
         return Routing(count, key=key, fallback=shared, shortest_window=_shortest_window(query))
     # A single shared partition may become several later, so it is routed as such.
@@ -131,14 +131,13 @@ def choose_routing(
         return Routing(1)
     if spread == "atr" or not is_streaming:
         return Routing(count, segments=_choose_segments(query))
-    if is_mjoin(plan):
+    if plan.is_mjoin:
         chosen: SharedSpread = shared if spread == "auto" else "psp" if spread == "psp" else "share"
         return Routing(count, shared=chosen, shortest_window=_shortest_window(query))
     if spread != "auto":
         raise QueryError(f"spread='{spread}' needs an mjoin, not the tree {plan}; use plan='mjoin'")
-    return _use_one_partition(
-        "no one key is shared by all streams of a plan that is not an mjoin", None, count
-    )
+    reason = "no one key is shared by all streams of a plan that is not an mjoin"
+    return _use_one_partition(reason, None, count)
 
 
 def is_one_host(master: str) -> bool:
@@ -153,15 +152,6 @@ def choose_shared_spread(master: str) -> SharedSpread:
     ('share', 'psp')
     """
     return "share" if is_one_host(master) else "psp"
-
-
-def check_plan(plan: Join, spread: str) -> None:
-    """Refuse a plan to which a running query cannot change, because of where its rows lie."""
-    if spread in SHARED_SPREADS and not is_mjoin(plan):
-        raise QueryError(
-            f"a running query with spread='{spread}' cannot change to the tree {plan}, since its rows find "
-            "partners in other partitions; choose other probing orders of the mjoin"
-        )
 
 
 def limit_changes(changeable: Changeable, routing: Routing) -> Changeable:
@@ -195,11 +185,6 @@ def _no_key_error(query: Query, is_streaming: bool) -> QueryError:
         f"spread='hash' needs one key that all streams share, an equality chain over columns of {streams}; "
         f"use spread={others}, or leave it 'auto'"
     )
-
-
-def is_mjoin(plan: Join) -> bool:
-    """True if one join reads all streams."""
-    return all(isinstance(child, Leaf) for child in plan.inputs)
 
 
 def _shortest_window(query: Query) -> int:

@@ -1,4 +1,8 @@
-"""Sinks: results are written by the workers themselves (folded), or handed on as a DataFrame."""
+"""Sinks: results are written by the workers themselves (folded), or handed on as a DataFrame.
+
+With a folded sink one Spark action stores, probes and writes. To add a sink, write a class here and a branch
+in `weir.spark.targets.choose_sink`, and enter its format into `EPHEMERAL_FORMATS` if it keeps nothing.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ class CallSink:
 
 
 def _replace_batch(folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool) -> None:
-    """Rename files; with `cleans_up`, delete what earlier attempts of this batch and of any task left."""
+    """Rename files; with `cleans_up`, delete other files of this batch, and hidden ones of any batch."""
     for source, target in names.items():
         folder.move(source, target)
     if not cleans_up:

@@ -117,7 +117,7 @@ class BuildTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
         for partition, rows in self.slots.split(batches).items():
-            report = self._count_once(self._run(partition, rows.tables), rows.copies)
+            report = self._subtract_copies(self._run(partition, rows.tables), rows.copies)
             yield _report_row(to_json(report))
 
     def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> TaskReport:
@@ -126,11 +126,11 @@ class BuildTask:
             return running.report()
         return running.report(_write_results(self.results, self.assignment, partition, running.probe()))
 
-    def _count_once(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
-        """Subtract what was counted of copied rows, which other partitions count."""
+    def _subtract_copies(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
+        """Subtract the counts of rows that `atr` copied here: other partitions count them."""
         if not copies:
             return report
-        job, counts = self.assignment, report.counts
+        assignment, counts = self.assignment, report.counts
         own = {
             name: read - (copies[name].num_rows if name in copies else 0)
             for name, read in counts.rows_in.items()
@@ -138,7 +138,8 @@ class BuildTask:
         # Nothing counts of a stream that has only copies here, so only the others are ingested again.
         mixed = {name: rows for name, rows in copies.items() if own[name]}
         copied = BatchCounts()
-        ingest(job.plan, job.decision, State(watermark=job.watermark), mixed, job.batch, copied)
+        before = State(watermark=assignment.watermark)
+        ingest(assignment.plan, assignment.decision, before, mixed, assignment.batch, copied)
 
         def subtract(all_rows: Mapping[str, int], copied_rows: Mapping[str, int]) -> dict[str, int]:
             return {name: count - copied_rows.get(name, 0) for name, count in all_rows.items() if own[name]}
@@ -166,12 +167,12 @@ class ProbeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of the partitions whose numbers come in, or the names of their files."""
-        job = self.assignment
+        assignment = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             counts = BatchCounts()
-            chunks = probe_partition(job, partition, counts)
-            yield from deliver_results(self.results, job, partition, chunks)
-            write_counts(self.counts, job.batch, partition, counts)
+            chunks = probe_partition(assignment, partition, counts)
+            yield from deliver_results(self.results, assignment, partition, chunks)
+            write_counts(self.counts, assignment.batch, partition, counts)
 
 
 @dataclass(frozen=True)
@@ -194,31 +195,31 @@ class StaticJoinTask:
 
 
 def deliver_results(
-    results: ResultFiles | None, job: Assignment, partition: int, chunks: Iterator[pa.Table]
+    results: ResultFiles | None, assignment: Assignment, partition: int, chunks: Iterator[pa.Table]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the results, or write them to files and yield the files' names."""
     if results is None:
         for chunk in chunks:
             yield from chunk.combine_chunks().to_batches()
         return
-    yield _report_row(_write_results(results, job, partition, chunks))
+    yield _report_row(_write_results(results, assignment, partition, chunks))
 
 
 def _write_results(
-    target: ResultFiles, job: Assignment, partition: int, chunks: Iterator[pa.Table]
+    target: ResultFiles, assignment: Assignment, partition: int, chunks: Iterator[pa.Table]
 ) -> tuple[str, ...]:
     """Write results under a hidden name, which the driver replaces; without results write no file."""
     if target.path is None:
         for _ in chunks:
             pass
         return ()
-    name = f"_part-{job.batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
+    name = f"_part-{assignment.batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
     writer = None
     for chunk in chunks:
         if writer is None:
             stream = open_output(f"{target.path}/{name}")
             metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
-            schema = result_schema(job.plan.query).with_metadata(metadata)
+            schema = result_schema(assignment.plan.query).with_metadata(metadata)
             writer = pq.ParquetWriter(
                 stream, schema, compression=target.compression, use_dictionary=_dictionary_columns(schema)
             )
@@ -251,12 +252,7 @@ def name_counts(batch: int, partition: int, stage: int) -> str:
 
 
 def write_counts(
-    folder: str,
-    batch: int,
-    partition: int,
-    counts: BatchCounts,
-    stage: int = 0,
-    sent_to: Sequence[int] = (),
+    folder: str, batch: int, partition: int, counts: BatchCounts, stage: int = 0, sent_to: Sequence[int] = ()
 ) -> None:
     """Write what a partition counted in a stage, in place of an earlier run's counts."""
     with open_output(f"{folder}/{name_counts(batch, partition, stage)}") as stream:

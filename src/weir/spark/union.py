@@ -68,7 +68,6 @@ def shuffle_by_partition(rows: DataFrame, partitions: int) -> DataFrame:
 
 
 def _needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
-    """The columns of each stream that the query reads."""
     predicate = query.predicate
     exprs = [
         *(output.expr for output in query.select),

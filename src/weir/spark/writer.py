@@ -47,7 +47,7 @@ class JoinWriter:
         self._call: Callable[[DataFrame, int], None] | None = None
 
     def format(self, source: str) -> JoinWriter:
-        """Set the format: parquet, orc, json, csv, memory, console, noop, count, or a batch source."""
+        """Set the format: parquet, orc, json, csv, text, memory, console, noop, count, or a batch source."""
         self._format = source.lower()
         return self
 

@@ -9,13 +9,7 @@ if TYPE_CHECKING:
     from weir.testing.collect import Collected, run
     from weir.testing.source import Crash, ListSource
 
-__all__ = [
-    "Collected",
-    "Crash",
-    "ListSource",
-    "ManualClock",
-    "run",
-]
+__all__ = ["Collected", "Crash", "ListSource", "ManualClock", "run"]
 
 __getattr__ = lazy_names(
     __name__,

@@ -128,7 +128,6 @@ class _Crasher:
             raise ConnectionAbortedError(f"a crash at '{phase}' of batch {batch}, as the test wants it")
 
     def repeat(self, work: Callable[[], T]) -> T:
-        """Do work until it is not made to fail."""
         while True:
             self._has_crashed = False
             try:
