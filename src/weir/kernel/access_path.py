@@ -7,6 +7,7 @@ The hop's residual checks what the range does not decide.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Expr, streams_of
@@ -83,21 +84,14 @@ class VectorAccess:
     probe: Expr
     value: Expr
     threshold: float
-
-    @property
-    def spec(self) -> Spec:
-        """The index it searches."""
-        return ByTime()
+    spec: ClassVar[Spec] = ByTime()
 
 
 @dataclass(frozen=True, slots=True)
 class TimeAccess:
     """Every row in the driver's time range."""
 
-    @property
-    def spec(self) -> Spec:
-        """The index it searches."""
-        return ByTime()
+    spec: ClassVar[Spec] = ByTime()
 
 
 Access = KeyAccess | ValueAccess | VectorAccess | TimeAccess

@@ -7,6 +7,7 @@ age, or in none. Sampled rows probe all ages.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,13 +18,16 @@ from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 
 
+@dataclass(frozen=True, slots=True)
 class AgeFilter:
-    """The partner's times that rows of a partial may probe, at one hop during one batch."""
+    """The partner's times that rows of a partial may probe, at one hop during one batch.
 
-    def __init__(
-        self, hop: HalfJoinPlan, runs: tuple[TimeBounds, ...] | None = None, sample: ProbeSample | None = None
-    ) -> None:
-        self._all_ages, self._runs, self._sample = hop.lead, runs, sample
+    Rows that are not sampled probe the `runs`; None: all ages.
+    """
+
+    all_ages: TimeBounds
+    runs: tuple[TimeBounds, ...] | None
+    sample: ProbeSample | None
 
     @staticmethod
     def of(
@@ -31,33 +35,31 @@ class AgeFilter:
     ) -> AgeFilter:
         """Return the filter that an allowance asks for at a hop."""
         ages = None if allowance is None else allowance.ages.get(hop.hop)
-        if ages is None:
-            return AgeFilter(hop)
-        return AgeFilter(
-            hop, tuple(_bounds_of_runs(hop, physical.schemas[hop.hop.driver].lead, ages)), sample
-        )
+        driver_time = physical.schemas[hop.hop.driver].lead
+        runs = None if ages is None else tuple(_bounds_of_runs(hop.lead, driver_time, ages))
+        return AgeFilter(hop.lead, runs, sample)
 
     @property
     def is_active(self) -> bool:
         """True if rows that are not sampled probe some ages only."""
-        return self._runs is not None
+        return self.runs is not None
 
     def apply(self, partial: Partial) -> Iterator[tuple[Partial, TimeBounds]]:
         """Yield rows with the times that they may probe; a row comes once for each run of ages."""
-        if self._runs is None:
-            yield partial, self._all_ages
+        if self.runs is None:
+            yield partial, self.all_ages
             return
-        if self._sample is not None:
-            sampled = self._sample.mark(partial)
+        if self.sample is not None:
+            sampled = self.sample.mark(partial)
             if sampled.any():
-                yield partial.pick(np.flatnonzero(sampled)), self._all_ages
+                yield partial.pick(np.flatnonzero(sampled)), self.all_ages
                 partial = partial.pick(np.flatnonzero(~sampled))
-        for bounds in self._runs if partial.rows else ():
+        for bounds in self.runs if partial.rows else ():
             yield partial, bounds
 
 
-def _bounds_of_runs(hop: HalfJoinPlan, driver_time: str, ages: Ages) -> Iterator[TimeBounds]:
+def _bounds_of_runs(lead: TimeBounds, driver_time: str, ages: Ages) -> Iterator[TimeBounds]:
     """Turn each run of ages into bounds on the partner's time, counted from the driver's."""
     for youngest, oldest in ages.runs():
         highs = () if youngest is None else ((driver_time, -youngest),)
-        yield TimeBounds(hop.lead.name, (*hop.lead.lows, (driver_time, oldest)), (*hop.lead.highs, *highs))
+        yield TimeBounds(lead.name, (*lead.lows, (driver_time, oldest)), (*lead.highs, *highs))

@@ -1,8 +1,9 @@
 """One micro-batch: build the slices, then probe for results.
 
 **What is correct.** A result `(t_1..t_m)` is found exactly once, by the row of it that is processed last.
-Every slice carries (batch, rank), where the rank is the position of its stream in the batch's driver order;
-a row sees slices of earlier batches and, in its own batch, slices of lower rank.
+Every slice carries (batch, rank), where the rank is the position of its rows in the batch's driver order: one
+per stream, or one per run of rows if a policy interleaves streams. A row sees slices of earlier batches and,
+in its own batch, slices of lower rank.
 
     rank 0   a's delta ──▶ b, c                 (earlier batches)
     rank 1   b's delta ──▶ c, a + a's delta
@@ -11,9 +12,11 @@ a row sees slices of earlier batches and, in its own batch, slices of lower rank
 **Ties** do not exist: of two rows of one batch the one of higher rank finds the other, and rows of one rank
 belong to one stream, of which a result has one row. A partial takes the rank of the row that completed it.
 
-**Expiry** happens after a batch, never during it: time bounds decide which rows join, and a slice may only
-go when no row to come can reach it. An allowance keeps rows from probing, never from being stored, so what
-is found is a subset of the exact join.
+**Expiry** happens between batches, never while rows probe: time bounds decide which rows join, and a slice
+may only go when no row to come can reach it. An allowance keeps rows from probing, never from being stored,
+so what is found is a subset of the exact join.
+
+**Only inner joins**: a result is emitted once it is complete and never taken back.
 
 `build` does all that must be stored: leaf slices, and the outputs of every join below the root. `probe` is a
 pure function of the slices and may run never, once or several times.

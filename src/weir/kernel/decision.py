@@ -23,7 +23,7 @@ class Decision:
     - `clock`: the time (µs) by which freshness is judged, the newest event time before the batch; None in the
       first. `arrivals` are the clocks of earlier batches whose rows may still be fresh.
     - `idle`: streams that do not hold the watermark back.
-    - `candidates`: a bound on what a hop has in flight, below the usual one: less memory, more time.
+    - `candidates`: how many candidate pairs a hop holds at once, if fewer than usual: less memory, more time.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
     - `interim_allowance`: the allowance of the earlier plan that answers while states of the plan are built.

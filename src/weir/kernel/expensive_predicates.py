@@ -7,6 +7,7 @@ and c repeat the evaluation for every a with the same b, so it is done once per 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
 from weir.kernel.row_ids import RowIds, get_row_ids, partial_from_row_ids
+from weir.kernel.slice import Slice
 
 # Bytes read by one evaluation: inputs and intermediate values should stay in the cache. With images of 60 kB
 # a pair takes five times as long when hundreds of megabytes are gathered at once.
@@ -35,9 +37,9 @@ def holds_for_pairs(expr: Expr, partial: Partial, driver: Picks, partner: Rows) 
     """Evaluate a predicate on pairs of row `driver[i]` of a partial and row i of the partner."""
     groups = _groups_read([expr], partial)
     used, probe = _distinct(driver, partial.rows)
-    slices, positions, rows = partner.row_ids()
     if len(groups) == len(partial.groups):
-        return _evaluate(expr, partial.pick(driver[used]), probe, (slices, positions, rows))
+        return _evaluate(expr, partial.pick(driver[used]), probe, partner.row_ids())
+    slices, positions, rows = partner.row_ids()
     codes = _number_combinations([group.pick(driver[used]) for group in groups], len(used))
     first, number = _distinct(codes, int(codes.max()) + 1)
     probes = Partial(tuple(group.pick(driver[used][first]) for group in groups), len(first))
@@ -50,7 +52,6 @@ def holds_for_pairs(expr: Expr, partial: Partial, driver: Picks, partner: Rows) 
 
 
 def _groups_read(exprs: Sequence[Expr], partial: Partial) -> list[Group]:
-    """Return the groups of a partial that some of the predicates read."""
     streams = frozenset().union(*map(streams_of, exprs))
     return [group for group in partial.groups if not streams.isdisjoint(group.schema.streams)]
 
@@ -89,16 +90,15 @@ def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Boo
     truth = np.empty(len(probe), np.bool_)
     for first in range(0, len(probe), step):
         chunk = slice(first, first + step)
-        pairs = compact.extend(probe[chunk], _make_rows((slices, positions[chunk], rows[chunk])))
+        pairs = compact.extend(probe[chunk], _make_rows(slices, positions[chunk], rows[chunk]))
         truth[chunk] = evaluate_predicate(expr, pairs.fetch, pairs.rows)
     return truth
 
 
-def _make_rows(row_ids: RowIds) -> Rows:
-    slices, positions, rows = row_ids
-    ends = [*(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(positions)]
+def _make_rows(slices: Sequence[Slice], positions: Int64s, rows: Int64s) -> Rows:
+    edges = [0, *(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(positions)]
     parts = [
         (slices[positions[first]], rows[first:last].astype(np.intp, copy=False))
-        for first, last in zip([0, *ends[:-1]], ends, strict=True)
+        for first, last in pairwise(edges)
     ]
     return Rows(slices[0].schema, parts)

@@ -16,7 +16,7 @@ from time import thread_time
 import numpy as np
 
 from weir.expr.evaluate import evaluate_predicate
-from weir.kernel.access_path import Access, KeyAccess, VectorAccess
+from weir.kernel.access_path import KeyAccess, VectorAccess
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
 from weir.kernel.index_probe import Candidates, IndexProbe
@@ -82,7 +82,7 @@ class HalfJoin:
             slices = self._select_slices(lead, others)
             visited.update(map(id, slices))
             if slices:
-                yield from self._probe_slices(rows, lead, others, slices, work)
+                yield from self._probe_slices(IndexProbe(self.plan, rows, lead, others), slices, work)
         if self.age_filter.is_active:
             work.narrowed += partial.rows - (0 if self.sample is None else self.sample.count(partial))
             all_ages = self._select_slices(*self._time_ranges(partial, self.plan.lead))
@@ -95,13 +95,10 @@ class HalfJoin:
         in_range = self.slice_index.overlapping(lead.earliest, lead.latest, self.batch, self.rank)
         return [s for s in in_range if not any(other.misses(s) for other in others)]
 
-    def _probe_slices(
-        self, partial: Partial, lead: TimeRange, others: list[TimeRange], slices: list[Slice], work: HopStats
-    ) -> Iterator[Partial]:
-        index_probe = IndexProbe(self.plan, partial, lead)
-        per_slice = [c for s in slices if (c := index_probe.find_candidates(s)).count.any()]
-        for first, last in _cut_runs(per_slice, *self._limits(partial, slices)):
-            matches = self._match_run(partial, index_probe, per_slice, others, (first, last), work)
+    def _probe_slices(self, probe: IndexProbe, slices: list[Slice], work: HopStats) -> Iterator[Partial]:
+        per_slice = [c for s in slices if (c := probe.find_candidates(s)).count.any()]
+        for first, last in _cut_runs(per_slice, *self._limits(probe.partial, slices)):
+            matches = self._match_run(probe, per_slice, first, last, work)
             if matches is not None:
                 yield matches
 
@@ -123,51 +120,42 @@ class HalfJoin:
         return _CANDIDATES_EXPENSIVE if self.plan.expensive else _CANDIDATES
 
     def _match_run(
-        self,
-        partial: Partial,
-        index_probe: IndexProbe,
-        per_slice: list[Candidates],
-        others: list[TimeRange],
-        run: tuple[int, int],
-        work: HopStats,
+        self, probe: IndexProbe, per_slice: list[Candidates], first: int, last: int, work: HopStats
     ) -> Partial | None:
-        """Return the matches of a run of driver rows; None if there are none."""
-        first, last = run
+        """Return the matches of the driver rows in [first, last); None if there are none."""
         drivers: list[Picks] = []
         parts: list[_Part] = []
         for candidates in per_slice:
-            slice_ = candidates.slice
             work.comparisons += int(candidates.count[first:last].sum())
             work.visited += 1
-            driver, row = index_probe.pairs(candidates, first, last)
-            driver, row = self._check_windows(partial, slice_, others, driver, row)
+            driver, row = probe.pairs(candidates, first, last)
+            driver, row = self._check_windows(probe, candidates.slice, driver, row)
             if len(driver):
                 drivers.append(driver)
-                parts.append((slice_, row))
+                parts.append((candidates.slice, row))
         if not drivers:
             return None
         driver = drivers[0] if len(drivers) == 1 else np.concatenate(drivers)
-        driver, parts = self._check_predicates(partial, index_probe, driver, parts)
+        driver, parts = self._check_predicates(probe, driver, parts)
         work.matches += len(driver)
-        return partial.extend(driver, Rows(self.plan.partner, parts)) if len(driver) else None
+        return probe.partial.extend(driver, Rows(self.plan.partner, parts)) if len(driver) else None
 
     def _check_windows(
-        self, partial: Partial, slice_: Slice, others: list[TimeRange], driver: Picks, row: Picks
+        self, probe: IndexProbe, slice_: Slice, driver: Picks, row: Picks
     ) -> tuple[Picks, Picks]:
         """Keep the pairs whose times and row windows fit, where the index has not decided that."""
-        for time_range in others:
+        for time_range in probe.others:
             if not time_range.covers(slice_):
                 keep = time_range.contains(slice_.numbers(time_range.name)[row], driver)
                 driver, row = driver[keep], row[keep]
-        if self.plan.has_row_windows and len(driver):
-            keep = self._check_row_windows(partial, slice_, driver, row)
+        if self.plan.partner.sequence is not None and len(driver):
+            keep = self._check_row_windows(probe.partial, slice_, driver, row)
             driver, row = driver[keep], row[keep]
         return driver, row
 
     def _check_row_windows(self, partial: Partial, slice_: Slice, driver: Picks, row: Picks) -> Bools:
         """Neither may a row of the partial have left its window when the partner arrived, nor the reverse."""
-        sequence = slice_.schema.sequence
-        assert sequence is not None
+        (sequence,) = sequence_columns(slice_.schema)
         keep: Bools = slice_.numbers(sequence)[row] < self._leaves_at(partial)[driver]
         latest = partial.latest(sequence_columns)[driver]
         for window in slice_.schema.row_windows:
@@ -185,12 +173,12 @@ class HalfJoin:
         return earliest
 
     def _check_predicates(
-        self, partial: Partial, index_probe: IndexProbe, driver: Picks, parts: list[_Part]
+        self, probe: IndexProbe, driver: Picks, parts: list[_Part]
     ) -> tuple[Picks, list[_Part]]:
         """Keep the pairs that pass verification, then the residual, then the expensive predicates."""
-        plan = self.plan
-        if plan.verify or (isinstance(plan.access, KeyAccess) and len(plan.access.classes) > 1):
-            keep = self._verify_keys(plan.access, partial, index_probe, driver, parts)
+        plan, partial = self.plan, probe.partial
+        if isinstance(plan.access, KeyAccess) and (plan.verify or len(plan.access.classes) > 1):
+            keep = self._verify_keys(plan.access, probe, driver, Rows(plan.partner, parts))
             driver, parts = _filter(driver, parts, keep)
         if plan.residual and len(driver):
             pairs = partial.extend(driver, Rows(plan.partner, parts))
@@ -204,26 +192,17 @@ class HalfJoin:
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
 
-    def _verify_keys(
-        self,
-        access: Access,
-        partial: Partial,
-        index_probe: IndexProbe,
-        driver: Picks,
-        parts: list[_Part],
-    ) -> Bools:
+    def _verify_keys(self, access: KeyAccess, probe: IndexProbe, driver: Picks, rows: Rows) -> Bools:
         """Tell which pairs have equal keys: codes of several classes are hashed, and so are long values."""
-        assert isinstance(access, KeyAccess)
-        rows = Rows(self.plan.partner, parts)
         keep = np.ones(len(driver), np.bool_)
         if len(access.classes) > 1:
-            for codes, name in zip(index_probe.codes, access.names, strict=True):
+            for codes, name in zip(probe.codes, access.names, strict=True):
                 keep &= codes[driver] == rows.numbers(name)
         for i, equality in self.plan.verify:
             c = access.classes[i]
-            doubtful = np.flatnonzero(keep & ~is_exact(index_probe.codes[i][driver], c.domain, c.null_safe))
+            doubtful = np.flatnonzero(keep & ~is_exact(probe.codes[i][driver], c.domain, c.null_safe))
             if len(doubtful):
-                pairs = partial.extend(driver, rows).pick(doubtful)
+                pairs = probe.partial.extend(driver, rows).pick(doubtful)
                 keep[doubtful] = evaluate_predicate(equality, pairs.fetch, pairs.rows)
         return keep
 

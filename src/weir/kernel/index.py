@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from weir.expr.evaluate import evaluate
-from weir.expr.nodes import Column, Expr
-from weir.kernel.keys import Bools, Int64s, as_int64, combine, unscaled
+from weir.expr.nodes import Expr
+from weir.kernel.keys import Bools, Int64s, as_int64, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,58 +45,6 @@ class Index:
     def pick(self, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return the row numbers at these positions of the index."""
         return positions if self.rows is None else self.rows[positions]
-
-
-class RowSource(Protocol):
-    """Rows that can be indexed: `numbers` returns stored int64 columns, `fetch` payload columns."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-
-    def times(self) -> Int64s:
-        """Return the lead time of every row."""
-
-    def numbers(self, name: str) -> Int64s:
-        """Return a stored int64 column."""
-
-    def fetch(self, column: Column) -> pa.Array:
-        """Return a payload column."""
-
-
-def index_rows(spec: Spec, source: RowSource, in_time: bool = False) -> Index:
-    """Sort rows by an index; with `in_time`, equal keys are in time order, which saves half of the work."""
-    if isinstance(spec, ByKey):
-        codes, times = combine([source.numbers(name) for name in spec.keys]), source.times()
-        in_time = in_time or bool((times[1:] >= times[:-1]).all())
-        order = _argsort(codes) if in_time else np.lexsort((times, codes))
-        return Index(codes[order], order)
-    values, valid = _values(spec, source)
-    not_null = np.arange(source.rows) if valid is None else np.flatnonzero(valid)
-    order = not_null[np.argsort(values[not_null], kind="stable")]
-    return Index(values[order], order)
-
-
-def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
-    """Sort codes stably; NumPy sorts 16-bit numbers by radix, many times faster than wider ones."""
-    least = int(codes.min(initial=0))
-    if int(codes.max(initial=0)) - least < 1 << 16:
-        return np.argsort((codes - least).astype(np.uint16), kind="stable")
-    return np.argsort(codes, kind="stable")
-
-
-def index_sorted_rows(spec: Spec, source: RowSource) -> Index:
-    """Index rows that are stored in the order of the index."""
-    if isinstance(spec, ByKey):
-        return Index(combine([source.numbers(name) for name in spec.keys]), None)
-    values, valid = _values(spec, source)
-    return Index(values if valid is None else values[: int(valid.sum())], None)
-
-
-def _values(spec: ByValue | ByTime, source: RowSource) -> tuple[npt.NDArray[Any], Bools | None]:
-    if isinstance(spec, ByTime):
-        return source.times(), None
-    return to_sortable(evaluate(spec.expr, source.fetch, source.rows))
 
 
 def is_sortable(kind: pa.DataType) -> bool:

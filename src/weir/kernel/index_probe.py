@@ -35,8 +35,10 @@ class Candidates:
 class IndexProbe:
     """The driver's side of a hop's access path, computed once and used on every slice."""
 
-    def __init__(self, plan: HalfJoinPlan, partial: Partial, lead: TimeRange) -> None:
-        self._plan, self._lead, self._rows = plan, lead, partial.rows
+    def __init__(
+        self, plan: HalfJoinPlan, partial: Partial, lead: TimeRange, others: list[TimeRange]
+    ) -> None:
+        self.partial, self.others, self._plan, self._lead = partial, others, plan, lead
         self.codes: list[Int64s] = []
         access = plan.access
         if isinstance(access, KeyAccess):
@@ -83,7 +85,8 @@ class IndexProbe:
         return low, high
 
     def _search_times(self, index: Index) -> Ranges:
-        low, high = np.zeros(self._rows, np.int64), np.full(self._rows, len(index.values), np.int64)
+        rows = self.partial.rows
+        low, high = np.zeros(rows, np.int64), np.full(rows, len(index.values), np.int64)
         if self._lead.low is not None:
             low = np.searchsorted(index.values, self._lead.low, "left")
         if self._lead.high is not None:

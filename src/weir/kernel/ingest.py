@@ -19,9 +19,10 @@ from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_hash import hash_rows, select_share
+from weir.kernel.row_window import number_rows
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
-from weir.kernel.state_schema import StateSchema, arrival_name, find_member, row_order_schema, time_name
+from weir.kernel.state_schema import StateSchema, arrival_name, get_member, row_order_schema, time_name
 from weir.order.pending import PendingRows
 from weir.order.rank_rows import rank_rows
 from weir.query.model import Stream
@@ -123,9 +124,7 @@ def encode_keys(
     c: AttributeClass, streams: frozenset[str], fetch: Callable[[Column], pa.Array], rows: int
 ) -> Int64s:
     """Return the codes that rows of these streams have in a class of which they have a member."""
-    member = find_member(c, streams)
-    assert member is not None
-    return encode(evaluate(member, fetch, rows), c.domain, c.null_safe)[0]
+    return encode(evaluate(get_member(c, streams), fetch, rows), c.domain, c.null_safe)[0]
 
 
 def _encode(schema: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Array]:
@@ -152,7 +151,9 @@ def _number_rows(
     names = [name for name in physical.query.names if name in deltas]
     if not any(physical.schemas[name].sequence for name in names):
         return state
-    sequences = _sequence([deltas[n].times for n in names], [_hash_content(deltas[n].rows) for n in names])
+    times = [deltas[name].times for name in names]
+    hashes = [_hash_content(deltas[name].rows) for name in names]
+    sequences = number_rows(hashes, [np.full(len(t), i) for i, t in enumerate(times)], times)
     next_row_numbers = dict(state.next_row_numbers)
     for name, sequence in zip(names, sequences, strict=True):
         schema = physical.schemas[name]
@@ -166,15 +167,6 @@ def _number_rows(
             next_row_numbers[window.name] = first + len(sequence)
     total = sum(len(sequence) for sequence in sequences)
     return replace(state, next_sequence=state.next_sequence + total, next_row_numbers=next_row_numbers)
-
-
-def _sequence(times: list[Int64s], hashes: list[Int64s]) -> list[Int64s]:
-    """Number the rows of a batch by (event time, stream, content)."""
-    streams = np.repeat(np.arange(len(times)), [len(t) for t in times])
-    order = np.lexsort((np.concatenate(hashes), streams, np.concatenate(times)))
-    sequence = np.empty(len(order), np.int64)
-    sequence[order] = np.arange(len(order))
-    return np.split(sequence, np.cumsum([len(t) for t in times])[:-1])
 
 
 def _rank_rows(
@@ -214,9 +206,10 @@ def _cut_leaf(
 
 
 def _split_ranks(rows: pa.RecordBatch, row_ranks: Int64s) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of each rank."""
-    if not len(row_ranks) or row_ranks.max() == row_ranks.min():
-        yield (int(row_ranks[0]) if len(row_ranks) else 0), rows
+    if not len(row_ranks):
+        return
+    if row_ranks.max() == row_ranks.min():
+        yield int(row_ranks[0]), rows
         return
     order = np.argsort(row_ranks, kind="stable")
     for picks in np.split(order, np.flatnonzero(np.diff(row_ranks[order])) + 1):

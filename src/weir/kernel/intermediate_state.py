@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from weir.kernel.ingest import encode_keys
 from weir.kernel.keys import content_hash
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan
-from weir.kernel.row_window import sequence_columns
+from weir.kernel.row_window import number_rows, sequence_columns
 from weir.kernel.slice import cut
 from weir.kernel.state import State
 from weir.kernel.state_schema import StateSchema
@@ -29,7 +28,10 @@ def store(
     chunks: dict[int, list[Columns]] = defaultdict(list)
     for rank, partial in partials:
         chunks[rank].append(_stored_columns(node.output, partial))
-    outputs = {rank: _concat(columns) for rank, columns in sorted(chunks.items())}
+    outputs = {
+        rank: {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        for rank, parts in sorted(chunks.items())
+    }
     state = _number_rows(node.output, outputs, state)
     slices = []
     for rank, columns in outputs.items():
@@ -38,25 +40,17 @@ def store(
     return state.add({node.node: slices})
 
 
-def _concat(chunks: list[Columns]) -> Columns:
-    return {name: pa.concat_arrays([chunk[name] for chunk in chunks]) for name in chunks[0]}
-
-
 def _stored_columns(schema: StateSchema, partial: Partial) -> Columns:
     """Gather or compute the columns of a partial that its node stores."""
     columns = {}
-    for name in schema.times:
-        is_stored = partial.stores(name)
-        columns[name] = partial.numbers(name) if is_stored else partial.latest(lambda part: (part.lead,))
-    for name, c in schema.keys.items():
-        columns[name] = (
-            partial.numbers(name)
-            if partial.stores(name)
-            else encode_keys(c, schema.streams, partial.fetch, partial.rows)
-        )
-    for name in (*schema.arrivals, *(window.row_number for window in schema.row_windows)):
+    row_numbers = (window.row_number for window in schema.row_windows)
+    for name in (*schema.times, *schema.keys, *schema.arrivals, *row_numbers):
         if partial.stores(name):
             columns[name] = partial.numbers(name)
+        elif name in schema.times:
+            columns[name] = partial.latest(lambda part: (part.lead,))
+        elif name in schema.keys:
+            columns[name] = encode_keys(schema.keys[name], schema.streams, partial.fetch, partial.rows)
     if schema.sequence is not None:
         columns[schema.sequence] = partial.latest(sequence_columns)
     payload = {str(column): partial.fetch(column) for column in schema.payload}
@@ -75,10 +69,7 @@ def _number_rows(schema: StateSchema, outputs: dict[int, Columns], state: State)
         content_hash(list(columns.values()), len(sequence))
         for columns, sequence in zip(outputs.values(), sequences, strict=True)
     ]
-    order = np.lexsort((np.concatenate(hashes), np.concatenate(sequences)))
-    row_numbers = np.empty(len(order), np.int64)
-    row_numbers[order] = first + np.arange(len(order))
-    ends = np.cumsum([len(sequence) for sequence in sequences])[:-1]
-    for columns, numbers in zip(outputs.values(), np.split(row_numbers, ends), strict=True):
-        columns[window.row_number] = pa.array(numbers)
-    return replace(state, next_row_numbers={**state.next_row_numbers, window.name: first + len(order)})
+    for columns, numbers in zip(outputs.values(), number_rows(hashes, sequences), strict=True):
+        columns[window.row_number] = pa.array(first + numbers)
+    after = first + sum(map(len, sequences))
+    return replace(state, next_row_numbers={**state.next_row_numbers, window.name: after})

@@ -8,7 +8,6 @@ and null-safe keys are hashed; `is_exact` tells them apart, and a hop verifies t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,10 +75,7 @@ def content_hash(columns: Sequence[pa.Array], rows: int) -> Int64s:
     >>> bool(first == again), bool(first == other)
     (True, False)
     """
-    total = np.zeros(rows, np.int64)
-    for column in columns:
-        total = combine([total, _content(column)])
-    return total
+    return combine([np.zeros(rows, np.int64), *map(_content, columns)])
 
 
 def _content(values: pa.Array) -> Int64s:
@@ -126,7 +122,8 @@ def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
     if pa.types.is_floating(domain):
         return _float_codes(values)
     if pa.types.is_decimal(domain):
-        return _decimal_codes(values)
+        low, high = unscaled(values).T
+        return combine([low, high]) if _is_wide_decimal(domain) else low
     return as_int64(values)
 
 
@@ -138,22 +135,15 @@ def as_int64(values: pa.Array) -> Int64s:
         values = values.view(pa.int64())
     if values.null_count:
         values = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
-    numbers: Any = values.to_numpy(zero_copy_only=False)
-    result: Int64s = numbers.astype(np.int64, copy=False)
-    return result
+    numbers: Int64s = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return numbers
 
 
 def _float_codes(values: pa.Array) -> Int64s:
-    filled = values.fill_null(0.0).to_numpy(zero_copy_only=False)
-    numbers = np.array(filled, np.float64)
+    numbers = np.array(values.fill_null(0.0).to_numpy(zero_copy_only=False), np.float64)
     numbers += 0.0  # -0.0 + 0.0 is 0.0: the two zeros are equal in SQL
     numbers[np.isnan(numbers)] = np.nan  # one bit pattern for every NaN: NaN equals NaN in Spark
     return numbers.view(np.int64)
-
-
-def _decimal_codes(values: pa.Array) -> Int64s:
-    words = unscaled(values)
-    return words[:, 0] if not _is_wide_decimal(values.type) else combine([words[:, 0], words[:, 1]])
 
 
 def unscaled(values: pa.Array) -> Int64s:

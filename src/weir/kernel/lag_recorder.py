@@ -40,15 +40,17 @@ class LagRecorder:
         """Return a recorder for a batch; None without a sample, and for all but mjoins over time windows."""
         query, root = physical.query, physical.root
         counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
-        if counts_rows or any(name not in query.names for name in root.inputs):
+        if (
+            allowance is None
+            or not allowance.sample
+            or counts_rows
+            or not set(root.inputs) <= set(query.names)
+        ):
             return None
         first_hops = [path[0].hop for path in root.paths]
-        samples = {
-            hop.driver: sample
-            for hop in first_hops
-            if (sample := ProbeSample.of(allowance, hop, batch)) is not None
-        }
-        return LagRecorder(query, samples) if samples else None
+        return LagRecorder(
+            query, {hop.driver: ProbeSample(hop, batch, allowance.sample) for hop in first_hops}
+        )
 
     def add(self, results: Partial) -> None:
         """Count the lags of those results that are sampled."""

@@ -67,21 +67,16 @@ class MigrationState:
     def measure_progress(self, target: Join) -> Mapping[str, float]:
         """Return how much is built of each state that a plan needs and the answering one does not have."""
         own = _state_names(self.plan)
+        building = {} if self.building is None else {self.building.node: self.building.progress}
         names = [name for node in _joins_below_root(target) if (name := str(node)) not in own]
-        return {name: self._share(name) for name in names}
+        return {name: building.get(name, float(name in self._complete)) for name in names}
 
     @property
     def _complete(self) -> set[str]:
         return {*self.done, *_state_names(self.plan)}
 
-    def _share(self, name: str) -> float:
-        if self.building is not None and self.building.node == name:
-            return self.building.progress
-        return float(name in self._complete)
-
 
 def _joins_below_root(plan: Join) -> Iterator[Join]:
-    """Yield the joins below the root, inputs first."""
     return (node for node in plan.inner() if node is not plan)
 
 

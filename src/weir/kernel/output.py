@@ -33,18 +33,14 @@ class Results:
         self._query, self._decision = query, decision
         self._result_schema = result_schema(query)
         # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
-        self._fresh_from = {
-            name: next_row_numbers.get(name, 0) - fresh
-            if isinstance(window, RowWindow)
-            else _first_fresh_batch(decision, fresh, batch)
-            for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True)
-            if fresh is not None
-        }
-        self._timed = [
-            name
-            for name, window in zip(query.names, query.windows, strict=True)
-            if name in self._fresh_from and not isinstance(window, RowWindow)
-        ]
+        self._fresh_from: dict[str, int] = {}
+        self._timed: list[str] = []
+        for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True):
+            if fresh is not None and isinstance(window, RowWindow):
+                self._fresh_from[name] = next_row_numbers.get(name, 0) - fresh
+            elif fresh is not None:
+                self._fresh_from[name] = _first_fresh_batch(decision, fresh, batch)
+                self._timed.append(name)
 
     def emit(self, partial: Partial, counts: BatchCounts) -> Iterator[pa.Table]:
         """Yield the fresh results in tables of bounded size; count them, the stale ones and ages."""

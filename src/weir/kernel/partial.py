@@ -111,11 +111,6 @@ class Group:
         numbers = self.rows.numbers(name)
         return numbers if self.picks is None else numbers[self.picks]
 
-    def content(self) -> Int64s:
-        """Return a hash of each row's content, one per row of the partial."""
-        content = self.rows.content()
-        return content if self.picks is None else content[self.picks]
-
     def pick(self, picks: Picks) -> Group:
         """Return the group of a partial that consists of these rows of the old one."""
         return Group(self.rows, picks if self.picks is None else self.picks[picks])
@@ -179,7 +174,8 @@ class Partial:
 
     def content(self) -> Int64s:
         """Return a hash of each row's content, the same in every process."""
-        return combine([group.content() for group in self.groups])
+        contents = ((group.rows.content(), group.picks) for group in self.groups)
+        return combine([content if picks is None else content[picks] for content, picks in contents])
 
     def latest(self, names: Callable[[StateSchema], Sequence[str]]) -> Int64s:
         """Return the greatest of some stored numbers of all groups, row by row."""

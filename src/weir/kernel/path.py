@@ -6,8 +6,8 @@ that at most one run of candidates per hop is in flight.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -34,7 +34,7 @@ class PathRun:
     """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
 
     def __init__(self, path: Path, physical: PhysicalPlan, decision: Decision, batch: int) -> None:
-        self.path, self._program, self._decision, self._batch = path, physical, decision, batch
+        self.path, self._physical, self._decision, self._batch = path, physical, decision, batch
         self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
 
     def shedding(self, number: int) -> ProbeShedding:
@@ -48,7 +48,7 @@ class PathRun:
         hop = self.path[number]
         return HalfJoin(
             hop,
-            AgeFilter.of(self._program, self._decision.allowance, hop, self.sample),
+            AgeFilter.of(self._physical, self._decision.allowance, hop, self.sample),
             index,
             row_windows,
             self._batch,
@@ -57,9 +57,35 @@ class PathRun:
             self.sample,
         )
 
+    def follow(
+        self,
+        rows: list[Partial],
+        rank: int,
+        indexes: Mapping[str, SliceIndex],
+        row_windows: Mapping[str, RowWindowOrder],
+        hops: MutableMapping[Hop, HopStats],
+    ) -> Iterator[Partial]:
+        """Yield what rows of one rank that the first hop has admitted find on the whole path."""
+        hop_runs = [
+            _HopRun(
+                self.shedding(number),
+                self.half_join(number, rank, indexes[hop.partner.node], row_windows),
+                hops[hop.hop],
+            )
+            for number, hop in enumerate(self.path)
+        ]
+        if self.sample is not None and any(hop_run.sheds for hop_run in hop_runs):
+            rows = _put_sampled_first(rows, self.sample)
+        # Expensive predicates are evaluated once for all rows of a rank, not again for each slice.
+        if len(rows) > 1 and any(hop.expensive for hop in self.path):
+            rows = [concat_partials(rows)]
+        first, *later = hop_runs
+        for partial in rows:
+            yield from _follow(first.half_join.run(partial, first.work), later)
+
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _HopRun:
     """One hop of a path: which partials may probe, the probe, and its counts."""
 
     shedding: ProbeShedding
@@ -101,47 +127,24 @@ def run_join(
     by_rank = itemgetter(0)
     for rank, group in groupby(sorted(starts, key=by_rank), key=by_rank):
         _, partials, (run, *_) = zip(*group, strict=True)  # slices of one rank belong to one path
-        steps = [
-            _Step(
-                run.shedding(number),
-                run.half_join(number, rank, indexes[hop.partner.node], row_windows),
-                hops[hop.hop],
-            )
-            for number, hop in enumerate(run.path)
-        ]
         rows = [partial for partial in partials if partial.rows]
-        if run.sample is not None and any(step.sheds for step in steps):
-            rows = _put_sampled_first(rows, run.sample)
-        for output in _follow_admitted(rows, run.path, steps):
+        for output in run.follow(rows, rank, indexes, row_windows, hops):
             yield rank, output
 
 
 def probe_earlier_batches(
     path: Path,
-    starts: Sequence[Partial],
+    starts: list[Partial],
+    physical: PhysicalPlan,
     decision: Decision,
     state: State,
     since: int,
     hops: MutableMapping[Hop, HopStats],
 ) -> Iterator[Partial]:
     """Yield all that rows find on a path in slices of batches before `since`, without shedding."""
-    steps = [
-        _Step(
-            ProbeShedding(hop.hop, since),
-            HalfJoin(
-                hop,
-                AgeFilter(hop),
-                SliceIndex(state.of(hop.partner.node)),
-                row_windows={},
-                batch=since,
-                rank=0,
-                max_candidates=decision.candidates,
-            ),
-            hops[hop.hop],
-        )
-        for hop in path
-    ]
-    return _follow_admitted(list(starts), path, steps)
+    run = PathRun(path, physical, replace(decision, allowance=None), since)
+    indexes = {hop.partner.node: SliceIndex(state.of(hop.partner.node)) for hop in path}
+    return run.follow(starts, 0, indexes, {}, hops)
 
 
 def _put_sampled_first(rows: list[Partial], sample: ProbeSample) -> list[Partial]:
@@ -158,21 +161,11 @@ def _put_sampled_first(rows: list[Partial], sample: ProbeSample) -> list[Partial
     return [concat_partials(sampled), *(partial for partial in others if partial.rows)]
 
 
-def _follow_admitted(rows: list[Partial], path: Path, steps: list[_Step]) -> Iterator[Partial]:
-    """Follow a path with rows that its first hop has admitted."""
-    # Expensive predicates are evaluated once for all rows of a rank, not again for each slice.
-    if len(rows) > 1 and any(hop.expensive for hop in path):
-        rows = [concat_partials(rows)]
-    first, *later = steps
-    for partial in rows:
-        yield from _follow(first.half_join.run(partial, first.work), later)
-
-
-def _follow(partials: Iterable[Partial], steps: list[_Step]) -> Iterator[Partial]:
-    if not steps:
+def _follow(partials: Iterable[Partial], hop_runs: list[_HopRun]) -> Iterator[Partial]:
+    if not hop_runs:
         yield from partials
         return
-    first, *later = steps
+    first, *later = hop_runs
     for partial in partials:
         admitted = first.shedding.admit_partial(partial, first.work)
         yield from _follow(first.half_join.run(admitted, first.work), later)

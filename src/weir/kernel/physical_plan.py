@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from weir.expr.nodes import Call, Expr, streams_of, walk
+from weir.expr.nodes import Call, Expr, walk
 from weir.kernel.access_path import Access, KeyAccess, choose_access
 from weir.kernel.index import ByTime, Spec
 from weir.kernel.keys import is_always_exact
@@ -16,14 +16,15 @@ from weir.kernel.state_schema import (
     ROW_ORDER,
     StateSchema,
     derive_schemas,
-    find_member,
+    get_member,
+    is_decided_by_key,
     row_order_schema,
     time_name,
     window_of,
 )
 from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
-from weir.query.predicate import AttributeClass, Conjunct, Cosine, Equality
+from weir.query.predicate import Cosine
 from weir.query.windows import TimeWindow
 from weir.stats.hop import Hop
 
@@ -57,7 +58,6 @@ class HalfJoinPlan:
     residual: tuple[Expr, ...]
     expensive: tuple[Expr, ...]
     verify: tuple[tuple[int, Expr], ...]
-    has_row_windows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ def _compile_hop(
         if c.streams <= before | partner.streams and c.streams & before and c.streams & partner.streams
     )
     access, decided = choose_access(query.predicate.classes, conjuncts, before, partner)
-    undecided = [c for c in conjuncts if c not in decided and not _is_decided_by_key(c, access)]
+    key_classes = access.classes if isinstance(access, KeyAccess) else ()
+    undecided = [c for c in conjuncts if c not in decided and not is_decided_by_key(c, key_classes)]
     exprs = [c.expr for c in sorted(undecided, key=lambda c: isinstance(c, Cosine))]
     times = tuple(name for schema in bound for name in schema.times)
     bounds = {name: _time_bounds(name, times, max_lags) for name in partner.times}
@@ -183,7 +184,6 @@ def _compile_hop(
         residual=tuple(e for e in exprs if not _is_expensive(e)),
         expensive=tuple(e for e in exprs if _is_expensive(e)),
         verify=_verify(access, partner) if isinstance(access, KeyAccess) else (),
-        has_row_windows=partner.sequence is not None,
     )
 
 
@@ -194,15 +194,6 @@ def _time_bounds(name: str, times: tuple[str, ...], max_lags: MaxLags) -> TimeBo
     return TimeBounds(name, lows, highs)
 
 
-def _is_decided_by_key(conjunct: Conjunct, access: Access) -> bool:
-    """True if equal codes satisfy an equality; sides over several streams are left to the residual."""
-    if not isinstance(conjunct, Equality) or not isinstance(access, KeyAccess):
-        return False
-    sides = {conjunct.left, conjunct.right}
-    single = all(len(streams_of(side)) == 1 for side in sides)
-    return single and any(sides <= set(c.members) for c in access.classes)
-
-
 def _is_expensive(expr: Expr) -> bool:
     """True for user functions and vectors: they run last, on what the other conditions leave."""
     return any(isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr))
@@ -211,12 +202,7 @@ def _is_expensive(expr: Expr) -> bool:
 def _verify(access: KeyAccess, partner: StateSchema) -> tuple[tuple[int, Expr], ...]:
     """Return the classes whose codes may collide, each with the equality to check."""
     return tuple(
-        (i, _equality(c, probe, find_member(c, partner.streams)))
+        (i, Call("<=>" if c.null_safe else "=", (probe, get_member(c, partner.streams)), pa.bool_()))
         for i, (c, probe) in enumerate(zip(access.classes, access.probes, strict=True))
         if not is_always_exact(c.domain, c.null_safe)
     )
-
-
-def _equality(c: AttributeClass, left: Expr, right: Expr | None) -> Expr:
-    assert right is not None
-    return Call("<=>" if c.null_safe else "=", (left, right), pa.bool_())

@@ -20,7 +20,7 @@ steps (probes, comparisons, matches) a batch may spend on it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -165,10 +165,11 @@ class _Backfill:
     hops: MutableMapping[Hop, HopStats]
     spent: int = 0
     is_done: bool = False
-    node: NodePlan = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.node = self.physical.node(self.building.node)
+    @property
+    def node(self) -> NodePlan:
+        """The join whose outputs are stored."""
+        return self.physical.node(self.building.node)
 
     def run(self) -> Iterator[tuple[int, Partial]]:
         """Yield outputs of rank 0; afterwards `building`, `spent` and `is_done` tell how far it went."""
@@ -181,8 +182,9 @@ class _Backfill:
             starts, until = self._next_rows(slices)
             counts = [self.hops[hop.hop] for hop in path]
             before, stored = count_steps(counts), 0
+            since = self.building.since
             for output in probe_earlier_batches(
-                path, starts, self.decision, self.state, self.building.since, self.hops
+                path, starts, self.physical, self.decision, self.state, since, self.hops
             ):
                 stored += output.rows
                 yield 0, output

@@ -48,36 +48,34 @@ class ProbeShedding:
 
     def admit_rows(self, partials: Sequence[Partial], work: HopStats) -> Sequence[Partial]:
         """Reduce the driver's rows at the first hop of a path, partial by partial; count what is skipped."""
-        if self.share >= 1:
-            return partials
-        started = thread_time()
-        lengths = [partial.rows for partial in partials]
-        chosen = np.split(self._choose_rows(partials), np.cumsum(lengths)[:-1])
-        admitted = [self._pick(partial, keep) for partial, keep in zip(partials, chosen, strict=True)]
-        work.skipped += sum(lengths) - sum(partial.rows for partial in admitted)
-        work.seconds += thread_time() - started
-        return admitted
+        return self._admit(partials, self._choose_rows, work)
 
     def admit_partial(self, partial: Partial, work: HopStats) -> Partial:
         """Reduce a chunk of partials at a later hop; count what is skipped."""
+        (admitted,) = self._admit([partial], self._judge_rows, work)
+        return admitted
+
+    def _admit(
+        self, partials: Sequence[Partial], choose: Callable[[Sequence[Partial]], Bools], work: HopStats
+    ) -> Sequence[Partial]:
+        """Pick sampled rows, and those that `choose` marks among the rows of all partials, concatenated."""
         if self.share >= 1:
-            return partial
+            return partials
         started = thread_time()
-        keep = select_share(self._hash(partial.content()), self.share) if self.share else _none(partial.rows)
-        admitted = self._pick(partial, keep)
-        work.skipped += partial.rows - admitted.rows
+        ends = np.cumsum([partial.rows for partial in partials])
+        keep = choose(partials) if self.share and ends[-1] else np.zeros(ends[-1], np.bool_)
+        if self.sample is not None:
+            keep |= np.concatenate([self.sample.mark(partial) for partial in partials])
+        picks = map(np.flatnonzero, np.split(keep, ends[:-1]))
+        work.skipped += len(keep) - int(keep.sum())
+        admitted = [partial.pick(rows) for partial, rows in zip(partials, picks, strict=True)]
         work.seconds += thread_time() - started
         return admitted
 
-    def _pick(self, partial: Partial, keep: Bools) -> Partial:
-        keep = keep if self.sample is None else keep | self.sample.mark(partial)
-        return partial.pick(np.flatnonzero(keep))
+    def _judge_rows(self, partials: Sequence[Partial]) -> Bools:
+        return select_share(self._hash(_concat_content(partials)), self.share)
 
     def _choose_rows(self, partials: Sequence[Partial]) -> Bools:
-        """Choose among the rows of all partials, concatenated."""
-        rows = sum(partial.rows for partial in partials)
-        if not rows or not self.share:
-            return _none(rows)
         if self.choose == "hash":
             values = ~self._hash(_concat_content(partials))
         else:
@@ -94,10 +92,6 @@ class ProbeShedding:
         return min(int(self.share * len(values) + u), len(values))
 
 
-def _none(rows: int) -> Bools:
-    return np.zeros(rows, np.bool_)
-
-
 def _concat_content(partials: Sequence[Partial]) -> Int64s:
     return np.concatenate([partial.content() for partial in partials])
 
@@ -105,7 +99,7 @@ def _concat_content(partials: Sequence[Partial]) -> Int64s:
 def _highest(values: Int64s, count: int, content: Callable[[], Int64s]) -> Bools:
     """Mark the `count` rows of the highest (value, content); content is computed only to break ties."""
     if not count:
-        return _none(len(values))
+        return np.zeros(len(values), np.bool_)
     least = np.partition(values, len(values) - count)[len(values) - count]
     keep: Bools = values > least
     ties = np.flatnonzero(values == least)

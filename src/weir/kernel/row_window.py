@@ -11,7 +11,7 @@ where `leaves_at` is the sequence number of the n-th successor, or never while t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,19 +26,19 @@ _BEFORE_THIS_BATCH = np.int64(-1)
 
 @dataclass(frozen=True, slots=True)
 class RowWindowOrder:
-    """The rows that enter a row window during one batch: row numbers from `first` on, and `sequence`."""
+    """The rows that enter a row window during one batch, whose row numbers begin with `first`.
+
+    `arrivals` holds their sequence numbers, between one for earlier successors and one for later ones.
+    """
 
     window: RowWindowColumns
     first: int
-    sequence: Int64s
+    arrivals: Int64s
 
     def leaves_at(self, row_numbers: Int64s) -> Int64s:
         """Return the sequence number at whose arrival each row leaves the window."""
         successor = row_numbers + (self.window.rows - self.first)
-        arrived = np.clip(successor, 0, max(len(self.sequence) - 1, 0))
-        leaves = self.sequence[arrived] if len(self.sequence) else np.full(len(row_numbers), NEVER)
-        leaves = np.where(successor >= len(self.sequence), NEVER, leaves)
-        return np.where(successor < 0, _BEFORE_THIS_BATCH, leaves)
+        return self.arrivals[np.clip(successor + 1, 0, len(self.arrivals) - 1)]
 
 
 def order_row_window(
@@ -46,15 +46,23 @@ def order_row_window(
 ) -> RowWindowOrder:
     """Collect the rows that a batch brings into a window; `next_row_number` follows that of its last row."""
     new = [s for s in slices if s.batch == batch]
-    if not new:
-        return RowWindowOrder(window, next_row_number, np.empty(0, np.int64))
-    row_numbers = np.concatenate([s.numbers(window.row_number) for s in new])
-    sequence_numbers = np.concatenate([s.numbers(sequence) for s in new])
-    order = np.argsort(row_numbers)
-    return RowWindowOrder(window, int(row_numbers[order[0]]), sequence_numbers[order])
+    first = min((s.spans[window.row_number][0] for s in new), default=next_row_number)
+    arrivals = np.full(sum(s.rows for s in new) + 2, NEVER)
+    arrivals[0] = _BEFORE_THIS_BATCH
+    for s in new:
+        arrivals[s.numbers(window.row_number) - first + 1] = s.numbers(sequence)
+    return RowWindowOrder(window, first, arrivals)
 
 
-def has_left(slice_: Slice, next_row_numbers: dict[str, int]) -> bool:
+def number_rows(*keys: Sequence[Int64s]) -> list[Int64s]:
+    """Number rows that come in several parts; each key lists its values per part, the last decides first."""
+    order = np.lexsort([np.concatenate(key) for key in keys])
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return np.split(numbers, np.cumsum([len(part) for part in keys[0]])[:-1])
+
+
+def has_left(slice_: Slice, next_row_numbers: Mapping[str, int]) -> bool:
     """True if every row of a slice has left one of its row windows."""
     return any(
         slice_.spans[window.row_number][1] + window.rows < next_row_numbers.get(window.name, 0)

@@ -1,13 +1,10 @@
 """Index of a state's slices by time, so that a probe opens only slices that can hold a match.
 
-    slice      start ────── end            probe range
-    s0         0 ──── 9                     │  │
-    s1            5 ─────────────── 40      │  │   overlaps
-    s2                  12 ─ 14             │  │   overlaps
-    running maximum of ends: 9, 40, 40      └──┘   found by two binary searches
-
-A row sees slices of earlier batches and, inside its own batch, slices of lower rank: that rule alone makes
-every result appear exactly once (see `weir.kernel.batch`).
+slice      start ────── end            probe range
+s0         0 ──── 9                     │  │
+s1            5 ─────────────── 40      │  │   overlaps
+s2                  12 ─ 14             │  │   overlaps
+running maximum of ends: 9, 40, 40      └──┘   found by two binary searches
 """
 
 from __future__ import annotations

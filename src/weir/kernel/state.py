@@ -1,8 +1,7 @@
-"""State: the live slices between micro-batches, and the end of a batch - watermark, expiry and merging.
+"""State: the live slices between micro-batches, and what happens to them there - expiry and merging.
 
 Expiry may only remove slices that no row to come can join: those whose deadline the watermark has reached,
-and those whose rows have all left a row window. If the allowance says so, it also removes slices that are
-older than all ages that hops may probe.
+and those whose rows have all left a row window.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ class State:
         }
 
 
-def end_batch(physical: PhysicalPlan, state: State, since: int | None = None) -> State:
-    """End a batch: advance the watermark, drop dead slices, merge small ones (see `merge_slices`)."""
+def end_batch(physical: PhysicalPlan, state: State) -> State:
+    """End a batch: advance the watermark, drop dead slices, merge small ones."""
     state = replace(state, watermark=advance_watermark(physical, state.watermark, state.newest))
-    return merge_slices(physical, expire(physical, state), since)
+    return merge_slices(physical, expire(physical, state))
 
 
 def advance_watermark(
@@ -75,15 +74,11 @@ def advance_watermark(
 
 def expire(physical: PhysicalPlan, state: State) -> State:
     """Drop slices that no row to come can join."""
-    next_row_numbers = dict(state.next_row_numbers)
-    live = {
-        node: tuple(
-            s
-            for s in state.of(node)
-            if not is_dead(s.deadline, state.watermark) and not has_left(s, next_row_numbers)
-        )
-        for node in physical.schemas
-    }
+
+    def is_live(s: Slice) -> bool:
+        return not is_dead(s.deadline, state.watermark) and not has_left(s, state.next_row_numbers)
+
+    live = {node: tuple(s for s in state.of(node) if is_live(s)) for node in physical.schemas}
     return replace(state, slices=live)
 
 

@@ -6,14 +6,15 @@ A state stores the columns that joins above it and the result still need, and th
     k@key          code of attribute class k (see `weir.kernel.keys`)
     a@sequence     sequence number among the rows of all streams   } row windows only
     a@row_number   row number in its own stream                    } (see `weir.kernel.row_window`)
-    a@arrival      clock of the batch that brought the row, for freshness
+    a@arrival      number of the batch that brought the row (its row number under a row window), for freshness
 
-The *lead* time is the one that slices are cut and indexed by: that of a leaf's stream or of a join's first.
+The *lead* time, that of a leaf's stream or of a join's first, is the one that slices are indexed by. They are
+cut by it too, unless only a row window ends their life.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,9 +22,9 @@ import pyarrow as pa
 from weir.errors import QueryError
 from weir.expr.nodes import Column, Expr, columns_of, streams_of
 from weir.kernel.keys import is_always_exact
-from weir.plan.tree import Join, JTree, Leaf, is_composed, join
+from weir.plan.tree import Join, JTree, Leaf, is_composed, join, nodes
 from weir.query.model import Query
-from weir.query.predicate import AttributeClass, Equality
+from weir.query.predicate import AttributeClass, Conjunct, Equality
 from weir.query.windows import RowWindow, TimeWindow
 
 # A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
@@ -118,6 +119,11 @@ def find_member(attribute_class: AttributeClass, streams: frozenset[str]) -> Exp
     return next((e for e in attribute_class.members if streams_of(e) <= streams), None)
 
 
+def get_member(attribute_class: AttributeClass, streams: frozenset[str]) -> Expr:
+    """Return that member of a class that has one."""
+    return next(e for e in attribute_class.members if streams_of(e) <= streams)
+
+
 def row_order_schema(leaf: StateSchema) -> StateSchema | None:
     """Return the schema of the order of a leaf's rows, kept while a batch runs; None without a row window.
 
@@ -131,13 +137,13 @@ def row_order_schema(leaf: StateSchema) -> StateSchema | None:
 def derive_schemas(query: Query, plan: Join, migration_joins: Sequence[Join] = ()) -> dict[str, StateSchema]:
     """Derive the schema of each state: leaves, joins below the root, and joins in `migration_joins`."""
     composed = is_composed(plan)
-    if composed:
-        _check_windows(query)
+    for name, window in zip(query.names, query.windows, strict=True):
+        if composed and window is None:
+            raise QueryError(f"stream '{name}' needs a window: with composed windows every input has its own")
     windows = (*query.windows, *(node.window for node in plan.inner()))
     counts_rows = any(isinstance(window, RowWindow) for window in windows)
-    return {
-        str(node): _derive(query, node, composed, counts_rows) for node in (*_states(plan), *migration_joins)
-    }
+    states = (*nodes(plan)[:-1], *migration_joins)
+    return {str(node): _derive(query, node, composed, counts_rows) for node in states}
 
 
 def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:
@@ -146,19 +152,6 @@ def stored_schema(query: Query, streams: frozenset[str]) -> pa.Schema:
     node = Leaf(names[0]) if len(names) == 1 else join(*names)
     counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
     return _derive(query, node, False, counts_rows).arrow_schema
-
-
-def _states(node: Join) -> Iterator[JTree]:
-    for child in node.inputs:
-        if isinstance(child, Join):
-            yield from _states(child)
-        yield child
-
-
-def _check_windows(query: Query) -> None:
-    for name, window in zip(query.names, query.windows, strict=True):
-        if window is None:
-            raise QueryError(f"stream '{name}' needs a window: with composed windows every input has its own")
 
 
 def _derive(query: Query, node: JTree, composed: bool, counts_rows: bool) -> StateSchema:
@@ -203,27 +196,23 @@ def _needed_columns(
 ) -> tuple[Column, ...]:
     """Return the columns that the result, open conjuncts or the verification of hashed keys read."""
     exprs = [output.expr for output in query.select]
+    exact = [c for c in keys.values() if is_always_exact(c.domain, c.null_safe)]
     for conjunct in query.predicate.conjuncts:
         is_open = conjunct.streams & streams and not conjunct.streams <= streams
-        if is_open and not _is_decided_by_key(conjunct, keys):
+        if is_open and not is_decided_by_key(conjunct, exact):
             exprs.append(conjunct.expr)
-    for c in keys.values():
-        member = find_member(c, streams)
-        if member is not None and not is_always_exact(c.domain, c.null_safe):
-            exprs.append(member)
+    exprs += [get_member(c, streams) for c in keys.values() if c not in exact]
     columns = (column for expr in exprs for column in columns_of(expr))
     return tuple(dict.fromkeys(column for column in columns if column.stream in streams))
 
 
-def _is_decided_by_key(conjunct: object, keys: Mapping[str, AttributeClass]) -> bool:
-    """True if the codes of a class decide a conjunct, whatever the order of the hops."""
+def is_decided_by_key(conjunct: Conjunct, classes: Collection[AttributeClass]) -> bool:
+    """True if equal codes of a class satisfy a conjunct; sides over several streams must be evaluated."""
     if not isinstance(conjunct, Equality):
         return False
-    single = all(len(streams_of(side)) == 1 for side in (conjunct.left, conjunct.right))
-    return single and any(
-        {conjunct.left, conjunct.right} <= set(c.members) and is_always_exact(c.domain, c.null_safe)
-        for c in keys.values()
-    )
+    sides = {conjunct.left, conjunct.right}
+    single = all(len(streams_of(side)) == 1 for side in sides)
+    return single and any(sides <= set(c.members) for c in classes)
 
 
 def _source(

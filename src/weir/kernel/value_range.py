@@ -70,22 +70,19 @@ class ValueProbe:
 
 
 def _search_limit(limit: Limit, numbers: Numbers, values: Numbers) -> tuple[Int64s | None, Int64s | None]:
-    match limit.op:
-        case "<":
-            return None, np.searchsorted(values, numbers, "left")
-        case "<=":
-            return None, np.searchsorted(values, numbers, "right")
-        case ">":
-            return np.searchsorted(values, numbers, "right"), None
-        case ">=":
-            return np.searchsorted(values, numbers, "left"), None
-        case "band":
-            return _search_band(limit, numbers, values)
+    if limit.op == "band":
+        return _search_band(limit, numbers, values)
+    end = np.searchsorted(values, numbers, "left" if limit.op in ("<", ">=") else "right")
+    return (None, end) if limit.op in ("<", "<=") else (end, None)
 
 
 def _search_band(limit: Limit, numbers: Numbers, values: Numbers) -> Ranges:
-    ends = _integer_band if values.dtype.kind == "i" else _float_band
-    least, most = ends(numbers, limit.width, values.dtype)
+    if values.dtype.kind == "i":
+        width = int(limit.width)
+        least, most = np.maximum(numbers, _INT64_MIN + width), np.minimum(numbers, _INT64_MAX - width)
+        least, most = least - width, most + width
+    else:
+        least, most = _float_band(numbers, limit.width, values.dtype)
     first, last = np.searchsorted(values, least, "left"), np.searchsorted(values, most, "right")
     wraps = _may_wrap(limit, numbers, values)
     return (first, last) if wraps is None else (np.where(wraps, 0, first), np.where(wraps, len(values), last))
@@ -103,12 +100,6 @@ def _may_wrap(limit: Limit, numbers: Numbers, values: Numbers) -> Bools | None:
     if least <= int(numbers.min()) and int(numbers.max()) <= most:
         return None
     return np.asarray((numbers < max(least, _INT64_MIN)) | (numbers > min(most, _INT64_MAX)))
-
-
-def _integer_band(numbers: Numbers, width: float, _: np.dtype[Any]) -> tuple[Numbers, Numbers]:
-    """Return the ends of the band, clipped to int64."""
-    whole = int(width)
-    return np.maximum(numbers, _INT64_MIN + whole) - whole, np.minimum(numbers, _INT64_MAX - whole) + whole
 
 
 def _float_band(numbers: Numbers, width: float, kind: np.dtype[Any]) -> tuple[Numbers, Numbers]:

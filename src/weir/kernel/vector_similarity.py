@@ -36,21 +36,16 @@ def _pad(values: pa.Array) -> npt.NDArray[Any]:
     lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
     flat = values.flatten().fill_null(0.0).to_numpy(zero_copy_only=False)
     width = int(lengths.max(initial=0))
-    rows: npt.NDArray[Any]
     if len(flat) == len(lengths) * width:
-        rows = flat.reshape(len(lengths), width)
-    else:
-        rows = np.zeros((len(lengths), width), flat.dtype)
-        rows[np.arange(width) < lengths[:, None]] = flat
+        return np.asarray(flat.reshape(len(lengths), width))
+    rows = np.zeros((len(lengths), width), flat.dtype)
+    rows[np.arange(width) < lengths[:, None]] = flat
     return rows
 
 
 def slice_vectors(slice_: Slice, expr: Expr) -> Matrix:
     """Return the unit vectors of a slice, computed once."""
-    vectors: Matrix = slice_.cached(
-        ("vectors", expr), lambda: unit_vectors(evaluate(expr, slice_.fetch, slice_.rows))
-    )
-    return vectors
+    return slice_.cached(("vectors", expr), lambda: unit_vectors(evaluate(expr, slice_.fetch, slice_.rows)))
 
 
 def similar_pairs(probe: Matrix, value: Matrix, threshold: float) -> tuple[Picks, Picks]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
+from operator import add
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,5 +42,4 @@ class HopStats:
     unvisited: int = 0
 
     def __add__(self, other: HopStats) -> HopStats:
-        names = [field.name for field in fields(HopStats)]
-        return HopStats(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return HopStats(*map(add, astuple(self), astuple(other)))

@@ -10,15 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from weir.errors import QueryError, unknown_name
 from weir.query.windows import RowWindow
 from weir.stats.unit_costs import UnitCosts
 
 Streams = frozenset[str]
-_NOTHING: Mapping[Streams, float] = MappingProxyType({})
-_NO_BASIC_WINDOWS: Mapping[str, float] = MappingProxyType({})
 # The plan search represents sets of streams as bits of a machine word; queries have far fewer streams.
 _MAX_STREAMS = 63
 
@@ -50,13 +47,13 @@ class JoinGraph:
     rates: Mapping[str, float]
     windows: Mapping[str, float | RowWindow]
     selectivities: Mapping[Streams, float]
-    classes: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
-    narrowing: Mapping[Streams, float] = field(default_factory=lambda: _NOTHING)
+    classes: Mapping[Streams, float] = field(default_factory=dict)
+    narrowing: Mapping[Streams, float] = field(default_factory=dict)
     row_bytes: Callable[[Streams], float] | None = None
     costs: UnitCosts = field(default_factory=UnitCosts)
     slices: float = 1.0
     batch: float = 1.0
-    basic: Mapping[str, float] = field(default_factory=lambda: _NO_BASIC_WINDOWS)
+    basic: Mapping[str, float] = field(default_factory=dict)
     lag: float = 0.0
     columns: Callable[[Streams], float] | None = None
 

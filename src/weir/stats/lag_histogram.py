@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -95,17 +95,13 @@ class LagHistograms:
 
     def decay_and_add(self, seen: LagHistograms, kept: float) -> LagHistograms:
         """Decay these counts to the share `kept`, and add those of one more batch."""
-        return LagHistograms(
-            self.first, {name: _decay_and_add(old, seen.lags[name], kept) for name, old in self.lags.items()}
-        )
+        lags = {}
+        for name, old in self.lags.items():
+            counts = zip(old.counts, seen.lags[name].counts, strict=True)
+            lags[name] = replace(old, counts=tuple(kept * before + new for before, new in counts))
+        return LagHistograms(self.first, lags)
 
     def _lags(self, stream: str) -> LagHistogram:
         if stream not in self.lags:
             raise unknown_name("stream", stream, (self.first, *self.lags), where=" in the correlations")
         return self.lags[stream]
-
-
-def _decay_and_add(old: LagHistogram, seen: LagHistogram, kept: float) -> LagHistogram:
-    return LagHistogram(
-        old.low, old.high, tuple(kept * a + b for a, b in zip(old.counts, seen.counts, strict=True))
-    )
