@@ -91,8 +91,9 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
     def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:
         """Hand out the results piece by piece."""
         assert self._running is not None, "a batch is built before its results are emitted"
-        yield from self._running.probe()
-        return [self._running.report()]
+        running, self._running = self._running, None
+        yield from running.probe()
+        return [running.report()]
 
     def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:
         """The state that a manifest describes."""

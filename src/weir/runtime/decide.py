@@ -152,8 +152,11 @@ class Decider:
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
         """Return what was decided for this batch before a failure, or decide now; and the attempt number."""
         known = self._log.decision(batch)
-        decision, attempt = (self._decide(before, batch), 1) if known is None else self._retry(*known, before)
+        recommendation = None if known is not None else self._adapt(before)
+        decision, attempt = (self._decide(before), 1) if known is None else self._retry(*known, before)
         self._log.record(batch, decision, attempt)
+        if recommendation is not None:
+            self._log.record_history(batch, _history_line(decision, recommendation))
         self.placement = decision.placement
         return decision, attempt
 
@@ -191,8 +194,7 @@ class Decider:
             self._start_controller(before)
         return decision, attempts + 1
 
-    def _decide(self, before: Manifest, batch: int) -> Decision:
-        recommendation = self._adapt(before)
+    def _decide(self, before: Manifest) -> Decision:
         if not before.answering_plans - {self._decided.plan}:
             self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
@@ -200,7 +202,7 @@ class Decider:
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
         partitions = 1 if placement.is_shared else placement.partitions
         shares = seen.selectivities(decided.plan)
-        decision = Decision(
+        return Decision(
             plan=decided.plan,
             driver_order=self._driver_order(before, placement),
             clock=before.clock,
@@ -214,9 +216,6 @@ class Decider:
             interim_allowance=decided.interim_allowance,
             migration_steps=limit_migration_steps(self._steps),
         )
-        if recommendation is not None:
-            self._log.record_history(batch, _history_line(decision, recommendation))
-        return decision
 
     def _start_controller(self, before: Manifest) -> None:
         """Begin to adapt from what is known, if that is asked for and has not begun."""
