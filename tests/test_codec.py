@@ -71,7 +71,7 @@ class Generator:
         items = range(self.random.randrange(3))
         if origin in (tuple, frozenset):
             return origin(self.value(arguments[0]) for _ in items)
-        if origin is Mapping:
+        if origin in (Mapping, dict):
             return {self.value(arguments[0]): self.value(arguments[1]) for _ in items}
         return PLAIN[kind](self.random)
 
