@@ -20,9 +20,9 @@ def two_joins(a: float, b: float, ab: float, c: float, rate: float = 10_000.0) -
         Link(Hop("C", top, low), c, rate, (), None, True),
     )
     paths = (
-        Path("A", rate, (0, 2), (a, ab), (low, None)),
-        Path("B", rate, (1, 2), (b, ab), (low, None)),
-        Path("C", rate, (3,), (c,), (None,)),
+        Path("A", rate, (0, 2), (a, ab), (low, None), (1.0, 1.0)),
+        Path("B", rate, (1, 2), (b, ab), (low, None), (1.0, 1.0)),
+        Path("C", rate, (3,), (c,), (None,), (1.0,)),
     )
     return HopNetwork(links, paths, {})
 
@@ -34,7 +34,7 @@ def test_figure_2a_one_join() -> None:
             Link(Hop("A", "(A B)", "B"), a, 500, (), None, True),
             Link(Hop("B", "(A B)", "A"), b, 700, (), None, True),
         ),
-        paths=(Path("A", 500, (0,), (a,), (None,)), Path("B", 700, (1,), (b,), (None,))),
+        paths=(Path("A", 500, (0,), (a,), (None,), (1.0,)), Path("B", 700, (1,), (b,), (None,), (1.0,))),
         sizes={},
     )
     # A single join has one-hop paths, whose productivity is that of the half-way join.

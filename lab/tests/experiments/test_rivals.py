@@ -67,9 +67,9 @@ def two_joins(
         link("C", top, low, c),
     )
     paths = (
-        Path("A", rate, (0, 2), (a, ab), (low, None)),
-        Path("B", rate, (1, 2), (b, ab), (low, None)),
-        Path("C", rate, (3,), (c,), (None,)),
+        Path("A", rate, (0, 2), (a, ab), (low, None), (1.0, 1.0)),
+        Path("B", rate, (1, 2), (b, ab), (low, None), (1.0, 1.0)),
+        Path("C", rate, (3,), (c,), (None,), (1.0,)),
     )
     return HopNetwork(links, paths, sizes or {})
 
@@ -83,7 +83,7 @@ def test_figure_2a_one_join() -> None:
             Link(hops[0], a, 500, (), None, True),
             Link(hops[1], b, 700, (), None, True),
         ),
-        paths=(Path("A", 500, (0,), (a,), (None,)), Path("B", 700, (1,), (b,), (None,))),
+        paths=(Path("A", 500, (0,), (a,), (None,), (1.0,)), Path("B", 700, (1,), (b,), (None,), (1.0,))),
         sizes={},
     )
     grants = best_hjp(net, 300)

@@ -32,28 +32,61 @@ class Target:
 
 def choose_sink(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     """Return the sink of a target; workers write results themselves if no steps follow the join."""
-    options, name = target.options, target.query_name
     if target.table is not None:
         return CallSink(_save_to_table(spark, target, target.table))
-    if target.format in ("noop", "count"):
-        return CallSink(_discard) if has_steps else CountSink()
-    if target.format == "console":
-        return CallSink(_show(int(options.get("numRows", 20)), options.get("truncate", "true") == "true"))
-    if target.format == "memory":
-        if name is None:
-            raise QueryError("the memory sink is a table named after the query: set queryName('some_name')")
-        return CallSink(_MemoryTable(spark, name))
+    return SINKS.get(target.format, _open_batch_source)(spark, target, has_steps)
+
+
+def _open_count(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    return CallSink(_discard) if has_steps else CountSink()
+
+
+def _open_console(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    options = target.options
+    return CallSink(_show(int(options.get("numRows", 20)), options.get("truncate", "true") == "true"))
+
+
+def _open_memory(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    if target.query_name is None:
+        raise QueryError("the memory sink is a table named after the query: set queryName('some_name')")
+    return CallSink(_MemoryTable(spark, target.query_name))
+
+
+def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    if has_steps or target.partition_by:
+        return _open_files(spark, target, has_steps)
+    default = spark.conf.get("spark.sql.parquet.compression.codec", "snappy")
+    codec = _arrow_codec(target.options.get("compression") or default or "snappy")
+    return ParquetSink(open_folder(spark, _require_path(target)), codec)
+
+
+def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    folder = open_folder(spark, _require_path(target))
+    return FileSink(folder, target.format, target.options, target.partition_by)
+
+
+def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
+    _require_path(target)
+    return CallSink(_save_to_source(target))
+
+
+# The sink of each format; any other is a batch source of Spark's. A new sink is one more line.
+SINKS: Mapping[str, Callable[[SparkSession, Target, bool], Sink]] = {
+    "noop": _open_count,
+    "count": _open_count,
+    "console": _open_console,
+    "memory": _open_memory,
+    "parquet": _open_parquet,
+    **dict.fromkeys(("orc", "json", "csv", "text"), _open_files),
+}
+
+
+def _require_path(target: Target) -> str:
     if target.path is None:
         raise QueryError(
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
-    if target.format == "parquet" and not has_steps and not target.partition_by:
-        default = spark.conf.get("spark.sql.parquet.compression.codec", "snappy")
-        codec = _arrow_codec(options.get("compression") or default or "snappy")
-        return ParquetSink(open_folder(spark, target.path), codec)
-    if target.format in _FILE_FORMATS:
-        return FileSink(open_folder(spark, target.path), target.format, options, target.partition_by)
-    return CallSink(_save_to_source(target))
+    return target.path
 
 
 def _arrow_codec(name: str) -> str:

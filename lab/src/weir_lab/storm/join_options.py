@@ -31,7 +31,7 @@ def join_options(setup: Setup) -> dict[str, Any]:
 def format_ticks(ticks: float, interval: float) -> str:
     """Format a number of ticks as an interval of SQL.
 
-    >>> span(5, 1.5)
+    >>> format_ticks(5, 1.5)
     '7500 milliseconds'
     """
     return f"{round(1000 * ticks * interval)} milliseconds"

@@ -90,7 +90,7 @@ def read_batches(
 def count_ticks(rows: int, counts: Sequence[int]) -> int:
     """Count the whole ticks that so many rows fill.
 
-    >>> ticks_in(25, [10, 10, 10])
+    >>> count_ticks(25, [10, 10, 10])
     2
     """
     return sum(total <= rows for total in accumulate(counts))
