@@ -155,7 +155,7 @@ def test_sampled_rows_visit_slices_together() -> None:
     none, some = done
     assert some.sampled_matches == some.matches > 0 == none.matches
     assert (some.probes, some.narrowed + some.sampled) == (none.probes, none.narrowed)
-    assert some.unvisited == none.unvisited > 100
+    assert some.unvisited == none.unvisited > 0
 
 
 def compared(query: LocalQuery) -> int:

@@ -162,9 +162,9 @@ def test_a_plan_changes_while_it_runs_and_no_result_is_lost() -> None:
     )  # fmt: skip
     assert isinstance(asked, LocalJoin)
     query = asked.start()
-    source, found = Source({"a": 150.0, "b": 40.0, "c": 40.0}, keys=3), Counter[tuple[int, ...]]()
+    source, found = Source(dict.fromkeys(names, 100.0), keys=3), Counter[tuple[int, ...]]()
     plans = set()
-    for keys in (3, 4000, 3):
+    for keys in (3, 100_000, 3):
         source.keys = keys
         found += run(query, source, 12)
         plans.add(str(query.plan))

@@ -23,7 +23,7 @@ HELD = ("a", "b", "c", "(a b)")
 def part(migration: MigrationState) -> PartitionState:
     def entry(node: str) -> SliceEntry:
         spans = {f"{name}@time": (0, 9) for name in "abc" if name in node}
-        return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 0, 10, 100, spans, min(spans), 99, "")
+        return SliceEntry(node, f"{node}.arrow", 0, 1, 0, 10, 100, spans, min(spans), 99, "")
 
     return PartitionState(tuple(map(entry, HELD)), migration=migration)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.expr.nodes import streams_of
+from weir.kernel.slice import ROWS
 from weir.kernel.state_schema import derive_schemas, stored_schema
 from weir.plan.tree import join
 from weir.query.model import Query
@@ -124,7 +125,8 @@ def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]
     for name in query.names:
         schema = schemas[name]
         is_by_time = schema.cut_by == schema.lead
-        seconds[name] = schema.cut_every / 1e6 if is_by_time else schema.cut_every / rates[name]
+        cell = schema.cut_every / 1e6 if is_by_time else schema.cut_every / rates[name]
+        seconds[name] = max(cell, ROWS / rates[name])
     return seconds
 
 

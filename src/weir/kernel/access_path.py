@@ -32,7 +32,7 @@ class KeyAccess:
         return tuple(f"{c.name}@key" for c in self.classes)
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> ByKey:
         """The index it searches."""
         return ByKey(self.names)
 

@@ -52,7 +52,7 @@ def build(
     for node in physical.nodes[:-1]:
         hops = counts.migration_hops if node.node in physical.migration_joins else counts.hops
         partials = run_join(node, physical, decision, state, batch, hops)
-        state = store(physical, node, partials, state, batch)
+        state = store(physical, node, partials, state, batch, decision.slice_bytes)
     return state
 
 

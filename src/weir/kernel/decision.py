@@ -23,6 +23,7 @@ class Decision:
     - `clock`: the time (µs) by which freshness is judged, the newest event time before the batch; None in the
       first. `arrivals` are the clocks of earlier batches whose rows may still be fresh.
     - `idle`: streams that do not hold the watermark back.
+    - `slice_bytes`: the most bytes of a slice, so that eviction can choose; None: no limit but the usual.
     - `candidates`: how many candidate pairs a hop holds at once, if fewer than usual: less memory, more time.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
@@ -35,6 +36,7 @@ class Decision:
     clock: int | None = None
     arrivals: Mapping[int, int] = field(default_factory=dict)
     idle: tuple[str, ...] = ()
+    slice_bytes: int | None = None
     candidates: int | None = None
     allowance: Allowance | None = None
     selectivities: Mapping[Hop, float] = field(default_factory=dict)

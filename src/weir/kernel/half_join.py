@@ -80,9 +80,14 @@ class HalfJoin:
         for rows, bounds in self.age_filter.apply(partial):
             lead, others = self._time_ranges(rows, bounds)
             slices = self._select_slices(lead, others)
-            visited.update(map(id, slices))
+            if bounds is not self.age_filter.all_ages:  # sampled rows visit all slices
+                visited.update(map(id, slices))
             if slices:
-                yield from self._probe_slices(IndexProbe(self.plan, rows, lead, others), slices, work)
+                order = lead.order_rows(slices)
+                if order is not None:
+                    rows = rows.pick(order)
+                    lead, others = self._time_ranges(rows, bounds)
+                yield from self._probe_slices(IndexProbe(self.plan, rows, lead, others), lead, slices, work)
         if self.age_filter.is_active:
             work.narrowed += partial.rows - (0 if self.sample is None else self.sample.count(partial))
             all_ages = self._select_slices(*self._time_ranges(partial, self.plan.lead))
@@ -95,9 +100,14 @@ class HalfJoin:
         in_range = self.slice_index.overlapping(lead.earliest, lead.latest, self.batch, self.rank)
         return [s for s in in_range if not any(other.misses(s) for other in others)]
 
-    def _probe_slices(self, probe: IndexProbe, slices: list[Slice], work: HopStats) -> Iterator[Partial]:
-        per_slice = [c for s in slices if (c := probe.find_candidates(s)).count.any()]
-        for first, last in _cut_runs(per_slice, *self._limits(probe.partial, slices)):
+    def _probe_slices(
+        self, probe: IndexProbe, lead: TimeRange, slices: list[Slice], work: HopStats
+    ) -> Iterator[Partial]:
+        runs = zip(slices, lead.find_runs(slices), strict=True)
+        found = (probe.find_candidates(s, first, last) for s, (first, last) in runs if first < last)
+        per_slice = [candidates for candidates in found if candidates.count.any()]
+        limits = self._limits(probe.partial, slices)
+        for first, last in _cut_runs(per_slice, probe.partial.rows, *limits):
             matches = self._match_run(probe, per_slice, first, last, work)
             if matches is not None:
                 yield matches
@@ -126,13 +136,15 @@ class HalfJoin:
         drivers: list[Picks] = []
         parts: list[_Part] = []
         for candidates in per_slice:
-            work.comparisons += int(candidates.count[first:last].sum())
+            if candidates.first >= last or candidates.last <= first:
+                continue
+            work.comparisons += int(candidates.count[candidates.within(first, last)].sum())
             work.visited += 1
             driver, row = probe.pairs(candidates, first, last)
-            driver, row = self._check_windows(probe, candidates.slice, driver, row)
+            driver, row = self._check_windows(probe, candidates.source, driver, row)
             if len(driver):
                 drivers.append(driver)
-                parts.append((candidates.slice, row))
+                parts.append((candidates.source, row))
         if not drivers:
             return None
         driver = drivers[0] if len(drivers) == 1 else np.concatenate(drivers)
@@ -207,12 +219,16 @@ class HalfJoin:
         return keep
 
 
-def _cut_runs(per_slice: list[Candidates], max_candidates: int, max_rows: int) -> Iterator[tuple[int, int]]:
+def _cut_runs(
+    per_slice: list[Candidates], rows: int, max_candidates: int, max_rows: int
+) -> Iterator[tuple[int, int]]:
     """Cut the driver rows into runs of 1 to `max_rows` rows with about `max_candidates` candidates each."""
     if not per_slice:
         return
-    rows = len(per_slice[0].count)
-    total = np.cumsum(np.sum([candidates.count for candidates in per_slice], axis=0))
+    total = np.zeros(rows, np.int64)
+    for candidates in per_slice:
+        total[candidates.first : candidates.last] += candidates.count
+    total = np.cumsum(total)
     if total[-1] <= max_candidates and rows <= max_rows:
         yield 0, rows
         return

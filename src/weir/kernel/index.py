@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from weir.expr.nodes import Expr
 from weir.kernel.keys import Bools, Int64s, as_int64, unscaled
+
+_CODE_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,65 @@ class Index:
         return positions if self.rows is None else self.rows[positions]
 
 
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """Keys of a slice and, in one sorted number per row, the key's rank and the time.
+
+    A code is `rank << bits | offset`, with the time's offset from `first`. If that takes more than 63 bits,
+    the offset counts the slice's distinct `times` instead.
+
+        keys       7          9
+        starts     0          3       5        rows of key 7: 0 to 2
+        codes      0|5 0|8 0|9 1|2 1|8         rows of key 9 with offsets from 2 to 6: 3
+    """
+
+    keys: Int64s
+    starts: Int64s
+    codes: Int64s
+    first: int
+    bits: int
+    times: Int64s | None
+
+    @staticmethod
+    def of(keys: Int64s, times: Int64s) -> KeyIndex:
+        """Index rows that are sorted by key, then by time."""
+        is_new = np.empty(len(keys), np.bool_)
+        is_new[:1] = True
+        np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+        starts = np.flatnonzero(is_new)
+        first, last = int(times.min(initial=0)), int(times.max(initial=0))
+        # One more than the largest offset: the range of a driver may begin behind the last row.
+        bits, distinct, offsets = (last - first + 1).bit_length(), None, times - first
+        if bits + len(starts).bit_length() > _CODE_BITS:
+            distinct, offsets = np.unique(times, return_inverse=True)
+            bits = len(distinct).bit_length()
+        codes = ((np.cumsum(is_new) - 1) << bits) | offsets
+        return KeyIndex(keys[starts], np.append(starts, len(keys)), codes, first, bits, distinct)
+
+    def find_ranks(self, codes: Int64s, valid: Bools | None) -> tuple[Int64s, Bools]:
+        """Return the rank of each code, and which of the codes are keys here."""
+        ranks = np.searchsorted(self.keys, codes)
+        present: Bools = self.keys[np.minimum(ranks, len(self.keys) - 1)] == codes
+        return ranks, present if valid is None else present & valid
+
+    def find_rows(self, ranks: Int64s, low: Int64s | None, high: Int64s | None) -> tuple[Int64s, Int64s]:
+        """Return the range of rows of each rank with times from `low` to `high`."""
+        first, last = self.starts[ranks], self.starts[ranks + 1]
+        base = ranks << self.bits
+        if low is not None:
+            first = np.searchsorted(self.codes, base + self._offset(low, "left"), "left")
+        if high is not None:
+            last = np.searchsorted(self.codes, base + self._offset(high, "right"), "right")
+        return first, last
+
+    def _offset(self, times: Int64s, side: Literal["left", "right"]) -> Int64s:
+        if self.times is not None:
+            return np.searchsorted(self.times, times, side) - (side == "right")
+        # Bounded before the subtraction, which could overflow.
+        most = self.first + (1 << self.bits) - 1
+        return np.clip(times, self.first - (side == "right"), most) - self.first
+
+
 def is_sortable(kind: pa.DataType) -> bool:
     """True if values of this type can be sorted as plain numbers in SQL's order."""
     types = pa.types
@@ -64,20 +125,3 @@ def to_sortable(values: pa.Array) -> tuple[npt.NDArray[Any], Bools | None]:
     if pa.types.is_decimal(values.type):
         return unscaled(values)[:, 0], valid
     return as_int64(values), valid
-
-
-def refine(values: Int64s, low: Int64s, high: Int64s, target: Int64s, after: bool) -> Int64s:
-    """Find in each range [low, high) of positions the first value >= target, or > target if `after`.
-
-    Runs many binary searches in lockstep; each range is sorted in itself, as times are within one key.
-    """
-    low, high = low.copy(), high.copy()
-    active = np.flatnonzero(low < high)
-    while len(active):
-        lo, hi = low[active], high[active]
-        middle = (lo + hi) >> 1
-        right = values[middle] <= target[active] if after else values[middle] < target[active]
-        low[active] = np.where(right, middle + 1, lo)
-        high[active] = np.where(right, hi, middle)
-        active = active[low[active] < high[active]]
-    return low

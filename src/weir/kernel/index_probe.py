@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.expr.evaluate import evaluate
 from weir.kernel.access_path import KeyAccess, ValueAccess, VectorAccess
-from weir.kernel.index import Index, refine
+from weir.kernel.index import ByTime, Index, KeyIndex
 from weir.kernel.keys import Bools, Int64s, combine
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.physical_plan import HalfJoinPlan
@@ -17,19 +18,32 @@ from weir.kernel.time_range import TimeRange
 from weir.kernel.value_range import Ranges, ValueProbe
 from weir.kernel.vector_similarity import similar_pairs, slice_vectors, unit_vectors
 
+# What the range of candidates does not decide: which pairs (driver row, row of the slice) to keep.
+Check = Callable[[Picks, Picks], Bools]
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates in one slice: per driver row a range of positions in an index.
+    """The candidates in one slice: per driver row of a run a range of positions in an index.
 
-    With `check_lead`, the range does not decide the lead time and each pair must be checked.
+    The run starts with driver row `first`.
     """
 
-    slice: Slice
+    source: Slice
     index: Index
+    first: int
     low: Int64s
     count: Int64s
-    check_lead: bool = False
+    check: Check | None = None
+
+    @property
+    def last(self) -> int:
+        """The end of the run of driver rows."""
+        return self.first + len(self.count)
+
+    def within(self, first: int, last: int) -> slice:
+        """Return which of the ranges belong to driver rows in [first, last)."""
+        return slice(max(first - self.first, 0), max(last - self.first, 0))
 
 
 class IndexProbe:
@@ -50,83 +64,105 @@ class IndexProbe:
         elif isinstance(access, VectorAccess):
             self._vectors = unit_vectors(evaluate(access.probe, partial.fetch, partial.rows))
 
-    def find_candidates(self, slice_: Slice) -> Candidates:
-        """Return the candidates of a slice."""
+    def find_candidates(self, slice_: Slice, first: int, last: int) -> Candidates:
+        """Return the candidates that the driver rows in [first, last) have in a slice."""
         access = self._plan.access
         index = slice_.index(access.spec)
-        covered = self._lead.covers(slice_)
-        if isinstance(access, ValueAccess):
-            low, high = self._values.search(index.values)
-            return Candidates(slice_, index, low, high - low, check_lead=not covered)
+        run = slice(first, last)
         if isinstance(access, KeyAccess):
-            low, high = self._search_keys(index)
-            if not covered:
-                low, high = self._refine_by_time(slice_, index, low, high)
-            return Candidates(slice_, index, low, high - low)
-        low, high = self._search_times(index)
-        return Candidates(slice_, index, low, np.maximum(high - low, 0))
+            return Candidates(slice_, index, first, *self._search_keys(access, slice_, run))
+        if isinstance(access, ValueAccess):
+            return self._search_values(access, slice_, run)
+        low, high = self._search_times(index, run)
+        return Candidates(slice_, index, first, low, np.maximum(high - low, 0))
 
-    def _search_keys(self, index: Index) -> Ranges:
+    def _search_keys(self, access: KeyAccess, slice_: Slice, run: slice) -> Ranges:
+        """Return the first candidate of each driver row, and how many follow it."""
+        index = slice_.key_index(access.spec)
+        ranks, present = self._find_ranks(index, run)
+        low, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+        rows = np.flatnonzero(present)  # most codes are not in most slices
+        if not len(rows):
+            return low, count
+        bounds: tuple[Int64s | None, Int64s | None] = (None, None)
+        if not self._lead.covers(slice_):
+            bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
+        begin, end = index.find_rows(ranks[rows], *bounds)
+        low[rows], count[rows] = begin, np.maximum(end - begin, 0)
+        return low, count
+
+    def _find_ranks(self, index: KeyIndex, run: slice) -> tuple[Int64s, Bools]:
         """Search each code once: the rows of a partial often repeat those of a shorter one."""
-        if self._distinct is None:
-            return _key_ranges(index.values, self._code, self._valid)
+        if self._distinct is None or run.stop - run.start < self.partial.rows:
+            return index.find_ranks(self._code[run], None if self._valid is None else self._valid[run])
         codes, picks = self._distinct
-        low, high = _key_ranges(index.values, codes, None)
-        return low[picks], high[picks]
+        ranks, present = index.find_ranks(codes, None)
+        return ranks[picks], present[picks]
 
-    def _refine_by_time(self, slice_: Slice, index: Index, low: Int64s, high: Int64s) -> Ranges:
-        times = slice_.numbers(self._lead.name)
-        if index.rows is not None:
-            times = slice_.cached(("times", self._plan.access.spec), lambda: times[index.rows])
-        if self._lead.low is not None:
-            low = refine(times, low, high, self._lead.low, after=False)
-        if self._lead.high is not None:
-            high = refine(times, low, high, self._lead.high, after=True)
-        return low, high
+    def _search_values(self, access: ValueAccess, slice_: Slice, run: slice) -> Candidates:
+        """Search by value or by time, whichever leaves fewer candidates; the other one is checked."""
+        by_value = slice_.index(access.spec)
+        low, high = self._values.search(by_value.values, run)
+        if self._lead.covers(slice_):
+            return Candidates(slice_, by_value, run.start, low, high - low)
+        by_time = slice_.index(ByTime())
+        begin, end = self._search_times(by_time, run)
+        if (end - begin).clip(0).sum() >= (high - low).sum():
+            times = slice_.numbers(self._lead.name)
+            return Candidates(
+                slice_, by_value, run.start, low, high - low,
+                lambda driver, row: self._lead.contains(times[row], driver),
+            )  # fmt: skip
+        positions = slice_.positions(access.spec)
 
-    def _search_times(self, index: Index) -> Ranges:
-        rows = self.partial.rows
+        def has_value(driver: Picks, row: Picks) -> Bools:
+            position, driver = positions[row], driver - run.start
+            inside: Bools = (position >= low[driver]) & (position < high[driver])
+            return inside
+
+        return Candidates(slice_, by_time, run.start, begin, (end - begin).clip(0), has_value)
+
+    def _search_times(self, index: Index, run: slice) -> Ranges:
+        rows = run.stop - run.start
         low, high = np.zeros(rows, np.int64), np.full(rows, len(index.values), np.int64)
         if self._lead.low is not None:
-            low = np.searchsorted(index.values, self._lead.low, "left")
+            low = np.searchsorted(index.values, self._lead.low[run], "left")
         if self._lead.high is not None:
-            high = np.searchsorted(index.values, self._lead.high, "right")
+            high = np.searchsorted(index.values, self._lead.high[run], "right")
         return low, high
 
     def pairs(self, candidates: Candidates, first: int, last: int) -> tuple[Picks, Picks]:
         """Return the candidate pairs (driver row, row of the slice) of the driver rows in [first, last)."""
+        run, start = candidates.within(first, last), max(first, candidates.first)
+        low, count = candidates.low[run], candidates.count[run]
         if isinstance(self._plan.access, VectorAccess):
-            driver, position = self._similar(self._plan.access, candidates, first, last)
+            driver, position = self._similar(self._plan.access, candidates, start, low, count)
         else:
-            driver, position = _expand(candidates.low[first:last], candidates.count[first:last])
+            driver, position = _expand(low, count)
         row = candidates.index.pick(position)
-        driver = driver + first if first else driver
-        if not candidates.check_lead:
+        driver = driver + start if start else driver
+        if candidates.check is None or not len(driver):
             return driver, row
-        keep = self._lead.contains(candidates.slice.numbers(self._lead.name)[row], driver)
+        keep = candidates.check(driver, row)
         return driver[keep], row[keep]
 
     def _similar(
-        self, access: VectorAccess, candidates: Candidates, first: int, last: int
+        self, access: VectorAccess, candidates: Candidates, start: int, low: Int64s, count: Int64s
     ) -> tuple[Picks, Picks]:
-        low, count = candidates.low[first:last], candidates.count[first:last]
-        begin, end = int(low.min()), int((low + count).max())
-        vectors = slice_vectors(candidates.slice, access.value)
+        if not count.any():
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        begin, end = int(low[count > 0].min()), int((low + count).max())
+        vectors = slice_vectors(candidates.source, access.value)
         rows = candidates.index.rows
         vectors = vectors[begin:end] if rows is None else vectors[rows[begin:end]]
-        driver, position = similar_pairs(self._vectors[first:last], vectors, access.threshold)
+        driver, position = similar_pairs(self._vectors[start : start + len(low)], vectors, access.threshold)
         position = position + begin
         keep = (position >= low[driver]) & (position < (low + count)[driver])
         return (driver, position) if keep.all() else (driver[keep], position[keep])
 
 
-def _key_ranges(keys: Int64s, codes: Int64s, valid: Bools | None) -> Ranges:
-    """Return the positions of each code in sorted keys."""
-    low = np.searchsorted(keys, codes, "left")
-    present = np.flatnonzero(keys[np.minimum(low, len(keys) - 1)] == codes)
-    high = low.copy()
-    high[present] = np.searchsorted(keys, codes[present], "right")  # most codes are not in most slices
-    return low, high if valid is None else np.where(valid, high, low)
+def _pick(values: Int64s | None, run: slice, rows: Picks) -> Int64s | None:
+    return None if values is None else values[run][rows]
 
 
 def _expand(low: Int64s, count: Int64s) -> tuple[Picks, Picks]:

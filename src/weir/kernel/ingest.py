@@ -65,7 +65,9 @@ def ingest(
     slices: dict[str, list[Slice]] = {}
     ranked = _rank_rows(physical, decision, state, deltas)
     for name, delta in deltas.items():
-        slices |= _cut_leaf(physical, name, columns[name], delta.keep, ranked[name], batch)
+        slices |= _cut_leaf(
+            physical, name, columns[name], delta.keep, ranked[name], batch, decision.slice_bytes
+        )
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
         counts.rows_in[name], counts.late[name] = delta.read, delta.late
@@ -190,6 +192,7 @@ def _cut_leaf(
     keep: Bools,
     row_ranks: Int64s,
     batch: int,
+    slice_bytes: int | None,
 ) -> dict[str, list[Slice]]:
     """Cut a stream's rows into slices per rank; with a row window, store the order of all rows as well."""
     schema, sort = physical.schemas[name], physical.sorts[name]
@@ -197,7 +200,11 @@ def _cut_leaf(
     if not keep.all():
         rows, row_ranks = rows.filter(pa.array(keep)), row_ranks[keep]
     slices = {
-        name: [s for rank, run in _split_ranks(rows, row_ranks) for s in cut(schema, sort, batch, rank, run)]
+        name: [
+            s
+            for rank, run in _split_ranks(rows, row_ranks)
+            for s in cut(schema, sort, batch, rank, run, slice_bytes)
+        ]
     }
     row_order = row_order_schema(schema)
     if row_order is not None:

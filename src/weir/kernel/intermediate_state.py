@@ -21,9 +21,14 @@ Columns = dict[str, pa.Array]
 
 
 def store(
-    physical: PhysicalPlan, node: NodePlan, partials: Iterable[tuple[int, Partial]], state: State, batch: int
+    physical: PhysicalPlan,
+    node: NodePlan,
+    partials: Iterable[tuple[int, Partial]],
+    state: State,
+    batch: int,
+    slice_bytes: int | None,
 ) -> State:
-    """Store the outputs of a join, each with its rank."""
+    """Store the outputs of a join, each with its rank, in slices of at most about so many bytes."""
     assert node.output is not None
     chunks: dict[int, list[Columns]] = defaultdict(list)
     for rank, partial in partials:
@@ -36,7 +41,7 @@ def store(
     slices = []
     for rank, columns in outputs.items():
         rows = node.output.record_batch(columns)
-        slices += cut(node.output, physical.sorts[node.node], batch, rank, rows)
+        slices += cut(node.output, physical.sorts[node.node], batch, rank, rows, slice_bytes)
     return state.add({node.node: slices})
 
 

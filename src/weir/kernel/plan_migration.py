@@ -113,7 +113,7 @@ def prepare_plan(
         physical = physical_plans.of(migration.plan, migration.migration_joins(target))
         max_steps = None if decision.migration_steps is None else decision.migration_steps - spent
         backfill = _Backfill(physical, decision, state, building, max_steps, counts.migration_hops)
-        state = store(physical, backfill.node, backfill.run(), state, batch - 1)
+        state = store(physical, backfill.node, backfill.run(), state, batch - 1, decision.slice_bytes)
         spent += backfill.spent
         if not backfill.is_done:
             migration = replace(migration, building=backfill.building)
@@ -208,13 +208,11 @@ class _Backfill:
 
     def _next_rows(self, slices: list[Slice]) -> tuple[list[Partial], int]:
         """Return the newest rows that have not probed, as many as may, and the time of the oldest of them."""
-        window = max(s.window for s in slices)
-        newest = [s for s in slices if s.window == window]
-        times = np.concatenate([s.times()[self._is_open(s)] for s in newest])
+        times = np.concatenate([s.times()[self._is_open(s)] for s in slices])
         count = min(len(times), self._max_rows(len(times)))
         first = int(np.partition(times, len(times) - count)[len(times) - count])
-        picks = [np.flatnonzero(self._is_open(s) & (s.times() >= first)) for s in newest]
-        return [Partial.of(s).pick(p) for s, p in zip(newest, picks, strict=True) if len(p)], first
+        picks = [np.flatnonzero(self._is_open(s) & (s.times() >= first)) for s in slices]
+        return [Partial.of(s).pick(p) for s, p in zip(slices, picks, strict=True) if len(p)], first
 
     def _is_open(self, slice_: Slice) -> Bools:
         """Tell which rows have not probed yet."""

@@ -6,15 +6,18 @@
                           │    └───── retention ──────────▶│
                       watermark: the slice expires when it reaches the deadline
 
-Each slice lies inside one basic window and is sorted by the index that most probes want. `latest` is the
-newest event time of its rows; `deadline` is the first watermark at which none of them can join any more.
-A slice is the unit of storage, expiry, distribution and shedding.
+Slices are cut by rows: one ends at the first edge of the time grid (`StateSchema.cut_every`) at which it has
+some thousand rows. So a dense stream has slices shorter than its window, and a sparse one has few slices,
+each over many cells of the grid. Rows are sorted by the index that most probes want. `latest` is the newest
+event time of the rows; `deadline` is the first watermark at which none of them can join any more. A slice is
+the unit of storage, expiry, distribution and eviction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -25,25 +28,29 @@ import pyarrow.compute as pc
 
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column
-from weir.kernel.index import ByKey, ByTime, Index, Spec, to_sortable
+from weir.kernel.index import ByKey, ByTime, Index, KeyIndex, Spec, to_sortable
 from weir.kernel.keys import Bools, Int64s, combine, content_hash
-from weir.kernel.state_schema import StateSchema
+from weir.kernel.state_schema import Limits, StateSchema
 
 Value = TypeVar("Value")
+
+# A slice is complete when it has this many rows, or fewer rows with this many bytes: enough that the calls
+# it takes to search it cost little beside the search, few enough that few of its rows are dead.
+ROWS = 1 << 12
+_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
     """A run of rows of one state.
 
-    `window` is the number of its basic window, `spans` holds the least and the greatest value of each stored
-    number. Batch and rank say which rows may see it.
+    `spans` holds the least and the greatest value of each stored number but keys. Batch and rank say which
+    rows may see it.
     """
 
     schema: StateSchema
     batch: int
     rank: int
-    window: int
     data: pa.RecordBatch
     sorted_by: Spec | None
     spans: dict[str, tuple[int, int]]
@@ -83,6 +90,22 @@ class Slice:
         make = _index_sorted_rows if spec == self.sorted_by else _index_rows
         return self.cached(spec, lambda: make(spec, self))
 
+    def key_index(self, spec: ByKey) -> KeyIndex:
+        """Return an index over keys and times."""
+        return self.cached(("key_index", spec), lambda: self._index_keys(self.index(spec)))
+
+    def _index_keys(self, index: Index) -> KeyIndex:
+        return KeyIndex.of(index.values, self.times() if index.rows is None else self.times()[index.rows])
+
+    def positions(self, spec: Spec) -> Int64s:
+        """Return the position of each row in an index; -1 for a row that the index leaves out."""
+        return self.cached(("positions", spec), lambda: self._invert(self.index(spec)))
+
+    def _invert(self, index: Index) -> Int64s:
+        positions = np.full(self.rows, -1)
+        positions[index.pick(np.arange(len(index.values)))] = np.arange(len(index.values))
+        return positions
+
     def content(self) -> Int64s:
         """Return a hash of each row's content."""
         return self.cached("content", lambda: content_hash(self.data.columns, self.rows))
@@ -98,6 +121,24 @@ class Slice:
         """Return the values of a payload column, in the slice's order."""
         return restore(self.data.column(self.schema.sources[column]), column.type)
 
+    @property
+    def cells(self) -> tuple[int, int]:
+        """The cells of the time grid that hold its first and its last row."""
+        first, last = self.spans[self.schema.cut_by]
+        return first // self.schema.cut_every, last // self.schema.cut_every
+
+    def find_dead(self, watermark: int | None) -> Bools | None:
+        """Tell which rows can join no row at or after the watermark; None: all can."""
+        deadlines = self.schema.deadlines
+        if watermark is None or deadlines is None or watermark <= self._least_end(deadlines):
+            return None
+        dead: Bools = _row_ends(deadlines, self.numbers) < watermark
+        return dead if dead.any() else None
+
+    def _least_end(self, deadlines: Sequence[Limits]) -> int:
+        """Return a watermark at which all rows can still join."""
+        return max(min(self.spans[time][0] + kept for time, kept in limits) for limits in deadlines)
+
     def is_visible_to(self, batch: int, rank: int) -> bool:
         """True if rows of that batch and rank may join with this slice."""
         return self.batch < batch or self.rank < rank
@@ -108,31 +149,63 @@ def restore(values: Any, kind: pa.DataType) -> Any:
     return values if values.type == kind else values.cast(kind, safe=False)
 
 
-def cut(schema: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> list[Slice]:
-    """Sort rows and cut them into slices at the ends of basic windows."""
+def cut(
+    schema: StateSchema,
+    sort: Spec,
+    batch: int,
+    rank: int,
+    rows: pa.RecordBatch,
+    max_bytes: int | None = None,
+    in_time: bool = False,
+) -> list[Slice]:
+    """Sort rows and cut them into slices of some thousand rows, at edges of the time grid.
+
+    A slice has at most about `max_bytes`, if given: then it may also end between edges. With `in_time`, rows
+    with equal keys are in time order.
+    """
     if not rows.num_rows:
         return []
-    windows = rows.column(schema.cut_by).to_numpy() // schema.cut_every
-    order = _sort_rows(schema, sort, rows)
-    if windows.min() < windows.max():
-        order = order[np.argsort(windows[order], kind="stable")]
-    rows = _take(rows, order)
-    windows = windows[order]
-    edges = np.concatenate(([0], np.flatnonzero(np.diff(windows)) + 1, [len(windows)]))
+    order = _sort_rows(schema, sort, rows, in_time)
+    numbers = _number_slices(rows.column(schema.cut_by).to_numpy(), schema.cut_every, rows, max_bytes)
+    if numbers is None:
+        return [_make_slice(schema, sort, batch, rank, _take(rows, order))]
+    order = order[np.argsort(numbers[order], kind="stable")]
+    rows, numbers = _take(rows, order), numbers[order]
+    edges = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]))
     return [
-        _make_slice(schema, sort, batch, rank, int(windows[start]), rows.slice(start, end - start))
-        for start, end in pairwise(edges.tolist())
+        _make_slice(schema, sort, batch, rank, rows.slice(first, last - first))
+        for first, last in pairwise(edges.tolist())
     ]
 
 
-def merge(slices: Sequence[Slice], sort: Spec) -> Slice:
-    """Merge slices of one basic window into one that every later batch sees."""
-    schema, window = slices[0].schema, slices[0].window
+def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes: int | None) -> list[Slice]:
+    """Merge slices into ones that every later batch sees; rows that cannot join any more are dropped."""
+    schema = slices[0].schema
     slices = sorted(slices, key=lambda s: s.span)
-    rows = pa.concat_batches([s.data for s in slices])
-    order = _sort_rows(schema, sort, rows, _are_consecutive(slices, sort))
     newest_batch = max(s.batch for s in slices)
-    return _make_slice(schema, sort, newest_batch, 0, window, _take(rows, order))
+    rows = pa.concat_batches([_live_rows(s, watermark) for s in slices])
+    return cut(schema, sort, newest_batch, 0, rows, max_bytes, _are_consecutive(slices, sort))
+
+
+def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: int | None) -> Int64s | None:
+    """Return for each row the number of its slice; None if one slice takes all rows."""
+    row_bytes = max(1.0, rows.nbytes / rows.num_rows)
+    enough = max(1, min(ROWS, int(_BYTES / row_bytes)))
+    most = rows.num_rows if max_bytes is None else max(1, int(max_bytes / row_bytes))
+    if rows.num_rows <= min(enough, most):
+        return None
+    cells, cell_of_row, counts = np.unique(times // cell, return_inverse=True, return_counts=True)
+    numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
+    if rows.num_rows > most:
+        rank = np.empty(len(times), np.int64)
+        rank[np.argsort(times, kind="stable")] = np.arange(len(times))
+        numbers = numbers * len(times) + rank // most
+    return None if len(cells) == 1 and rows.num_rows <= most else numbers
+
+
+def _live_rows(source: Slice, watermark: int | None) -> pa.RecordBatch:
+    dead = source.find_dead(watermark)
+    return source.data if dead is None else source.data.filter(pa.array(~dead))
 
 
 def _are_consecutive(slices: Sequence[Slice], sort: Spec) -> bool:
@@ -145,7 +218,7 @@ def _sort_rows(
     schema: StateSchema, sort: Spec, rows: pa.RecordBatch, in_time: bool = False
 ) -> npt.NDArray[np.intp]:
     """Sort rows by (index, time); rows that the index leaves out come last."""
-    unsorted = Slice(schema, 0, 0, 0, rows, None, {}, None)
+    unsorted = Slice(schema, 0, 0, rows, None, {}, None)
     order = _index_rows(sort, unsorted, in_time).rows
     assert order is not None
     if len(order) < rows.num_rows:
@@ -188,28 +261,21 @@ def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
     return np.argsort(codes, kind="stable")
 
 
-def _make_slice(
-    schema: StateSchema, sort: Spec, batch: int, rank: int, window: int, rows: pa.RecordBatch
-) -> Slice:
+def _make_slice(schema: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> Slice:
     numbers = {n: rows.column(n).to_numpy() for n in schema.numbers if n not in schema.keys}
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}
-    return Slice(schema, batch, rank, window, rows, sort, spans, _deadline(schema, numbers, spans))
+    deadline = None
+    if schema.deadlines is not None:
+        deadline = int(_row_ends(schema.deadlines, numbers.__getitem__).max()) + 1
+    return Slice(schema, batch, rank, rows, sort, spans, deadline)
 
 
-def _deadline(
-    schema: StateSchema, numbers: dict[str, Int64s], spans: dict[str, tuple[int, int]]
-) -> int | None:
-    """Return the first watermark at which no row of the slice can join any more; None if time sets no end."""
-    if schema.deadlines is None:
-        return None
-    ends = []
-    for limits in schema.deadlines:
-        if len(limits) == 1:
-            ((time, retention),) = limits
-            ends.append(spans[time][1] + retention)
-        else:  # a row stays joinable only while each of its times is near enough
-            ends.append(int(np.min([numbers[time] + retention for time, retention in limits], axis=0).max()))
-    return max(ends) + 1
+def _row_ends(deadlines: Sequence[Limits], numbers: Callable[[str], Int64s]) -> Int64s:
+    """Return the last watermark at which each row can join some stream still to come."""
+    per_stream = [
+        reduce(np.minimum, [numbers(time) + retention for time, retention in limits]) for limits in deadlines
+    ]
+    return reduce(np.maximum, per_stream)
 
 
 def _take(rows: pa.RecordBatch, order: npt.NDArray[np.intp]) -> pa.RecordBatch:

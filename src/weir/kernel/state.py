@@ -7,18 +7,21 @@ and those whose rows have all left a row window.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from weir.kernel.index import Spec
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_window import has_left
-from weir.kernel.slice import Slice, merge
+from weir.kernel.slice import ROWS, Slice, merge
 from weir.stats.batch_counts import StateSize
 
-# Slices of a basic window that is still filling are merged when this many have similar sizes: a window of n
-# batches then holds about log n slices, and each row is rewritten about log n times.
-_MERGE_AT = 2
-_CLOSED = -1
+# So many neighbours of similar size are merged: a window of n batches then holds about log n small slices,
+# and each of their rows is rewritten about log n times. Large slices are rewritten less often.
+_MERGE_SMALL_AT = 2
+_MERGE_AT = 4
+# A slice is rewritten without its dead rows when they are this share of its rows.
+_DEAD_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -87,28 +90,64 @@ def is_dead(deadline: int | None, watermark: int | None) -> bool:
     return watermark is not None and deadline is not None and deadline <= watermark
 
 
-def merge_slices(physical: PhysicalPlan, state: State, since: int | None = None) -> State:
-    """Merge small slices; a basic window that the watermark has passed becomes one slice.
+def merge_slices(
+    physical: PhysicalPlan, state: State, since: int | None = None, max_bytes: int | None = None
+) -> State:
+    """Merge small slices, and drop the dead rows of slices that are mostly dead.
 
-    Slices of batches before `since` are not merged with later ones.
+    Slices of batches before `since` are not merged with later ones. `max_bytes` bounds the size of a slice.
     """
-    merged = {node: tuple(_merge_node(physical, state, node, since)) for node in physical.schemas}
+    merged = {
+        node: tuple(_merge_node(state, node, physical.sorts[node], since, max_bytes))
+        for node in physical.schemas
+    }
     return replace(state, slices=merged)
 
 
-def _merge_node(physical: PhysicalPlan, state: State, node: str, since: int | None) -> Iterator[Slice]:
-    groups: dict[tuple[int, int, bool], list[Slice]] = defaultdict(list)
-    for slice_ in state.of(node):
-        # Slices of similar size are merged, so that no row is rewritten more than a few times.
-        size_class = _CLOSED if _is_closed(slice_, state.watermark) else slice_.rows.bit_length()
-        groups[slice_.window, size_class, since is not None and slice_.batch < since].append(slice_)
-    for slices in groups.values():
-        yield from [merge(slices, physical.sorts[node])] if len(slices) >= _MERGE_AT else slices
+def _merge_node(
+    state: State, node: str, sort: Spec, since: int | None, max_bytes: int | None
+) -> Iterator[Slice]:
+    classes: dict[tuple[int, bool], list[Slice]] = defaultdict(list)
+    for slice_ in sorted(state.of(node), key=lambda s: s.span):
+        # Only slices of similar size are merged, so that no row is rewritten more than a few times.
+        classes[slice_.rows.bit_length(), since is not None and slice_.batch < since].append(slice_)
+    for slices in classes.values():
+        for run in _find_runs(slices, max_bytes):
+            if len(run) >= (_MERGE_SMALL_AT if run[0].rows < ROWS else _MERGE_AT):
+                yield from merge(run, sort, state.watermark, max_bytes)
+                continue
+            for slice_ in run:
+                yield from (
+                    merge([slice_], sort, state.watermark, max_bytes)
+                    if _holds_many_dead(slice_, state.watermark)
+                    else [slice_]
+                )
 
 
-def _is_closed(slice_: Slice, watermark: int | None) -> bool:
-    """True if no more rows can enter the slice's basic window."""
-    schema = slice_.schema
-    if watermark is None or schema.cut_by != schema.lead:
-        return False
-    return (slice_.window + 1) * schema.cut_every <= watermark
+def _find_runs(slices: Sequence[Slice], max_bytes: int | None) -> Iterator[list[Slice]]:
+    """Divide slices, in the order of time, into runs: of small ones, or of large ones in one cell or time."""
+    run: list[Slice] = []
+    for slice_ in slices:
+        if run and not (_is_near(run, slice_) and _fits(run, slice_, max_bytes)):
+            yield run
+            run = []
+        run.append(slice_)
+    if run:
+        yield run
+
+
+def _is_near(run: Sequence[Slice], slice_: Slice) -> bool:
+    if sum(s.rows for s in run) + slice_.rows <= ROWS:
+        return True
+    return run[-1].cells[0] == slice_.cells[1] or slice_.span[0] <= max(s.span[1] for s in run)
+
+
+def _fits(run: Sequence[Slice], slice_: Slice, max_bytes: int | None) -> bool:
+    return max_bytes is None or sum(s.bytes for s in run) + slice_.bytes <= max_bytes
+
+
+def _holds_many_dead(slice_: Slice, watermark: int | None) -> bool:
+    """True for a slice over many cells with so many dead rows that it is worth rewriting."""
+    first, last = slice_.cells
+    dead = slice_.find_dead(watermark) if first < last else None
+    return dead is not None and int(dead.sum()) >= _DEAD_SHARE * len(dead)

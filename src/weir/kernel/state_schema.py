@@ -53,9 +53,10 @@ class RowWindowColumns:
         return f"{self.name}@row_number"
 
 
-# A row lives while, for some stream still to come, each of its times is near enough: an inner tuple lists the
+# A row lives while, for some stream still to come, each of its times is near enough: `Limits` lists the
 # (time, retention) pairs for one such stream. None: time sets no end.
-Deadlines = tuple[tuple[tuple[str, int], ...], ...] | None
+Limits = tuple[tuple[str, int], ...]
+Deadlines = tuple[Limits, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class StateSchema:
     """The stored columns of one node's slices, how they are cut, and how long they live.
 
     `sources` maps each payload column to the stored column with its values; keys and times are not stored
-    twice. Slices end where `cut_by // cut_every` changes.
+    twice. Slices end at edges of a grid, where `cut_by // cut_every` changes.
     """
 
     node: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, reduce
 
 import numpy as np
@@ -12,6 +13,10 @@ from weir.kernel.physical_plan import TimeBounds
 from weir.kernel.slice import Slice
 
 _MIN_TIME, _MAX_TIME = -(2**62), 2**62
+# Rows are sorted by time if each of them reaches less than one in so many of the slices that some row
+# reaches; that loses the order of keys, in which searches are fast.
+_WORTH_SORTING = 4
+_FEW_SLICES = 4
 
 
 class TimeRange:
@@ -55,6 +60,36 @@ class TimeRange:
         """The greatest time per row of the partial; None if nothing bounds it."""
         ends = [self._partial.numbers(name) + ahead for name, ahead in self._bounds.highs]
         return reduce(np.minimum, ends) if ends else None
+
+    def find_runs(self, slices: Sequence[Slice]) -> list[tuple[int, int]]:
+        """Return for each slice a run of rows that holds all rows of the partial which reach into it.
+
+        A run is short if the rows are in the order of their ranges (`order_rows`).
+        """
+        first = np.zeros(len(slices), np.int64)
+        last = np.full(len(slices), self._partial.rows)
+        spans = np.array([s.spans[self.name] for s in slices], np.int64)
+        if self.high is not None:
+            first = np.searchsorted(np.maximum.accumulate(self.high), spans[:, 0], "left")
+        if self.low is not None:
+            least_to_come = np.minimum.accumulate(self.low[::-1])[::-1]
+            last = np.searchsorted(least_to_come, spans[:, 1], "right")
+        return list(zip(first.tolist(), last.tolist(), strict=True))
+
+    def order_rows(self, slices: Sequence[Slice]) -> Picks | None:
+        """Return the rows in the order of their ranges; None if most rows reach most slices anyway."""
+        if len(slices) < _FEW_SLICES or all(self.covers(s) for s in slices):
+            return None
+        ends = self.high if self.low is None else self.low
+        if ends is None:
+            return None
+        order = np.argsort(ends, kind="stable")
+        spans = np.array([s.spans[self.name] for s in slices], np.int64)
+        too_early = 0 if self.high is None else np.searchsorted(np.sort(self.high), spans[:, 0], "left")
+        rows = self._partial.rows
+        in_time = rows if self.low is None else np.searchsorted(self.low[order], spans[:, 1], "right")
+        reached = int(np.sum(in_time - too_early))
+        return order if _WORTH_SORTING * reached <= rows * len(slices) else None
 
     def contains(self, times: Int64s, drivers: Picks) -> Bools:
         """Tell per pair whether the partner's time lies in the range of its driver."""

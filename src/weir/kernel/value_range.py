@@ -56,16 +56,16 @@ class ValueProbe:
             (limit, *to_sortable(evaluate(limit.probe, partial.fetch, partial.rows))) for limit in limits
         ]
 
-    def search(self, values: Numbers) -> Ranges:
-        """Return, per driver row, the range of positions in sorted values that every limit allows."""
-        rows = len(self._limits[0][1])
+    def search(self, values: Numbers, run: slice) -> Ranges:
+        """Return, per driver row of a run, the range of positions in sorted values within all limits."""
+        rows = run.stop - run.start
         low, high = np.zeros(rows, np.int64), np.full(rows, len(values), np.int64)
         for limit, numbers, valid in self._limits:
-            first, last = _search_limit(limit, numbers, values)
+            first, last = _search_limit(limit, numbers[run], values)
             low = low if first is None else np.maximum(low, first)
             high = high if last is None else np.minimum(high, last)
             if valid is not None:
-                high = np.where(valid, high, 0)
+                high = np.where(valid[run], high, 0)
         return low, np.maximum(low, high)
 
 

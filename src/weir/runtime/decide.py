@@ -31,6 +31,8 @@ from weir.shed.allowance import Allowance
 _LOG = logging.getLogger("weir")
 # A batch that failed twice is tried with fewer candidates in flight, so that it does not fail for ever.
 _ATTEMPTS_AS_DECIDED = 2
+# Under a memory budget, slices are cut so that at least this many fit into it.
+_SLICES_IN_MEMORY = 32
 _FEW_CANDIDATES = 1 << 14
 
 
@@ -208,6 +210,7 @@ class Decider:
             clock=before.clock,
             arrivals=before.arrivals,
             idle=self._idle(before),
+            slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
             gains=seen.results_per_row,

@@ -144,7 +144,9 @@ class PartitionBatch:
         prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
         self._timer.end("migrate")
         plan = prepared.physical
-        state = merge_slices(plan, expire(plan, prepared.state), prepared.migration.since)
+        state = merge_slices(
+            plan, expire(plan, prepared.state), prepared.migration.since, decision.slice_bytes
+        )
         self._timer.end("merge")
         self._state = build(plan, prepared.decision, state, tables, batch, self._counts)
         self._timer.end("build")

@@ -28,7 +28,6 @@ class SliceEntry:
     index: int
     batch: int
     rank: int
-    window: int
     rows: int
     bytes: int
     spans: Mapping[str, tuple[int, int]]
@@ -46,7 +45,6 @@ class SliceEntry:
             index=index,
             batch=stored.batch,
             rank=stored.rank,
-            window=stored.window,
             rows=stored.rows,
             bytes=stored.bytes,
             spans=stored.spans,

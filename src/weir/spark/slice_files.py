@@ -52,7 +52,6 @@ class FileStore:
             schema=schema,
             batch=entry.batch,
             rank=entry.rank,
-            window=entry.window,
             data=data,
             sorted_by=sort if str(sort) == entry.sorted_by else None,
             spans=dict(entry.spans),
