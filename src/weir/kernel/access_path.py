@@ -13,7 +13,7 @@ from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_sortable
 from weir.kernel.keys import Bools, Int64s, encode
-from weir.kernel.partial import Partial, Picks
+from weir.kernel.partial import Partial
 from weir.kernel.state_schema import StateSchema, find_member
 from weir.kernel.value_range import Limit
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine
@@ -49,13 +49,6 @@ class KeyAccess:
             if matchable is not None:
                 valid = matchable if valid is None else valid & matchable
         return codes, valid
-
-    def distinct_codes(self, partial: Partial) -> tuple[Int64s, Picks] | None:
-        """Return the distinct codes that the rows repeat, and which one each row has; None: no repeats."""
-        group = partial.find_group(self.names[0]) if len(self.names) == 1 else None
-        if group is None or group.picks is None or group.rows.count >= partial.rows:
-            return None
-        return group.rows.numbers(self.names[0]), group.picks
 
 
 @dataclass(frozen=True, slots=True)

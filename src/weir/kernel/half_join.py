@@ -16,11 +16,11 @@ from time import thread_time
 import numpy as np
 
 from weir.expr.evaluate import evaluate_predicate
-from weir.kernel.access_path import KeyAccess, VectorAccess
+from weir.kernel.access_path import VectorAccess
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
 from weir.kernel.index_probe import Candidates, IndexProbe
-from weir.kernel.keys import Bools, Int64s, is_exact
+from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks, Rows
 from weir.kernel.physical_plan import HalfJoinPlan, TimeBounds
 from weir.kernel.probe_sample import ProbeSample
@@ -187,11 +187,8 @@ class HalfJoin:
     def _check_predicates(
         self, probe: IndexProbe, driver: Picks, parts: list[_Part]
     ) -> tuple[Picks, list[_Part]]:
-        """Keep the pairs that pass verification, then the residual, then the expensive predicates."""
+        """Keep the pairs that pass the residual, then the expensive predicates."""
         plan, partial = self.plan, probe.partial
-        if isinstance(plan.access, KeyAccess) and (plan.verify or len(plan.access.classes) > 1):
-            keep = self._verify_keys(plan.access, probe, driver, Rows(plan.partner, parts))
-            driver, parts = _filter(driver, parts, keep)
         if plan.residual and len(driver):
             pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
@@ -203,20 +200,6 @@ class HalfJoin:
                 keep = holds_for_pairs(expr, partial, driver, Rows(plan.partner, parts))
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
-
-    def _verify_keys(self, access: KeyAccess, probe: IndexProbe, driver: Picks, rows: Rows) -> Bools:
-        """Tell which pairs have equal keys: codes of several classes are hashed, and so are long values."""
-        keep = np.ones(len(driver), np.bool_)
-        if len(access.classes) > 1:
-            for codes, name in zip(probe.codes, access.names, strict=True):
-                keep &= codes[driver] == rows.numbers(name)
-        for i, equality in self.plan.verify:
-            c = access.classes[i]
-            doubtful = np.flatnonzero(keep & ~is_exact(probe.codes[i][driver], c.domain, c.null_safe))
-            if len(doubtful):
-                pairs = probe.partial.extend(driver, rows).pick(doubtful)
-                keep[doubtful] = evaluate_predicate(equality, pairs.fetch, pairs.rows)
-        return keep
 
 
 def _cut_runs(

@@ -9,8 +9,9 @@ import numpy as np
 
 from weir.expr.evaluate import evaluate
 from weir.kernel.access_path import KeyAccess, ValueAccess, VectorAccess
-from weir.kernel.index import ByTime, Index, KeyIndex
-from weir.kernel.keys import Bools, Int64s, combine
+from weir.kernel.index import ByTime, Index
+from weir.kernel.key_probe import KeyProbe
+from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.physical_plan import HalfJoinPlan
 from weir.kernel.slice import Slice
@@ -53,12 +54,9 @@ class IndexProbe:
         self, plan: HalfJoinPlan, partial: Partial, lead: TimeRange, others: list[TimeRange]
     ) -> None:
         self.partial, self.others, self._plan, self._lead = partial, others, plan, lead
-        self.codes: list[Int64s] = []
         access = plan.access
         if isinstance(access, KeyAccess):
-            self.codes, self._valid = access.codes(partial)
-            self._code = combine(self.codes)
-            self._distinct = access.distinct_codes(partial)
+            self._keys = KeyProbe(plan, access, partial)
         elif isinstance(access, ValueAccess):
             self._values = ValueProbe(access.limits, partial)
         elif isinstance(access, VectorAccess):
@@ -67,37 +65,28 @@ class IndexProbe:
     def find_candidates(self, slice_: Slice, first: int, last: int) -> Candidates:
         """Return the candidates that the driver rows in [first, last) have in a slice."""
         access = self._plan.access
-        index = slice_.index(access.spec)
         run = slice(first, last)
         if isinstance(access, KeyAccess):
-            return Candidates(slice_, index, first, *self._search_keys(access, slice_, run))
+            return self._search_keys(access, slice_, run)
         if isinstance(access, ValueAccess):
             return self._search_values(access, slice_, run)
+        index = slice_.index(access.spec)
         low, high = self._search_times(index, run)
         return Candidates(slice_, index, first, low, np.maximum(high - low, 0))
 
-    def _search_keys(self, access: KeyAccess, slice_: Slice, run: slice) -> Ranges:
-        """Return the first candidate of each driver row, and how many follow it."""
+    def _search_keys(self, access: KeyAccess, slice_: Slice, run: slice) -> Candidates:
         index = slice_.key_index(access.spec)
-        ranks, present = self._find_ranks(index, run)
+        ranks, present = self._keys.find_ranks(slice_, index, run)
         low, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-        rows = np.flatnonzero(present)  # most codes are not in most slices
-        if not len(rows):
-            return low, count
-        bounds: tuple[Int64s | None, Int64s | None] = (None, None)
-        if not self._lead.covers(slice_):
-            bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
-        begin, end = index.find_rows(ranks[rows], *bounds)
-        low[rows], count[rows] = begin, np.maximum(end - begin, 0)
-        return low, count
-
-    def _find_ranks(self, index: KeyIndex, run: slice) -> tuple[Int64s, Bools]:
-        """Search each code once: the rows of a partial often repeat those of a shorter one."""
-        if self._distinct is None or run.stop - run.start < self.partial.rows:
-            return index.find_ranks(self._code[run], None if self._valid is None else self._valid[run])
-        codes, picks = self._distinct
-        ranks, present = index.find_ranks(codes, None)
-        return ranks[picks], present[picks]
+        rows = np.flatnonzero(present)  # most keys are not in most slices
+        if len(rows):
+            bounds: tuple[Int64s | None, Int64s | None] = (None, None)
+            if not self._lead.covers(slice_):
+                bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
+            begin, end = index.find_rows(ranks[rows], *bounds)
+            low[rows], count[rows] = begin, np.maximum(end - begin, 0)
+        check = self._keys.check_pairs(slice_, index)
+        return Candidates(slice_, slice_.index(access.spec), run.start, low, count, check)
 
     def _search_values(self, access: ValueAccess, slice_: Slice, run: slice) -> Candidates:
         """Search by value or by time, whichever leaves fewer candidates; the other one is checked."""

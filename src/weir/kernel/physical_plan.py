@@ -57,7 +57,7 @@ class HalfJoinPlan:
     others: tuple[TimeBounds, ...]
     residual: tuple[Expr, ...]
     expensive: tuple[Expr, ...]
-    verify: tuple[tuple[int, Expr], ...]
+    verify: tuple[tuple[int, Call], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _is_expensive(expr: Expr) -> bool:
     return any(isinstance(e, Call) and e.function in ("cosine", "udf") for e in walk(expr))
 
 
-def _verify(access: KeyAccess, partner: StateSchema) -> tuple[tuple[int, Expr], ...]:
+def _verify(access: KeyAccess, partner: StateSchema) -> tuple[tuple[int, Call], ...]:
     """Return the classes whose codes may collide, each with the equality to check."""
     return tuple(
         (i, Call("<=>" if c.null_safe else "=", (probe, get_member(c, partner.streams)), pa.bool_()))
