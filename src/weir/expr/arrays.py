@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr.comparison import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Rule, Signature, check_types, types_of, wrap, wrong_comparison
+from weir.expr.type_rules import Function, Signature, check_types, types_of, wrap, wrong_comparison
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, to_numbers
 
@@ -21,19 +21,15 @@ from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, to_num
 def _split_items(lists: pa.Array) -> tuple[Any, Any, pa.Array]:
     """Return each row's first position among all items, its number of items, and all items."""
     if pa.types.is_fixed_size_list(lists.type):
-        size = lists.type.list_size
-        starts = (np.arange(len(lists)) + lists.offset) * size
-        return starts, np.full(len(lists), size), lists.values
+        size, rows = lists.type.list_size, np.arange(len(lists))
+        return (rows + lists.offset) * size, np.full(len(lists), size), lists.values
     offsets = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset)
     return offsets[:-1].astype(np.int64), np.diff(offsets), lists.values
 
 
-def _take_array(out: pa.DataType) -> Rule:
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_types(args, "an array", is_array)
-        return types_of(args), out
-
-    return rule
+def _size_rule(args: Sequence[Expr]) -> Signature:
+    check_types(args, "an array", is_array)
+    return types_of(args), INT
 
 
 def _item_rule(args: Sequence[Expr]) -> Signature:
@@ -152,8 +148,8 @@ def _sizes(lists: pa.Array, lengths: Any, items: pa.Array) -> Any:
 
 FUNCTIONS: dict[str, Function] = {
     # The size of NULL is -1, as in Spark.
-    "size": wrap(_take_array(INT), lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
-    "array_size": wrap(_take_array(INT), pc.list_value_length),
+    "size": wrap(_size_rule, lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
+    "array_size": wrap(_size_rule, pc.list_value_length),
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
     "get": _item(lambda index, lengths: index),
     "element_at": _item(_count_from_zero),

@@ -24,11 +24,6 @@ def is_null_constant(value: Value) -> bool:
     return isinstance(value, pa.Scalar) and not value.is_valid
 
 
-def constant_value(value: Value) -> Any:
-    """Return the Python value of a constant; None for NULL and for an array."""
-    return value.as_py() if isinstance(value, pa.Scalar) else None
-
-
 def numpy_type(type: pa.DataType) -> np.dtype[Any]:
     """Return the NumPy type of the buffer behind a fixed-width Arrow type."""
     if pa.types.is_timestamp(type) or pa.types.is_duration(type):
