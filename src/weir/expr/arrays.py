@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError
-from weir.expr.comparison import equal
+from weir.expr.conditional import equal
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, check_types, types_of, wrap, wrong_comparison
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from weir.expr.decimals import decimal_from_float, decimal_to_float, fit
 from weir.expr.string_casts import cast_from_string
 from weir.expr.types import INTERVAL, TIMESTAMP, TIMESTAMP_NTZ, is_float, is_integer, is_number, is_time
-from weir.expr.values import Value, map_arrays, map_numbers, null, null_where
+from weir.expr.values import Value, is_null_constant, map_arrays, map_numbers, null, null_where
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -40,7 +40,7 @@ def cast(out: pa.DataType, value: Value) -> Value:
     given = value.type
     if given == out:
         return value
-    if pa.types.is_null(given) or (isinstance(value, pa.Scalar) and not value.is_valid):
+    if pa.types.is_null(given) or is_null_constant(value):
         return null(out) if isinstance(value, pa.Scalar) else pa.nulls(len(value), out)
     if pa.types.is_string(given):
         return map_arrays(lambda text: cast_from_string(text, out), value)
@@ -95,10 +95,8 @@ def _cast_number(value: Value, out: pa.DataType) -> Value:
         return map_numbers(out, lambda numbers: _truncate_like_java(numbers, out), value)
     if pa.types.is_decimal(given) and is_integer(out):
         whole = pc.round(value, ndigits=0, round_mode="towards_zero")
-        limit = pa.scalar(2**63 - 1, pa.decimal128(38, 0))
-        whole = null_where(
-            pc.greater(pc.abs(pc.cast(whole, pa.decimal256(76, 10), safe=False)), limit), whole
-        )
+        size = pc.abs(pc.cast(whole, pa.decimal256(76, 10), safe=False))
+        whole = null_where(pc.greater(size, pa.scalar(2**63 - 1, pa.decimal128(38, 0))), whole)
         return pc.cast(pc.cast(whole, pa.int64(), safe=False), out, safe=False)
     if pa.types.is_decimal(given) and is_float(out):
         return decimal_to_float(value, out)

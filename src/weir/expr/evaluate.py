@@ -12,7 +12,6 @@ import pyarrow as pa
 from weir.expr.casts import cast, try_cast
 from weir.expr.functions import FUNCTIONS
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
-from weir.expr.user_functions import call_user_function
 from weir.expr.values import Value, as_array
 
 CASTS = {"cast": cast, "try_cast": try_cast}
@@ -68,5 +67,4 @@ def _evaluate(expr: Expr, fetch: Columns, rows: int) -> Value:
 def _evaluate_user_call(expr: Call, fetch: Columns, rows: int) -> pa.Array:
     function, *args = expr.args
     assert isinstance(function, Literal)
-    arrays = [as_array(_evaluate(arg, fetch, rows), rows) for arg in args]
-    return call_user_function(function.value, arrays, rows)
+    return function.value.call([as_array(_evaluate(arg, fetch, rows), rows) for arg in args], rows)
