@@ -34,14 +34,14 @@ class Linear:
 
 def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
     """Return the bounds that a comparison is equivalent to, given the streams' time columns; else none."""
-    if not isinstance(expr, Call) or expr.function not in ("<", "<=", ">", ">=", "=", "<=>"):
-        return ()
-    left, right = expr.args
-    if expr.function in (">", ">="):
-        return extract_time_bounds(Call(expr.function.replace(">", "<"), (right, left), expr.type), times)
-    if expr.function in ("<", "<=") and isinstance(left, Call) and left.function == "abs":
-        return _bound_absolute(expr.function, left.args[0], right, times)
-    return _bound_difference(expr.function, _to_linear(left, times), _to_linear(right, times))
+    match expr:
+        case Call(">" | ">=" as op, (left, right), type):
+            return extract_time_bounds(Call(op.replace(">", "<"), (right, left), type), times)
+        case Call("<" | "<=" as op, (Call("abs", (gap,)), limit)):
+            return _bound_absolute(op, gap, limit, times)
+        case Call("<" | "<=" | "=" | "<=>" as op, (left, right)):
+            return _bound_difference(op, _to_linear(left, times), _to_linear(right, times))
+    return ()
 
 
 def _bound_absolute(op: str, gap: Expr, limit: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:

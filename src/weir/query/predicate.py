@@ -33,10 +33,10 @@ class Filter:
         return frozenset([self.stream])
 
 
+@dataclass(frozen=True, slots=True)
 class Connection:
     """Base of the conjuncts that connect streams; `expr` is the exact condition."""
 
-    __slots__ = ()
     expr: Expr
 
     @property
@@ -45,10 +45,10 @@ class Connection:
         return streams_of(self.expr)
 
 
+@dataclass(frozen=True, slots=True)
 class Pair(Connection):
     """Base of the conjuncts whose two sides read different streams."""
 
-    __slots__ = ()
     left: Expr
     right: Expr
 
@@ -64,20 +64,14 @@ class Pair(Connection):
 class Equality(Pair):
     """`left = right`, or `left <=> right` if null-safe."""
 
-    left: Expr
-    right: Expr
     null_safe: bool
-    expr: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Pair):
     """`left op right` over an ordered type."""
 
-    left: Expr
     op: Order
-    right: Expr
-    expr: Expr
 
     def __post_init__(self) -> None:
         Pair.__post_init__(self)  # super() does not work in a dataclass with slots
@@ -89,10 +83,7 @@ class Comparison(Pair):
 class Band(Pair):
     """`abs(left - right) <= width` over numbers; where `expr` says `<`, it excludes the width itself."""
 
-    left: Expr
-    right: Expr
     width: Literal
-    expr: Expr
 
     def __post_init__(self) -> None:
         Pair.__post_init__(self)  # super() does not work in a dataclass with slots
@@ -104,17 +95,12 @@ class Band(Pair):
 class Cosine(Pair):
     """`cosine(left, right) >= threshold` over vectors; where `expr` says `>`, it excludes the threshold."""
 
-    left: Expr
-    right: Expr
     threshold: float
-    expr: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Residual(Connection):
     """A condition over two or more streams that no index can answer."""
-
-    expr: Expr
 
     def __post_init__(self) -> None:
         if len(streams_of(self.expr)) < 2:
