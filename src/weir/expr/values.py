@@ -94,10 +94,10 @@ def per_constant(fn: Callable[..., Value], value: Value, *settings: Value) -> Va
     if all(isinstance(setting, pa.Scalar) for setting in settings):
         return fn(value, *(setting.as_py() for setting in settings))
     rows = max(len(item) for item in (value, *settings) if isinstance(item, pa.Array))
-    return _apply_grouped(fn, as_array(value, rows), [as_array(setting, rows) for setting in settings])
+    return _apply_grouped(fn, *(as_array(item, rows) for item in (value, *settings)))
 
 
-def _apply_grouped(fn: Callable[..., Value], value: pa.Array, settings: list[pa.Array]) -> Value:
+def _apply_grouped(fn: Callable[..., Value], value: pa.Array, *settings: pa.Array) -> Value:
     if not len(value):
         return fn(value, *(None for _ in settings))
     names = [f"s{i}" for i in range(len(settings))]
