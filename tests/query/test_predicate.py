@@ -19,9 +19,9 @@ from weir.query.predicate import (
     Filter,
     Predicate,
     Residual,
-    TimeBound,
 )
 from weir.query.sql import bind_expression, parse_condition
+from weir.query.windows import TimeBound
 
 from .schemas import THREE
 

@@ -9,21 +9,24 @@ anything else                          → Residual
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import pyarrow as pa
 
 from weir.expr.build import fold_constant
-from weir.expr.nodes import Call, Expr, Literal, split_conjuncts, streams_of
+from weir.expr.nodes import Call, Column, Expr, Literal, split_conjuncts, streams_of
 from weir.expr.types import INTERVAL, is_number, is_time
 from weir.query.attribute_classes import derive_equalities, derive_not_null, domain_of, find_attribute_classes
-from weir.query.extract_time_bounds import extract_time_bounds
 from weir.query.model import Stream
 from weir.query.predicate import Band, Comparison, Conjunct, Cosine, Equality, Filter, Predicate, Residual
+from weir.query.windows import TimeBound
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+# A linear expression: the coefficient of each stream's event time, and a constant in microseconds.
+Linear = Mapping[str, int]
+_CONSTANT = ""
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 
 
@@ -159,3 +162,59 @@ def _is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
 
 def _is_ordered(kind: pa.DataType) -> bool:
     return is_number(kind) or is_time(kind) or kind in (INTERVAL, pa.string())
+
+
+def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """Return the bounds that a comparison is equivalent to, given the streams' time columns; else none.
+
+    abs(b.ts - a.ts) <= INTERVAL 5 SECONDS     →     b - a <= 5 seconds and a - b <= 5 seconds
+    """
+    match expr:
+        case Call(">" | ">=" as op, (left, right), type):
+            return extract_time_bounds(Call(op.replace(">", "<"), (right, left), type), times)
+        case Call("<" | "<=" as op, (Call("abs", (gap,)), limit)):
+            return _bound_absolute(op, gap, limit, times)
+        case Call("<" | "<=" | "=" | "<=>" as op, (left, right)):
+            return _bound_difference(op, _to_linear(left, times), _to_linear(right, times))
+    return ()
+
+
+def _bound_absolute(op: str, gap: Expr, limit: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """Return the bounds of `abs(gap) op limit`: those of `gap op limit` and of `-limit op gap`."""
+    gap_sum, limit_sum = _to_linear(gap, times), _to_linear(limit, times)
+    if gap_sum is None or limit_sum is None:
+        return ()
+    upper = _bound_difference(op, gap_sum, limit_sum)
+    lower = _bound_difference(op, _add({}, limit_sum, -1), gap_sum)
+    return upper + lower if upper and lower else ()
+
+
+def _bound_difference(op: str, left: Linear | None, right: Linear | None) -> tuple[TimeBound, ...]:
+    if left is None or right is None:
+        return ()
+    gap = _add(left, right, -1)
+    times = {stream: count for stream, count in gap.items() if stream != _CONSTANT and count}
+    if sorted(times.values()) != [-1, 1]:
+        return ()
+    earlier, later = sorted(times, key=times.__getitem__)
+    limit = -gap.get(_CONSTANT, 0)  # T_later - T_earlier op limit; a strict bound is one microsecond less
+    upper = TimeBound(earlier, later, limit - (op == "<"))
+    return (upper,) if op in ("<", "<=") else (TimeBound(later, earlier, -limit), upper)
+
+
+def _add(left: Linear, right: Linear, sign: int) -> Linear:
+    return {key: left.get(key, 0) + sign * right.get(key, 0) for key in (*left, *right)}
+
+
+def _to_linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
+    match expr:
+        case Column(stream, name):
+            return {stream: 1} if times.get(stream) == name else None
+        case Call("cast", (inner,), type) if all(map(pa.types.is_timestamp, (type, inner.type))):
+            return _to_linear(inner, times)
+        case Call("+" | "-" | "negative" as op, args):
+            *left, right = [_to_linear(arg, times) for arg in args]
+            first = left[0] if left else {}
+            return None if first is None or right is None else _add(first, right, 1 if op == "+" else -1)
+    constant = fold_constant(expr) if pa.types.is_duration(expr.type) else None
+    return None if constant is None or constant.value is None else {_CONSTANT: constant.value}

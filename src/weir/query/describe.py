@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
 from weir.query.model import Query
-from weir.query.predicate import AttributeClass, TimeBound
-from weir.query.windows import RowWindow
+from weir.query.predicate import AttributeClass
+from weir.query.windows import RowWindow, TimeBound
 from weir.units import format_interval
 
 
@@ -53,8 +53,7 @@ def _describe_class(attribute_class: AttributeClass) -> str:
 
 
 def _describe_bounds(query: Query) -> Iterator[str]:
-    names = query.names
-    for i, row in enumerate(query.bounds.upper):
-        for j, bound in enumerate(row):
-            if i != j and bound is not None:
-                yield str(TimeBound(names[i], names[j], bound))
+    for name, row in zip(query.names, query.bounds.upper, strict=True):
+        for other, bound in zip(query.names, row, strict=True):
+            if other != name and bound is not None:
+                yield str(TimeBound(name, other, bound))

@@ -14,8 +14,7 @@ from itertools import product
 from math import inf
 
 from weir.errors import QueryError
-from weir.query.predicate import TimeBound
-from weir.query.windows import RowWindow, TimeWindow, Window, check_length
+from weir.query.windows import RowWindow, TimeBound, TimeWindow, Window, check_length
 from weir.units import format_interval
 
 Windows = Sequence[Window | None]

@@ -9,8 +9,7 @@ from typing import TypeAlias, get_args
 import pyarrow as pa
 
 from weir.expr.nodes import Expr, Literal, streams_of
-from weir.query.windows import check_length
-from weir.units import format_interval
+from weir.query.windows import TimeBound
 
 Order = Choice["<", "<=", ">", ">="]
 Domain: TypeAlias = pa.DataType
@@ -130,34 +129,6 @@ class AttributeClass:
     def streams(self) -> frozenset[str]:
         """The streams that some member reads."""
         return frozenset().union(*map(streams_of, self.members))
-
-
-@dataclass(frozen=True, slots=True)
-class TimeBound:
-    """`T_later - T_earlier <= microseconds`; the bound may be negative.
-
-    >>> str(TimeBound("a", "b", 5_000_000)), str(TimeBound("a", "b", 4_999_999))
-    ('b - a <= 5 seconds', 'b - a < 5 seconds')
-    """
-
-    earlier: str
-    later: str
-    microseconds: int
-
-    def __post_init__(self) -> None:
-        if self.earlier == self.later:
-            raise ValueError(f"a time bound needs two different streams; got '{self.later}' twice")
-        check_length(self.microseconds, f"the time bound {self}")
-
-    @property
-    def streams(self) -> frozenset[str]:
-        """The two streams that it connects."""
-        return frozenset([self.earlier, self.later])
-
-    def __str__(self) -> str:
-        limit, below = format_interval(self.microseconds), format_interval(self.microseconds + 1)
-        bound = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
-        return f"{self.later} - {self.earlier} {bound}"
 
 
 @dataclass(frozen=True, slots=True)

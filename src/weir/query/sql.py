@@ -49,7 +49,10 @@ def parse_sql(text: str) -> SelectStatement:
     (('t', 'a'), ('u', 'b'))
     """
     select_text, lengths = split_window_clauses(text)
-    select = _parse_select(select_text)
+    expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
+    select, *more = parse_statements(select_text, expected) or [exp.Null()]
+    if more or not isinstance(select, exp.Select):
+        raise QueryError(f"'{select_text.strip()}' is not one SELECT; expected {expected}")
     refuse_clauses(select)
     refuse_subqueries(select)
     joins = select.args.get("joins") or []
@@ -72,14 +75,6 @@ def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]
         return dict(tables)
     named = parse_sql(statement).tables
     return {alias: tables[match_name("table", table, tables, where=" in FROM")] for table, alias in named}
-
-
-def _parse_select(text: str) -> exp.Select:
-    expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
-    statements = parse_statements(text, expected)
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
-    return statements[0]
 
 
 def _name_table(node: exp.Expression) -> tuple[str, str]:
