@@ -121,19 +121,15 @@ def _shift_rule(args: Sequence[Expr]) -> Signature:
     return (type, INT), type
 
 
-def _exactly(kernel: Any) -> Callable[..., Value]:
-    """Make a sum, difference or product also exact for decimals, and for dates, as Arrow has none of days."""
-
-    def run(out: pa.DataType, left: Value, right: Value) -> Value:
-        if pa.types.is_decimal(out):
-            return decimals.compute(kernel, out, left, right)
-        if out == DATE:
-            add_days = np.add if kernel is pc.add else np.subtract
-            return map_numbers(out, add_days, *map(_to_days, (left, right)))
-        result = kernel(left, right)
-        return result if result.type == out else pc.cast(result, out)
-
-    return run
+def _compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+    """Return a sum, difference or product, exact for decimals; days are added here, as Arrow adds none."""
+    if pa.types.is_decimal(out):
+        return decimals.compute(kernel, out, left, right)
+    if out == DATE:
+        add_days = np.add if kernel is pc.add else np.subtract
+        return map_numbers(out, add_days, *map(_to_days, (left, right)))
+    result = kernel(left, right)
+    return result if result.type == out else pc.cast(result, out)
 
 
 def _to_days(value: Value) -> Value:
@@ -190,9 +186,9 @@ def _shift(shift: np.ufunc) -> Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "+": Function(_add_rule, _exactly(pc.add)),
-    "-": Function(_subtract_rule, _exactly(pc.subtract)),
-    "*": Function(_multiply_rule, _exactly(pc.multiply)),
+    "+": Function(_add_rule, partial(_compute, pc.add)),
+    "-": Function(_subtract_rule, partial(_compute, pc.subtract)),
+    "*": Function(_multiply_rule, partial(_compute, pc.multiply)),
     "/": Function(_divide_rule, _divide),
     "div": Function(_div_rule, _div),
     "%": Function(_remainder_rule, _remainder),

@@ -15,7 +15,7 @@ from weir.expr.conditional import equal
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, check_types, types_of, wrap, wrong_comparison
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
-from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, to_numbers
+from weir.expr.values import from_numbers, keep_nulls, map_arrays, to_numbers
 
 
 def _split_items(lists: pa.Array) -> tuple[Any, Any, pa.Array]:
@@ -94,10 +94,6 @@ def _find_fields(struct: pa.StructType, name: str) -> list[int]:
     return [i for i, field in enumerate(struct) if field.name.lower() == name.lower()]
 
 
-def _field(struct: Value, name: Value) -> Value:
-    return pc.struct_field(struct, _find_fields(struct.type, name.as_py()))
-
-
 def _cosine_rule(args: Sequence[Expr]) -> Signature:
     """Accept two vectors of floats; if both have a fixed length, the same length."""
     check_types(args, "two arrays of float or double", _is_vector, _is_vector)
@@ -153,7 +149,7 @@ FUNCTIONS: dict[str, Function] = {
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
     "get": _item(lambda index, lengths: index),
     "element_at": _item(_count_from_zero),
-    ".": wrap(_field_rule, _field),
+    ".": wrap(_field_rule, lambda row, name: pc.struct_field(row, _find_fields(row.type, name.as_py()))),
     "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }
 ALIASES = {"cardinality": "size"}

@@ -206,35 +206,20 @@ def _position(node: Any, scope: Scope) -> Expr:
 
 
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
-    exp.Column: _column,
-    exp.Dot: _dot,
-    exp.Literal: _literal,
+    exp.Column: _column, exp.Dot: _dot, exp.Literal: _literal, exp.Interval: _interval, exp.Neg: _negative,
+    exp.Cast: _cast, exp.TryCast: _cast, exp.Not: _not, exp.Between: _between, exp.In: _in, exp.Is: _is,
+    exp.Like: _like, exp.ILike: _like, exp.Escape: _like, exp.Case: _case, exp.If: _if, exp.Trim: _trim,
+    exp.Extract: _extract, exp.StrPosition: _position,
     exp.RawString: lambda node, _: Literal(node.this, pa.string()),
     exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
     exp.Null: lambda node, _: Literal(None, pa.null()),
-    exp.Interval: _interval,
     exp.Paren: lambda node, scope: bind(node.this, scope),
-    exp.Neg: _negative,
-    exp.Not: _not,
     exp.NullSafeNEQ: lambda node, scope: call("not", [bind(exp.NullSafeEQ(**node.args), scope)]),
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Is: _is,
-    exp.Like: _like,
-    exp.ILike: _like,
-    exp.Escape: _like,
-    exp.Case: _case,
-    exp.If: _if,
     exp.Bracket: lambda node, scope: call("get", [bind(node.this, scope), bind(node.expressions[0], scope)]),
     exp.Anonymous: lambda node, scope: _bind_call(node.name, node.expressions, scope),
     exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
-    exp.Trim: _trim,
-    exp.Extract: _extract,
-    exp.StrPosition: _position,
-}
+}  # fmt: skip
 # Functions whose arguments Spark writes in another order, as in ltrim('x', s), or under another name.
 SPECIAL: dict[str, Callable[[list[Expr]], Expr]] = {
     "ltrim": lambda args: call("ltrim", args[::-1]),

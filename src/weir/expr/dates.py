@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,9 @@ def _last_day(days: Any) -> Any:
     return (days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]").astype(np.int64) - 1
 
 
-def _cast_to(type: pa.DataType) -> Function:
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, 1)
-        return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
-
-    return Function(rule, cast)
+def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
+    check_count(args, 1)
+    return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
 
 
 _TO_UNIX, _FROM_UNIX = take(BIGINT, TIMESTAMP), take(TIMESTAMP, BIGINT)
@@ -92,8 +90,8 @@ FUNCTIONS: dict[str, Function] = {
     "second": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // SECOND % 60),
     "date_trunc": Function(_date_trunc_rule, _date_trunc),
     "trunc": Function(_trunc_rule, _trunc),
-    "to_date": _cast_to(DATE),
-    "to_timestamp": _cast_to(TIMESTAMP),
+    "to_date": Function(partial(_cast_rule, DATE), cast),
+    "to_timestamp": Function(partial(_cast_rule, TIMESTAMP), cast),
     "datediff": wrap_numbers(take(INT, DATE, DATE), np.subtract),
     "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
     "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),

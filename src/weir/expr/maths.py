@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,15 @@ def _whole_rule(args: Sequence[Expr]) -> Signature:
     return ([BIGINT] if is_integer(type) else [DOUBLE]), BIGINT
 
 
-def _whole(kernel: Any) -> Function:
-    def run(out: pa.DataType, value: Value) -> Value:
-        if value.type == out:
-            return value
-        if not pa.types.is_decimal(out):
-            return cast(out, kernel(value))
-        # One digit of room, because rounding may carry.
-        wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
-        return fit(kernel(wide), out)
+def _round_whole(kernel: Any, out: pa.DataType, value: Value) -> Value:
+    if value.type == out:
+        return value
+    return fit(kernel(_with_room(value)), out) if pa.types.is_decimal(out) else cast(out, kernel(value))
 
-    return Function(_whole_rule, run)
+
+def _with_room(value: Value) -> Value:
+    # One digit of room, because rounding may carry.
+    return pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
 
 
 def _round_rule(args: Sequence[Expr]) -> Signature:
@@ -84,8 +83,7 @@ def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) 
     if is_integer(out) or is_float(out):
         round_numbers = _round_integer if is_integer(out) else _round_float
         return map_numbers(out, lambda numbers: round_numbers(numbers, places), value)
-    wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
-    return fit(pc.round(wide, ndigits=places, round_mode="half_towards_infinity"), out)
+    return fit(pc.round(_with_room(value), ndigits=places, round_mode="half_towards_infinity"), out)
 
 
 def _round_float(numbers: Any, places: int) -> Any:
@@ -133,8 +131,8 @@ FUNCTIONS: dict[str, Function] = {
     "hypot": wrap_numbers(take_doubles(2), np.hypot),
     "pi": wrap(take(DOUBLE), lambda: pa.scalar(math.pi)),
     "e": wrap(take(DOUBLE), lambda: pa.scalar(math.e)),
-    "ceil": _whole(pc.ceil),
-    "floor": _whole(pc.floor),
+    "ceil": Function(_whole_rule, partial(_round_whole, pc.ceil)),
+    "floor": Function(_whole_rule, partial(_round_whole, pc.floor)),
     "round": Function(_round_rule, _round_half_up),
     "factorial": wrap_numbers(take(BIGINT, INT), _factorial),
     "bit_count": wrap_numbers(take(INT, BIGINT), lambda numbers: np.bitwise_count(numbers.view(np.uint64))),

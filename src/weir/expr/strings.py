@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,7 @@ def _replace(text: Value, search: str, by: str = "") -> Value:
     return pc.replace_substring(text, search, by) if search else text
 
 
-def _position(text: Value, search: str) -> Value:
-    return map_arrays(lambda texts: _positions(texts, search), text)
-
-
-def _positions(text: pa.Array, search: str) -> pa.Array:
+def _positions(search: str, text: pa.Array) -> pa.Array:
     if not search:
         return pc.cast(pc.if_else(pc.is_valid(text), 1, null(INT)), INT)
     # Arrow's own search returns positions of bytes; count the characters before the match instead.
@@ -91,25 +88,19 @@ def _positions(text: pa.Array, search: str) -> pa.Array:
     return pc.cast(pc.if_else(pc.match_substring(text, search), pc.add(pc.utf8_length(before), 1), 0), INT)
 
 
-def _trim(kernel: Any) -> Function:
-    def trim(text: Value, characters: str = " ") -> Value:
-        return kernel(text, characters=characters) if characters else text
-
-    return _with_settings(take(STRING, *_TWO, optional=1), trim)
+def _trim(kernel: Any, text: Value, characters: str = " ") -> Value:
+    return kernel(text, characters=characters) if characters else text
 
 
-def _pad(left: bool) -> Function:
-    def pad(text: Value, length: int, filler: str) -> Value:
-        length = max(length, 0)
-        start = pc.utf8_slice_codeunits(text, 0, length)
-        if not filler:
-            return start
-        missing = pc.subtract(length, pc.utf8_length(start))
-        fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
-        padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
-        return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
-
-    return _with_settings(take(STRING, STRING, INT, STRING), pad)
+def _pad(left: bool, text: Value, length: int, filler: str) -> Value:
+    length = max(length, 0)
+    start = pc.utf8_slice_codeunits(text, 0, length)
+    if not filler:
+        return start
+    missing = pc.subtract(length, pc.utf8_length(start))
+    fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
+    padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
+    return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
 
 
 def _like_pattern(pattern: str, escape: str = "\\") -> str:
@@ -243,17 +234,17 @@ FUNCTIONS: dict[str, Function] = {
     "right": _with_settings(take(STRING, STRING, INT), _right),
     "concat": Function(_concat_rule, _concat),
     "concat_ws": Function(_concat_rule, _concat_ws),
-    "trim": _trim(pc.utf8_trim),
-    "ltrim": _trim(pc.utf8_ltrim),
-    "rtrim": _trim(pc.utf8_rtrim),
+    "trim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_trim)),
+    "ltrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_ltrim)),
+    "rtrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_rtrim)),
     "replace": _with_settings(take(STRING, *_TWO, STRING, optional=1), _replace),
     "repeat": _with_settings(take(STRING, STRING, INT), lambda text, n: pc.binary_repeat(text, max(n, 0))),
     "startswith": _with_settings(take(BOOLEAN, *_TWO), pc.starts_with),
     "endswith": _with_settings(take(BOOLEAN, *_TWO), pc.ends_with),
     "contains": _with_settings(take(BOOLEAN, *_TWO), pc.match_substring),
-    "instr": _with_settings(take(INT, *_TWO), _position),
-    "lpad": _pad(left=True),
-    "rpad": _pad(left=False),
+    "instr": _with_settings(take(INT, *_TWO), lambda text, part: map_arrays(partial(_positions, part), text)),
+    "lpad": _with_settings(take(STRING, STRING, INT, STRING), partial(_pad, True)),
+    "rpad": _with_settings(take(STRING, STRING, INT, STRING), partial(_pad, False)),
     "like": _with_settings(take(BOOLEAN, *_TWO, STRING, optional=1), _like),
     "rlike": _with_settings(_rlike_rule, pc.match_substring_regex),
     "levenshtein": wrap(take(INT, *_TWO), _levenshtein),

@@ -188,15 +188,13 @@ def _normalise_type(type: pa.DataType) -> pa.DataType:
         return decimal_type(type.precision, type.scale)
     if pa.types.is_duration(type):
         return INTERVAL
-    return _NORMAL.get(type) or _normalise_nested(type)
-
-
-def _normalise_nested(type: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(type):
         return pa.list_(_normalise_type(type.value_type), type.list_size)
     if any(is_list(type) for is_list in _LISTS):
         return pa.list_(_normalise_type(type.value_type))
-    return pa.struct([_normalise_field(field) for field in type]) if pa.types.is_struct(type) else type
+    if pa.types.is_struct(type):
+        return pa.struct([_normalise_field(field) for field in type])
+    return _NORMAL.get(type, type)
 
 
 def convert_column(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
