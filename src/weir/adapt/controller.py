@@ -12,32 +12,20 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from time import thread_time
 
-from weir.adapt.analyse import analyse
+from weir.adapt.analyse import Recommendation, Scope, analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.cpu_limit import derive_limits, exceeds_by_fixed_cost
-from weir.adapt.recommendation import PlanInForce, Recommendation
-from weir.adapt.settings import Adapt, Changeable
+from weir.adapt.plan_estimator import PlanInForce
+from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
-from weir.shed.strategies import ShedName
-from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 _LOG = logging.getLogger("weir")
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
-
-    changeable: Changeable = "nothing"
-    shed: ShedName = "auto"
-    costs: UnitCosts = TYPICAL
-    interval: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +69,6 @@ class Controller:
         """The plan and allowance in force."""
         return self._running
 
-    def observe(self, seen: BatchReport) -> None:
-        """Update the statistics with a batch, and start an analysis if they call for it. Never waits."""
-        self.learn(seen)
-        self.start_analysis()
-
     def learn(self, seen: BatchReport) -> None:
         """Update the statistics with a batch."""
         self.statistics = self.statistics.after(self._query, seen)
@@ -105,9 +88,9 @@ class Controller:
         is_shedding = not self._running.is_exact
         if should_analyse(reference, self.statistics, self._settings, limits, is_shedding):
             # While the states of the next plan are being built, do not look for another one.
-            changeable = self._scope.changeable if self._next_plan is None else "nothing"
+            scope = self._scope if self._next_plan is None else replace(self._scope, changeable="nothing")
             analysis = _Analysis(self.statistics, self._running, self.budget)
-            self._thread = Thread(target=self._analyse, args=(analysis, changeable), daemon=True)
+            self._thread = Thread(target=self._analyse, args=(analysis, scope), daemon=True)
             self._thread.start()
 
     def decide(self) -> Recommendation | None:
@@ -121,14 +104,15 @@ class Controller:
             # Another plan has taken over since the analysis started, so it does not apply.
             self._running = replace(self._running, reference=None)
             return None
-        self._running = replace(self._running, reference=analysis.statistics)
+        running = self._running = replace(self._running, reference=analysis.statistics)
         recommendation = analysis.recommendation
         if recommendation is None:
             return None
-        if self._running.is_exact:
+        if running.is_exact:
             # Measured while exact, so it holds if rates jump.
             self.statistics = replace(self.statistics, scale=recommendation.scale)
-        if not self._is_worthwhile(recommendation):
+        changes = (recommendation.plan, recommendation.allowance) != (running.plan, running.allowance)
+        if not changes or not (recommendation.is_urgent or recommendation.gain > self._settings.gain):
             return None
         self._adopt(recommendation)
         return recommendation
@@ -151,12 +135,6 @@ class Controller:
         self.wait()
         self._finished = None
 
-    def _is_worthwhile(self, recommendation: Recommendation) -> bool:
-        running = self._running
-        if (recommendation.plan, recommendation.allowance) == (running.plan, running.allowance):
-            return False
-        return recommendation.is_urgent or recommendation.gain > self._settings.gain
-
     def _adopt(self, recommendation: Recommendation) -> None:
         for warning in recommendation.warnings:
             self._warn(warning)
@@ -166,20 +144,12 @@ class Controller:
         self.statistics = self.statistics.restart_load(recommendation.scale)
         _LOG.info("from the next batch on: %s", recommendation.reason)
 
-    def _analyse(self, analysis: _Analysis, changeable: Changeable) -> None:
+    def _analyse(self, analysis: _Analysis, scope: Scope) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""
-        scope, started = self._scope, thread_time()
+        known, started = analysis.statistics, thread_time()
         try:
-            recommendation = analyse(
-                self._query,
-                analysis.statistics,
-                analysis.running,
-                derive_limits(analysis.budget, analysis.statistics, scope.interval),
-                scope.costs,
-                self._settings,
-                scope.shed,
-                changeable,
-            )
+            limits = derive_limits(analysis.budget, known, scope.interval)
+            recommendation = analyse(self._query, known, analysis.running, limits, self._settings, scope)
             if recommendation is not None:
                 recommendation = replace(recommendation, seconds=thread_time() - started)
             analysis = replace(analysis, recommendation=recommendation)

@@ -10,7 +10,6 @@ from copy import copy
 from dataclasses import dataclass
 
 from weir.adapt.change_detection import is_underused
-from weir.adapt.recommendation import PlanInForce
 from weir.adapt.statistics import Statistics
 from weir.plan.cost import PlanCost, cost
 from weir.plan.limits import Limits
@@ -31,6 +30,20 @@ _LEAST_SCALE, _MOST_SCALE = 1e-6, 1e6
 _MOST_UNSKIPPABLE_SHARE = 0.9
 # Windows below this share of their expected rows are still filling up, and work will grow with them.
 _FILLED_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInForce:
+    """The running plan, its allowance, and the statistics of the last analysis (None: not analysed yet)."""
+
+    plan: Join
+    allowance: Allowance | None = None
+    reference: Statistics | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """True if nothing is shed."""
+        return self.allowance is None or not self.allowance.sheds
 
 
 @dataclass(frozen=True, slots=True)

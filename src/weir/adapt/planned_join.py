@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.adapt.analyse import choose_learning_allowance
-from weir.adapt.controller import Scope
+from weir.adapt.analyse import Scope, choose_learning_allowance
 from weir.adapt.describe_decision import describe_allowance
 from weir.adapt.plan_estimator import PlanEstimator
 from weir.adapt.settings import Adapt, Changeable

@@ -9,10 +9,11 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from weir.adapt.analyse import Recommendation, Scope
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.controller import Controller, Scope
+from weir.adapt.controller import Controller
 from weir.adapt.describe_decision import describe_decision
-from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
