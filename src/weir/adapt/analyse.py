@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from weir.adapt.change_detection import describe_changes, is_over_limit
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.plan_estimator import CostCorrection, PlanEstimator, PlanInForce, measure_correction
+from weir.adapt.plan_estimator import PlanEstimator, PlanInForce, measure_correction
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
@@ -61,10 +61,10 @@ class Scope:
 class Recommendation:
     """The best plan and allowance, their expected effect, and the reason.
 
-    `cpu` is in measured seconds of work per event second; `scale` is measured divided by
-    modelled seconds of probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan
-    is another one. An `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding
-    can end. `seconds` is the CPU time of the analysis.
+    `cpu` is in measured seconds of work per event second; `scale` is measured divided by modelled seconds of
+    probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan is another one. An
+    `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding can end. `seconds` is
+    the CPU time of the analysis.
     """
 
     plan: Join
@@ -124,12 +124,18 @@ def analyse(
     model = PlanEstimator(query, graph, statistics.lags)
     correction = measure_correction(statistics, running, model, limits)
     corrected = model.correct(correction)
-    model_limits = _limit_model(limits, model.estimate_unskippable(running.plan), correction)
+    # Limits in modelled seconds, as if every plan had the unskippable work of the running one.
+    unskippable = model.estimate_unskippable(running.plan)
+    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
+    model_limits = Limits(unskippable + for_probing / correction.probing, limits.memory)
     candidates = [
         _Candidate(plan, corrected.estimate(plan)[1], model.estimate(plan)[1], model.estimate_memory(plan))
         for plan in _candidate_plans(graph, running.plan, model_limits, scope.changeable)
     ]
-    best = _choose_best(corrected, candidates, limits, model_limits, scope.shed, running.is_exact)
+    exact = Limits(limits.cpu if running.is_exact else _EXACT_AGAIN_SHARE * limits.cpu, limits.memory)
+    fitting = [candidate for candidate in candidates if exact.allow(candidate.exact_cpu, candidate.memory)]
+    allowed = fitting or _add_shedding(corrected, candidates, limits.cpu, exact.cpu, scope.shed)
+    best = max(allowed, key=lambda candidate: candidate.rank(model_limits))
     allowance = None if best.shedding is None else best.shedding.allowance
     if best.shedding is None and not math.isinf(limits.cpu):
         allowance = choose_learning_allowance(graph.windows, best.plan, scope.shed)
@@ -160,12 +166,6 @@ def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: S
     return Allowance(sample=_LEARNING_SAMPLE) if learns else None
 
 
-def _limit_model(limits: Limits, unskippable: float, correction: CostCorrection) -> Limits:
-    """Convert limits to modelled seconds, as if every plan had the unskippable work of the running one."""
-    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
-    return Limits(unskippable + for_probing / correction.probing, limits.memory)
-
-
 def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Changeable) -> list[Join]:
     """Return the plans that may run, the running one first."""
     plans = [running]
@@ -184,36 +184,25 @@ def _optimise_orders(space: Space, plan: Join) -> Join:
     return Join(inputs, orders, plan.window)
 
 
-def _choose_best(
-    estimator: PlanEstimator,
-    candidates: list[_Candidate],
-    limits: Limits,
-    model_limits: Limits,
-    shed: ShedName,
-    is_exact: bool,
-) -> _Candidate:
-    """Return the best exact candidate, with head-room if the query sheds now, else the best with shedding."""
-    exact = Limits(limits.cpu if is_exact else _EXACT_AGAIN_SHARE * limits.cpu, limits.memory)
-
-    def rank(candidate: _Candidate) -> tuple[float, ...]:
-        return candidate.rank(model_limits)
+def _add_shedding(
+    estimator: PlanEstimator, candidates: list[_Candidate], cpu: float, exact_cpu: float, shed: ShedName
+) -> list[_Candidate]:
+    """Add what must be shed for the limit `cpu` of candidates that take more than `exact_cpu`."""
 
     def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
         shedding = None
-        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact.cpu else ():
-            target = Limits(share * limits.cpu)
+        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact_cpu else ():
+            target = Limits(share * cpu)
             shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
         return replace(candidate, shedding=shedding)
 
-    if fitting := [c for c in candidates if exact.allow(c.exact_cpu, c.memory)]:
-        return max(fitting, key=rank)
     mjoins = [c for c in candidates if is_harvestable(estimator.graph.windows, c.plan)]
     if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
         rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
         least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)
         poor = {candidate.plan for candidate in rough if candidate.recall < least_recall}
         candidates = [candidate for candidate in candidates if candidate.plan not in poor]
-    return max(map(add_shedding, candidates), key=rank)
+    return list(map(add_shedding, candidates))
 
 
 def _gain(best: _Candidate, running: _Candidate, recall: float, limits: Limits) -> float:
@@ -241,10 +230,9 @@ def _explain(
         changes.insert(0, f"the join takes {usage}")
     conclusion = f"the exact join takes {compare_usage(best.exact_cpu, best.memory, limits)}"
     if best.plan != running.plan:
-        is_other_tree = str(best.plan) != str(running.plan)
-        conclusion = (
-            f"with {f'the plan {best.plan}' if is_other_tree else 'other probing orders'} {conclusion}"
-        )
+        has_same_tree = str(best.plan) == str(running.plan)
+        other = "other probing orders" if has_same_tree else f"the plan {best.plan}"
+        conclusion = f"with {other} {conclusion}"
     outcome = "nothing is shed"
     if best.shedding is not None:
         outcome = f"shedding by {best.shedding.strategy} keeps about {best.recall:.0%} of the results"

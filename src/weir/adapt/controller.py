@@ -41,7 +41,8 @@ class _Analysis:
 class Controller:
     """Collects statistics, starts analyses, and hands out recommendations.
 
-    `budget` may be set while the query runs; `statistics` may be stored and passed to the next run.
+    `running` are the plan and allowance in force. `budget` may be set while the query runs; `statistics` may
+    be stored and passed to the next run.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Controller:
     ) -> None:
         self.budget = budget
         self.statistics = statistics or Statistics()
-        self._query, self._running = query, running
+        self._query, self.running = query, running
         self._settings, self._scope = settings or Adapt(), scope or Scope()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -64,18 +65,13 @@ class Controller:
         self._next_plan: Join | None = None  # recommended, while its intermediate states are being built
         self._warned: set[str] = set()
 
-    @property
-    def running(self) -> PlanInForce:
-        """The plan and allowance in force."""
-        return self._running
-
     def learn(self, seen: BatchReport) -> None:
         """Update the statistics with a batch."""
         self.statistics = self.statistics.after(self._query, seen)
         if seen.plan == self._next_plan:
             self._next_plan = None
-        if seen.plan != self._running.plan:
-            self._running = PlanInForce(seen.plan, seen.allowance, self._running.reference)
+        if seen.plan != self.running.plan:
+            self.running = PlanInForce(seen.plan, seen.allowance, self.running.reference)
 
     def start_analysis(self) -> None:
         """Start an analysis if the statistics call for it and none is running. Never waits."""
@@ -84,12 +80,12 @@ class Controller:
             return
         self._check_budget()
         limits = derive_limits(self.budget, self.statistics, self._scope.interval)
-        reference = self._running.reference if self.budget == self._analysed_budget else None
-        is_shedding = not self._running.is_exact
+        reference = self.running.reference if self.budget == self._analysed_budget else None
+        is_shedding = not self.running.is_exact
         if should_analyse(reference, self.statistics, self._settings, limits, is_shedding):
             # While the states of the next plan are being built, do not look for another one.
             scope = self._scope if self._next_plan is None else replace(self._scope, changeable="nothing")
-            analysis = _Analysis(self.statistics, self._running, self.budget)
+            analysis = _Analysis(self.statistics, self.running, self.budget)
             self._thread = Thread(target=self._analyse, args=(analysis, scope), daemon=True)
             self._thread.start()
 
@@ -100,11 +96,11 @@ class Controller:
         if analysis is None:
             return None
         self._analysed_budget = analysis.budget
-        if analysis.running.plan != self._running.plan:
+        if analysis.running.plan != self.running.plan:
             # Another plan has taken over since the analysis started, so it does not apply.
-            self._running = replace(self._running, reference=None)
+            self.running = replace(self.running, reference=None)
             return None
-        running = self._running = replace(self._running, reference=analysis.statistics)
+        running = self.running = replace(self.running, reference=analysis.statistics)
         recommendation = analysis.recommendation
         if recommendation is None:
             return None
@@ -114,7 +110,13 @@ class Controller:
         changes = (recommendation.plan, recommendation.allowance) != (running.plan, running.allowance)
         if not changes or not (recommendation.is_urgent or recommendation.gain > self._settings.gain):
             return None
-        self._adopt(recommendation)
+        for warning in recommendation.warnings:
+            self._warn(warning)
+        if recommendation.plan != running.plan:
+            self._next_plan = recommendation.plan
+        self.running = replace(running, plan=recommendation.plan, allowance=recommendation.allowance)
+        self.statistics = self.statistics.restart_load(recommendation.scale)
+        _LOG.info("from the next batch on: %s", recommendation.reason)
         return recommendation
 
     def refuse(self, plan: Join, allowance: Allowance | None) -> None:
@@ -122,7 +124,7 @@ class Controller:
 
         From now on only probing orders may change.
         """
-        self._next_plan, self._running = None, PlanInForce(plan, allowance)
+        self._next_plan, self.running = None, PlanInForce(plan, allowance)
         self._scope = replace(self._scope, changeable="orders")
 
     def wait(self, seconds: float | None = None) -> None:
@@ -134,15 +136,6 @@ class Controller:
         """Wait for a running analysis and ignore its recommendation."""
         self.wait()
         self._finished = None
-
-    def _adopt(self, recommendation: Recommendation) -> None:
-        for warning in recommendation.warnings:
-            self._warn(warning)
-        if recommendation.plan != self._running.plan:
-            self._next_plan = recommendation.plan
-        self._running = replace(self._running, plan=recommendation.plan, allowance=recommendation.allowance)
-        self.statistics = self.statistics.restart_load(recommendation.scale)
-        _LOG.info("from the next batch on: %s", recommendation.reason)
 
     def _analyse(self, analysis: _Analysis, scope: Scope) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""

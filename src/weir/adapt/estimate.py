@@ -20,9 +20,7 @@ from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
 
 # Selectivities to assume for predicates of which none is given or measured.
-_ASSUMED_SELECTIVITIES: Mapping[type, float] = {
-    Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3
-}  # fmt: skip
+_ASSUMED_SELECTIVITIES = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}
 _ASSUMED_SELECTIVITY = 0.25
 # Seconds; shorter windows, which may even be negative, count as this long.
 _SHORTEST_WINDOW = 1e-3
@@ -43,7 +41,7 @@ def estimate_join_graph(
 ) -> JoinGraph:
     """Estimate the join graph of a query; selectivities not given are assumed by the kind of predicate."""
     classes, given = _divide_by_class(query, selectivities or {})
-    edges = _edge_selectivities(query, given, classes)
+    edges, wide = _edge_selectivities(query, given, classes), dict[Streams, float]()
     graph = JoinGraph(
         streams=query.names,
         rates=rates,
@@ -64,7 +62,9 @@ def estimate_join_graph(
         lag=max(stream.late for stream in query.streams) / 1e6,
         columns=_payload_columns(query),
     )
-    wide = {streams: share * graph.selectivity(streams) for streams, share in _wide_shares(query).items()}
+    for predicate in query.predicate.conjuncts:
+        if len(streams := predicate.streams) > 2:
+            wide[streams] = wide.get(streams, graph.selectivity(streams)) * assume_selectivity(predicate)
     return replace(graph, selectivities={**edges, **wide})
 
 
@@ -123,8 +123,7 @@ def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]
     seconds = {}
     for name in query.names:
         schema = schemas[name]
-        is_by_time = schema.cut_by == schema.lead
-        seconds[name] = schema.cut_every / 1e6 if is_by_time else schema.cut_every / rates[name]
+        seconds[name] = schema.cut_every / (1e6 if schema.cut_by == schema.lead else rates[name])
     return seconds
 
 
@@ -221,12 +220,3 @@ def _product_edges(query: Query, connected: Sequence[Streams]) -> dict[Streams, 
         while added := {s for streams in connected if streams & component for s in streams} - component:
             component |= added
     return edges
-
-
-def _wide_shares(query: Query) -> dict[Streams, float]:
-    """Return what predicates over three and more streams leave of what edges and classes do."""
-    shares: dict[Streams, float] = {}
-    for predicate in query.predicate.conjuncts:
-        if len(predicate.streams) > 2:
-            shares[predicate.streams] = shares.get(predicate.streams, 1.0) * assume_selectivity(predicate)
-    return shares
