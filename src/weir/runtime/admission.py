@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import compress
+from operator import not_
 
 from weir.adapt.eviction import choose_kept
 from weir.adapt.slice_summary import SliceSummary
@@ -16,19 +18,18 @@ def fit_into_memory(
     parts: Mapping[int, PartitionState], max_bytes: int, now: int | None, lags: LagHistograms | None
 ) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
     """Return the partitions with at most so many bytes, and a summary of what was evicted of each state."""
-    summaries = {number: summarise(part) for number, part in parts.items()}
-    everything = [summary for of_part in summaries.values() for summary in of_part]
-    stays = iter(choose_kept(everything, max_bytes, now, lags))
-    left, evicted = {}, dict[str, SliceSummary]()
-    for number, part in parts.items():
-        kept = []
-        for entry, summary in zip(part.slices, summaries[number], strict=True):
-            if next(stays):
-                kept.append(entry)
-            else:
-                earlier = evicted.get(entry.node)
-                evicted[entry.node] = summary if earlier is None else _merge(earlier, summary)
-        left[number] = replace(part, slices=tuple(kept))
+    entries = [entry for part in parts.values() for entry in part.slices]
+    summaries = summarise(entries)
+    stays = choose_kept(summaries, max_bytes, now, lags)
+    kept = {entry.place for entry, stay in zip(entries, stays, strict=True) if stay}
+    left = {
+        number: replace(part, slices=tuple(entry for entry in part.slices if entry.place in kept))
+        for number, part in parts.items()
+    }
+    evicted: dict[str, SliceSummary] = {}
+    for summary in compress(summaries, map(not_, stays)):
+        earlier = evicted.get(summary.node)
+        evicted[summary.node] = summary if earlier is None else _merge(earlier, summary)
     return left, tuple(evicted.values())
 
 

@@ -189,9 +189,8 @@ class Decider:
             reason = f"smaller after {attempts} failed attempts"
             decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
-            self._decided = DecidedPlan(
-                decision.plan, decision.allowance, decision.reason, decision.interim_allowance
-            )
+            plan, interim_allowance = decision.plan, decision.interim_allowance
+            self._decided = DecidedPlan(plan, decision.allowance, decision.reason, interim_allowance)
             self._start_controller(before)
         return decision, attempts + 1
 
@@ -261,10 +260,8 @@ class Decider:
         if not placement.is_shared or not isinstance(wanted, str):
             return wanted
         # What will come is taken to be like what is there.
-        rows = before.rows
-        return choose_order(
-            wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.results_per_row)
-        )
+        rows, shares = before.rows, seen.selectivities(plan)
+        return choose_order(wanted, PendingRows(plan, rows, rows, shares, seen.results_per_row))
 
     def _idle(self, before: Manifest) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""

@@ -62,7 +62,6 @@ class Assignment:
 
     def load(self, partition: int, plan: PhysicalPlan | None = None) -> tuple[State, dict[int, SliceEntry]]:
         """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
-        self.store.retain(self._every_entry())
         return self._load(self.part(partition), plan or self.plan)
 
     def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
@@ -75,15 +74,14 @@ class Assignment:
     def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
         """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
         own = {entry.place for entry in self.part(partition).slices}
-        entries = self._every_entry()
-        self.store.retain(entries)
-        state, loaded = self._load(PartitionState(entries), self.plan)
+        state, loaded = self._load(PartitionState(self._every_entry()), self.plan)
         return state, frozenset(number for number, entry in loaded.items() if entry.place in own)
 
     def _every_entry(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
     def _load(self, part: PartitionState, plan: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+        self.store.retain(self._every_entry())
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -173,12 +171,8 @@ class PartitionBatch:
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        return PartitionState(
-            tuple(known[id(kept)] for kept in live),
-            after.next_sequence,
-            dict(after.next_row_numbers),
-            self._prepared.migration,
-        )
+        slices, row_numbers = tuple(known[id(kept)] for kept in live), dict(after.next_row_numbers)
+        return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
 
 
 def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
@@ -194,11 +188,8 @@ def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts)
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:
     """Refuse rows without an event time, if that is asked for."""
-    if on_null_time == "drop":
-        return
-    for name in query.names:
-        missing = sum(part.null_time.get(name, 0) for part in counts)
-        if missing:
+    for name in query.names if on_null_time != "drop" else ():
+        if missing := sum(part.null_time.get(name, 0) for part in counts):
             raise QueryError(
                 f"stream '{name}' has {missing} row{'s' * (missing != 1)} without a time "
                 f"('{query.stream(name).time}' is NULL); fill it in, or pass on_null_time='drop' to leave "

@@ -5,14 +5,13 @@ Workers import this module, so it needs the kernel and nothing above it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.slice import Slice
 from weir.plan.tree import Join
-from weir.stats.batch_counts import StateSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,3 @@ class PartitionState:
         physical = plans.of(migration.plan, migration.migration_joins(plan))
         slices = tuple(entry for entry in self.slices if physical.schema_of(entry.node) is not None)
         return replace(self, slices=slices, migration=migration)
-
-
-def measure_states(entries: Iterable[SliceEntry]) -> dict[str, StateSize]:
-    """Rows, bytes and slices of each state."""
-    sizes: dict[str, StateSize] = {}
-    for entry in entries:
-        size = sizes.get(entry.node, StateSize(0, 0, 0))
-        sizes[entry.node] = StateSize(size.rows + entry.rows, size.bytes + entry.bytes, size.slices + 1)
-    return sizes
