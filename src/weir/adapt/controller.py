@@ -110,13 +110,7 @@ class Controller:
         changes = (recommendation.plan, recommendation.allowance) != (running.plan, running.allowance)
         if not changes or not (recommendation.is_urgent or recommendation.gain > self._settings.gain):
             return None
-        for warning in recommendation.warnings:
-            self._warn(warning)
-        if recommendation.plan != running.plan:
-            self._next_plan = recommendation.plan
-        self.running = replace(running, plan=recommendation.plan, allowance=recommendation.allowance)
-        self.statistics = self.statistics.restart_load(recommendation.scale)
-        _LOG.info("from the next batch on: %s", recommendation.reason)
+        self._adopt(recommendation)
         return recommendation
 
     def refuse(self, plan: Join, allowance: Allowance | None) -> None:
@@ -127,15 +121,24 @@ class Controller:
         self._next_plan, self.running = None, PlanInForce(plan, allowance)
         self._scope = replace(self._scope, changeable="orders")
 
-    def wait(self, seconds: float | None = None) -> None:
+    def wait(self) -> None:
         """Wait for a running analysis."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join()
 
     def close(self) -> None:
         """Wait for a running analysis and ignore its recommendation."""
         self.wait()
         self._finished = None
+
+    def _adopt(self, recommendation: Recommendation) -> None:
+        for warning in recommendation.warnings:
+            self._warn(warning)
+        if recommendation.plan != self.running.plan:
+            self._next_plan = recommendation.plan
+        self.running = replace(self.running, plan=recommendation.plan, allowance=recommendation.allowance)
+        self.statistics = self.statistics.restart_load(recommendation.scale)
+        _LOG.info("from the next batch on: %s", recommendation.reason)
 
     def _analyse(self, analysis: _Analysis, scope: Scope) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""

@@ -80,8 +80,8 @@ class Recall:
         drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
         evicted = missing or {}
         batch = {
-            (node, driver): _sum_path(tuple(path), per_hop, sample, drop, evicted)
-            for (node, driver), path in groupby(hops(plan), attrgetter("node", "driver"))
+            key: _sum_path(tuple(path), per_hop, sample, drop, evicted)
+            for key, path in groupby(hops(plan), attrgetter("node", "driver"))
         }
         has_skipped = any(sums.skipped for sums in batch.values())
         if has_skipped and not sample:
@@ -91,9 +91,9 @@ class Recall:
         if has_skipped or drop or evicted:
             return Recall(paths, 0, newest)
         keep = _add_composed_windows(plan, keep)
-        seen, shed_at = self.exact_batches + 1, self.last_shed_time
+        shed_at = self.last_shed_time
         if keep is None or watermark is None or shed_at is None or watermark - shed_at <= keep:
-            return Recall(paths, seen, shed_at)
+            return Recall(paths, self.exact_batches + 1, shed_at)
         return Recall()  # all that was skipped would have left its window by now
 
     def estimate(self, plan: Join) -> float | None:

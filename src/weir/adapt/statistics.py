@@ -93,6 +93,7 @@ class Statistics:
         )
         rows = {n: known_rows[n].after(new_rows[n], span, is_confirmed=is_confirmed) for n in query.names}
         fill = _measure_window_fill(query, seen, rows)
+        newest = max(seen.reached.values(), default=None)
         # The rows of a batch have piled up since the batch before it began.
         period = 0.0 if seen.interval is None or is_irregular else max(seen.interval, self.seconds)
         return Statistics(
@@ -113,7 +114,7 @@ class Statistics:
             work=seen.work,
             recall=seen.recall,
             bytes=sum(size.bytes for size in seen.state.values()),
-            lag=_watermark_lag(seen),
+            lag=None if seen.watermark is None or newest is None else max(0, newest - seen.watermark) / 1e6,
             oldest=None if seen.counts.oldest is None else seen.counts.oldest / 1e6,
             irregular_batch=self.batches if is_irregular else self.irregular_batch,
             window_fill=fill,
@@ -197,12 +198,6 @@ def _update_row_bytes(known: Mapping[Names, Average], batch: BatchReport) -> dic
         if node in streams
     }
     return {**known, **updated}
-
-
-def _watermark_lag(batch: BatchReport) -> float | None:
-    if batch.watermark is None or not batch.reached:
-        return None
-    return max(0, max(batch.reached.values()) - batch.watermark) / 1e6
 
 
 def _measure_window_fill(query: Query, batch: BatchReport, rates: Mapping[str, Average]) -> float:
