@@ -15,8 +15,7 @@ from weir.plan.tree import Join
 from weir.runtime.decide import Log
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
-from weir.runtime.partition_batch import PartitionBatch, TaskReport
-from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.runtime.partition_batch import PartitionBatch, PartitionState, SliceEntry, TaskReport
 
 _PARTITION = 0
 _PLACEMENT = Placement("hash", 1)

@@ -32,10 +32,8 @@ class LocalJoin:
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
-        self.query = query
-        self.planned = planned
-        self._tables = tables
-        self._options = options
+        self.query, self.planned = query, planned
+        self._tables, self._options = tables, options
         self._driver_order = options.order_streams(query)
 
     def __repr__(self) -> str:

@@ -36,17 +36,14 @@ class LocalQuery:
     """
 
     def __init__(self, policy: Policy, start: DecidedPlan, on_null_time: OnNullTime = "drop") -> None:
-        self.query = policy.query
-        self.schema = result_schema(policy.query)
+        self.query, self.schema = policy.query, result_schema(policy.query)
         self._next = 0
         self._memory = Memory()
         self._engine = LocalEngine(self._memory)
         self._plans = PhysicalPlans(policy.query)
         self._plans.of(start.plan)  # a plan that cannot run is refused here, not with the first batch
         self._decider = Decider(policy, start, self._plans, self._memory, self._engine)
-        self._batches = MicroBatches[Mapping[str, pa.Table]](
-            self._engine, self._memory, self._decider, self._plans, on_null_time
-        )
+        self._batches = MicroBatches(self._engine, self._memory, self._decider, self._plans, on_null_time)
         self._plan = start.plan
 
     def __repr__(self) -> str:

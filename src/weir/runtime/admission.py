@@ -10,7 +10,7 @@ from operator import not_
 from weir.adapt.eviction import choose_kept
 from weir.adapt.slice_summary import SliceSummary
 from weir.runtime.manifest import summarise
-from weir.runtime.partition_state import PartitionState
+from weir.runtime.partition_batch import PartitionState
 from weir.stats.lag_histogram import LagHistograms
 
 
@@ -18,14 +18,10 @@ def fit_into_memory(
     parts: Mapping[int, PartitionState], max_bytes: int, now: int | None, lags: LagHistograms | None
 ) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
     """Return the partitions with at most so many bytes, and a summary of what was evicted of each state."""
-    entries = [entry for part in parts.values() for entry in part.slices]
-    summaries = summarise(entries)
+    summaries = summarise(entry for part in parts.values() for entry in part.slices)
     stays = choose_kept(summaries, max_bytes, now, lags)
-    kept = {entry.place for entry, stay in zip(entries, stays, strict=True) if stay}
-    left = {
-        number: replace(part, slices=tuple(entry for entry in part.slices if entry.place in kept))
-        for number, part in parts.items()
-    }
+    answers = iter(stays)  # each partition takes as many as it has slices
+    left = {n: replace(part, slices=tuple(compress(part.slices, answers))) for n, part in parts.items()}
     evicted: dict[str, SliceSummary] = {}
     for summary in compress(summaries, map(not_, stays)):
         earlier = evicted.get(summary.node)
@@ -34,12 +30,7 @@ def fit_into_memory(
 
 
 def _merge(summary: SliceSummary, other: SliceSummary) -> SliceSummary:
-    deadlines = (summary.deadline, other.deadline)
-    return SliceSummary(
-        summary.node,
-        summary.rows + other.rows,
-        summary.bytes + other.bytes,
-        min(summary.first, other.first),
-        max(summary.last, other.last),
-        None if None in deadlines else max(deadline for deadline in deadlines if deadline is not None),
-    )
+    size = summary.rows + other.rows, summary.bytes + other.bytes
+    span = min(summary.first, other.first), max(summary.last, other.last)
+    deadlines = [each.deadline for each in (summary, other) if each.deadline is not None]
+    return SliceSummary(summary.node, *size, *span, max(deadlines) if len(deadlines) == 2 else None)

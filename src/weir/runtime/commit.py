@@ -19,8 +19,7 @@ from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.runtime.admission import fit_into_memory
 from weir.runtime.manifest import Manifest, summarise
-from weir.runtime.partition_batch import TaskReport
-from weir.runtime.partition_state import PartitionState
+from weir.runtime.partition_batch import PartitionState, TaskReport
 from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 
 # The phases of a task that take less time if less is probed.
@@ -74,12 +73,6 @@ class FinishedBatch:
         # `stored` is below `read` where a filter drops rows, and above it where `atr` stores copies.
         return {name: min(stored[name], count) for name, count in read.items()}
 
-    @property
-    def driver_order(self) -> tuple[str, ...] | None:
-        """The order in which the streams went; None if it was not one for all partitions."""
-        orders = {task.counts.order for task in self.tasks if task.counts.order}
-        return orders.pop() if len(orders) == 1 else None
-
 
 def next_manifest(
     batch: FinishedBatch, plan: PhysicalPlan, is_skewed: bool, max_bytes: int | None
@@ -124,6 +117,7 @@ def report_batch(
     answered, decided = batch.answered, batch.decision.plan
     earlier = next((plan for plan in after.answering_plans if plan != decided), decided)
     decision = answered or decide_for_plan(batch.decision, earlier)
+    orders = {task.counts.order for task in batch.tasks if task.counts.order}
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
         batch=batch.number,
@@ -139,7 +133,7 @@ def report_batch(
         is_complete=batch.is_complete,
         is_mixed=answered is None,
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
-        order=batch.driver_order,
+        order=orders.pop() if len(orders) == 1 else None,
         watermark=after.watermark,
         state={**dict.fromkeys(plan.schemas, StateSize(0, 0, 0)), **after.sizes},
         recall=after.recall.estimate(decision.plan),
@@ -153,9 +147,8 @@ def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) 
     before, answered = batch.before, batch.answered
     if not batch.is_complete or answered is None:
         return before.recall
-    lost: Mapping[str, float] = {}
+    lost, lags = dict[str, float](), before.statistics.lags
     if before.evicted:
-        lags = before.statistics.lags
         lost = estimate_loss(before.evicted, summarise(before.entries), answered.clock, lags)
     hops, clock = batch.counts.hops, (before.watermark, now)
     return before.recall.after(answered.plan, hops, answered.allowance, lost, clock, plan.query.reach)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +12,7 @@ from weir.adapt.statistics import Statistics
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
-from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.stats.batch_counts import StateSize
 
 
@@ -61,11 +60,6 @@ class Manifest:
             size = sizes.get(entry.node, StateSize(0, 0, 0))
             sizes[entry.node] = StateSize(size.rows + entry.rows, size.bytes + entry.bytes, size.slices + 1)
         return sizes
-
-    @property
-    def rows(self) -> Counter[str]:
-        """How many rows each state holds, over all partitions."""
-        return Counter({node: size.rows for node, size in self.sizes.items()})
 
     @property
     def answering_plans(self) -> set[Join]:

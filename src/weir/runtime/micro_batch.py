@@ -121,17 +121,20 @@ class MicroBatches(Generic[Rows]):
         timer.end("build")
         notify("built", number)
         notify("emit", number)
-        produced = []
-        emission = _Emission(self._engine.emit(batch, tasks))
-        for chunk in emission:
+        produced, reports = [], list[Sequence[TaskReport] | None]()
+
+        def emit() -> Iterator[pa.Table]:
+            reports.append((yield from self._engine.emit(batch, tasks)))
+
+        for chunk in emit():
             produced.append((perf_counter() - started, chunk.num_rows))
             timer.end("emit")
             yield chunk
             timer.end("consumer")
         timer.end("emit")
         notify("emitted", number)
-        is_complete, tasks = emission.tasks is not None, emission.tasks or tasks
-        finished = FinishedBatch(number, batch.decision, batch.before, tasks, is_complete)
+        tasks = reports[0] or tasks
+        finished = FinishedBatch(number, batch.decision, batch.before, tasks, reports[0] is not None)
         report, after = self._commit(finished, batch.plan, produced, timer)
         notify("committed", number)
         self.reports[number] = report
@@ -172,14 +175,3 @@ class MicroBatches(Generic[Rows]):
             return work + usual
         # Building states for another plan is neither work of this one nor done in every batch.
         return whole - max((task.seconds.get("migrate", 0.0) for task in finished.tasks), default=0.0)
-
-
-class _Emission:
-    """Iterates over results, and keeps the task reports that their generator returns."""
-
-    def __init__(self, results: Generator[pa.Table, None, Sequence[TaskReport] | None]) -> None:
-        self._results = results
-        self.tasks: Sequence[TaskReport] | None = None
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        self.tasks = yield from self._results

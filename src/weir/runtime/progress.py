@@ -30,7 +30,7 @@ def describe_batch(
     the batch's phases; under "task" stand the CPU seconds of its slowest task, phase by phase.
     """
     counts, building = report.counts, report.counts.migration_hops.values()
-    placed = after.placement
+    placed, phases = after.placement, sorted({phase for task in tasks for phase in task.seconds})
     states = {**dict.fromkeys(report.evicted, StateSize(0, 0, 0)), **report.state}
     building_seconds = sum((hop.seconds for hop in building), 0.0)
 
@@ -74,7 +74,7 @@ def describe_batch(
         "lags": known(None if counts.lags is None else to_json(counts.lags)),
         "seconds": {
             **{phase: spent for phase, spent in seconds.items() if phase != "consumer"},
-            "task": _slowest(tasks),
+            "task": {phase: max(task.seconds.get(phase, 0.0) for task in tasks) for phase in phases},
         },
     }
 
@@ -90,11 +90,6 @@ def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[s
         }
         for number in sorted({*slices, *rows_in})
     }
-
-
-def _slowest(tasks: Sequence[TaskReport]) -> dict[str, float]:
-    phases = {phase for task in tasks for phase in task.seconds}
-    return {phase: max(task.seconds.get(phase, 0.0) for task in tasks) for phase in sorted(phases)}
 
 
 def _describe_hop(hop: HopStats) -> dict[str, float]:

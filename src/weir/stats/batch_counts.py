@@ -65,6 +65,7 @@ class BatchCounts:
         return sum(hop.seconds for hop in self.hops.values())
 
     def __add__(self, other: BatchCounts) -> BatchCounts:
+        ours, theirs = self.lags, other.lags
         return BatchCounts(
             rows_in=_add_by_key(self.rows_in, other.rows_in, 0),
             late=_add_by_key(self.late, other.late, 0),
@@ -75,7 +76,7 @@ class BatchCounts:
             stale=self.stale + other.stale,
             hops=_add_by_key(self.hops, other.hops, HopStats()),
             migration_hops=_add_by_key(self.migration_hops, other.migration_hops, HopStats()),
-            lags=_add_lags(self.lags, other.lags),
+            lags=ours.decay_and_add(theirs, kept=1.0) if ours and theirs else ours or theirs,
             oldest=max((age for age in (self.oldest, other.oldest) if age is not None), default=None),
         )
 
@@ -87,9 +88,3 @@ def count_steps(hops: Iterable[HopStats]) -> int:
 
 def _add_by_key(ours: Mapping[K, V], theirs: Mapping[K, V], zero: V) -> dict[K, V]:
     return {key: ours.get(key, zero) + theirs.get(key, zero) for key in (*ours, *theirs)}
-
-
-def _add_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
-    if ours is None or theirs is None:
-        return ours or theirs
-    return ours.decay_and_add(theirs, kept=1.0)
