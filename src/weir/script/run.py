@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt.planned_join import chart_plan
 from weir.errors import QueryError, locate_errors
+from weir.plan.explain import render_mermaid
 from weir.script.model import Script, Sink, StreamSource
 from weir.units import format_interval
 
@@ -44,7 +44,7 @@ def explain_script(script: Script, spark: Session, partitions: int | None, merma
     frames = {source.name: _open_source(source, spark, schema_only=True) for source in _list_sources(script)}
     join = _build_join(script, frames, partitions)
     if mermaid:
-        return chart_plan(join.planned)
+        return render_mermaid(join.planned.plan, join.planned.cost)
     sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
     interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
     sink = f"  {_format_target(script.sink)}{interval}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from weir.adapt.planned_join import PlannedJoin
+from weir.adapt.planner import PlannedJoin
 from weir.options import JoinOptions
 from weir.partition.placement import SHARED_SPREADS
 from weir.query.build import build_query

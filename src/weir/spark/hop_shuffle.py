@@ -24,8 +24,7 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
-from weir.runtime.partition_batch import Assignment
-from weir.runtime.partition_state import SliceEntry
+from weir.runtime.partition_batch import Assignment, SliceEntry
 from weir.spark.task import PARTITION, ResultFiles, deliver_results, write_counts
 from weir.stats.batch_counts import BatchCounts
 

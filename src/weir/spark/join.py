@@ -11,12 +11,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt.planned_join import PlannedJoin, chart_plan, explain_plan
+from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
 from weir.options import JoinOptions
+from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -128,7 +129,7 @@ class SparkJoin:
         With one of Spark's modes, print Spark's plan of the input too.
         """
         if str(mode).lower() == "mermaid":
-            print(chart_plan(self.planned))
+            print(render_mermaid(self.planned.plan, self.planned.cost))
             return
         print(self.explanation())
         if mode:

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
-from weir.runtime.partition_state import SliceEntry
+from weir.runtime.partition_batch import SliceEntry
 from weir.spark.errors import DamagedStateError
 from weir.spark.worker_files import open_output, open_path
 
