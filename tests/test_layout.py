@@ -27,7 +27,6 @@ REACHED_BY_OTHERS = {
     "adapt/describe_decision",
     "adapt/planned_join",
     "adapt/reachable_rows",
-    "shed/mixtures",
 }
 
 

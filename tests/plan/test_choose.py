@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from weir import QueryError
 from weir.plan.bushy import find_bushy_tree
-from weir.plan.choose import choose
+from weir.plan.choose import choose, most_headroom, search_two_layers
 from weir.plan.cost import cost
 from weir.plan.hill_climb import lower_bound
 from weir.plan.jtree_finder import find_frontier
@@ -16,7 +16,6 @@ from weir.plan.limits import Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
 from weir.plan.space import Space
 from weir.plan.tree import join
-from weir.plan.two_layer import most_headroom, search_two_layers
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 

@@ -18,10 +18,8 @@ from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import TimeWindow
 from weir.shed.flow import compute_flow, convert_grants
 from weir.shed.freshness import compute_refresh_rates, find_loosening_factor, greedy_cover, least_cover
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork, Sizes
-from weir.shed.hop_network_builder import HopNetworkBuilder
-from weir.shed.jaqpot import jaqpot
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, Sizes
+from weir.shed.jaqpot import grepp, jaqpot
 from weir.shed.linear_program import solve_grants, solve_steady_grants
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
@@ -102,7 +100,7 @@ def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) 
             solve_grants(net, 1e12, rates)
         return
     assert least.cost <= cover.cost * (1 + 1e-6) + 1e-9
-    filled = compute_flow(net, cover.grants(net)).inserts
+    filled = compute_flow(net, net.divide(cover.resources)).inserts
     assert all(filled[state] >= rate * (1 - 1e-6) for state, rate in rates.items())
     if cover.cost < budget:
         both = compute_flow(net, jaqpot(net, budget, rates))

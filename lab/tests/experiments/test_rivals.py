@@ -14,9 +14,8 @@ from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.shed.expected import ShedForecast
 from weir.shed.flow import compute_flow
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, Link, Path, Sizes
+from weir.shed.jaqpot import grepp
 from weir.shed.linear_program import solve_grants
 from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
 from weir.stats.hop import Hop

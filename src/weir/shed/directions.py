@@ -9,7 +9,7 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.plan.space import Space
-from weir.plan.tree import Join, Leaf
+from weir.plan.tree import Join
 from weir.query.model import MAX_BASIC_WINDOWS
 from weir.query.windows import RowWindow
 from weir.shed.harvest_model import Direction, HopHarvest
@@ -85,7 +85,7 @@ def score_ages(
 
 def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
     """Refuse all but an mjoin over time windows, the only plan whose ages can be shed."""
-    if any(not isinstance(child, Leaf) for child in plan.inputs):
+    if not plan.is_mjoin:
         raise QueryError(
             f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
         )
@@ -99,8 +99,7 @@ def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
 
 def is_harvestable(windows: Mapping[str, object], plan: Join) -> bool:
     """True for an mjoin over time windows."""
-    has_row_window = any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
-    return not has_row_window and all(isinstance(child, Leaf) for child in plan.inputs)
+    return plan.is_mjoin and not any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
 
 
 def default_basic_window(windows: Iterable[float]) -> float:

@@ -11,8 +11,7 @@ from weir.shed.allowance import Allowance
 from weir.shed.directions import Scorer, build_directions, choose_basic_window, is_harvestable, score_ages
 from weir.shed.flow import Flow, compute_flow
 from weir.shed.harvest_model import Direction, HopHarvest
-from weir.shed.hop_network import HopNetwork
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 

@@ -38,14 +38,6 @@ class Cover:
         """The sum over all paths."""
         return sum(self.resources.values())
 
-    def grants(self, net: HopNetwork) -> list[float]:
-        """The probes that each link makes for the cover."""
-        grants = [0.0] * len(net.links)
-        for path in net.paths:
-            for i, probes in zip(path.links, path.divide(self.resources.get(path.stream, 0.0)), strict=True):
-                grants[i] += probes
-        return grants
-
 
 def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).

@@ -17,7 +17,7 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow
 from weir.shed.freshness import compute_refresh_rates, greedy_cover, least_cover
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetworkBuilder
 from weir.shed.jaqpot import jaqpot
 from weir.stats.join_graph import JoinGraph
 
