@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.plan.bushy import find_bushy_tree
-from weir.plan.cheapest_plan import find_cheapest_plan
 from weir.plan.hill_climb import local_search, lower_bound, state_removal, state_selection
-from weir.plan.jtree_finder import find_frontier
+from weir.plan.jtree_finder import find_cheapest_plan, find_frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
 from weir.plan.space import Space, check_plannable

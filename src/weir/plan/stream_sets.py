@@ -43,6 +43,7 @@ class StreamSets:
         self._indices = [*self._indexed.items(), *self._classes]
         self._corrections = [(self.mask(s), factor) for s, factor in graph.corrections().items()]
         self._renewal = [1.0 / graph.window_seconds(name) for name in self.names]
+        self._renewal_rates: dict[Mask, float] = {}
 
     def mask(self, streams: Iterable[str]) -> Mask:
         """The set of these streams."""
@@ -92,7 +93,9 @@ class StreamSets:
 
     def renewal_rate(self, mask: Mask) -> float:
         """The share of a set's state that is new each second: the sum of 1 / W over its streams."""
-        return sum(self._renewal[i] for i in bits(mask))
+        if mask not in self._renewal_rates:
+            self._renewal_rates[mask] = sum(self._renewal[i] for i in bits(mask))
+        return self._renewal_rates[mask]
 
     def rate(self, mask: Mask) -> float:
         """Combinations of these streams that are completed each second."""
