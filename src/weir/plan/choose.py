@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.plan.bushy import find_bushy_tree
-from weir.plan.hill_climb import local_search, lower_bound, state_removal, state_selection
+from weir.plan.hill_climb import least_cpu, local_search, state_removal, state_selection
 from weir.plan.jtree_finder import find_cheapest_plan, find_frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
@@ -124,7 +124,7 @@ def search_two_layers(
     bjtree_fits = limits.allow(bjtree.cpu, bjtree.memory)
     if mjoin.cpu <= limits.cpu:
         return most_headroom([mjoin, bjtree] if bjtree_fits else [mjoin], limits), "first layer"
-    if lower_bound(space).cpu > limits.cpu:
+    if least_cpu(space) > limits.cpu:
         plan = _least_over(space, limits, [mjoin, bjtree], quick)
         return plan, "first layer: no plan needs less CPU than the results themselves"
     if bjtree_fits:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from operator import neg
+from operator import attrgetter, neg
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from weir.plan.plan_candidate import PlanCandidate, join_candidates, make_leaf
 from weir.plan.probing_orders import ExtensionSeconds, find_best_orders
 from weir.plan.space import Space
 from weir.plan.stream_sets import Mask, bits
+
+_cpu = attrgetter("cpu")
 
 
 def find_frontier(space: Space, limits: Limits = NO_LIMITS, cross: bool = False) -> list[PlanCandidate]:
@@ -43,25 +45,20 @@ def list_sets(space: Space, cross: bool) -> list[Mask]:
 
 def reserved_for_others(space: Space, mask: Mask) -> tuple[float, float]:
     """CPU and memory that the streams outside a set need at least, so that its plans are pruned early."""
-    others = [1 << i for i in bits(space.everything & ~mask)]
-    everyone = sum(space.memory(1 << i) for i in range(len(space.names)))
-    own = sum(space.memory(1 << i) for i in bits(mask))
-    return sum(space.maintenance_seconds(other) for other in others), everyone - own
+    everyone, own = (sum(space.memory(1 << i) for i in bits(streams)) for streams in (space.everything, mask))
+    cpu = sum(space.maintenance_seconds(1 << i) for i in bits(space.everything & ~mask))
+    return cpu, everyone - own
 
 
-def tabulate_extensions(space: Space) -> ExtensionSeconds:
-    """Return `space.extension_seconds`, to connected sets only, as a look-up in a table."""
-    column = {mask: i for i, mask in enumerate(np.flatnonzero(space.connected_table).tolist())}
+def _tabulate_extensions(space: Space) -> tuple[ExtensionSeconds, dict[Mask, float]]:
+    """`space.extension_seconds` to connected sets, by table, and what an input's first hop takes at least."""
+    sets = np.flatnonzero(space.connected_table)
+    first = np.nanmin(space.extension_table[sets[:-1]], axis=1) * space.renewal_table[sets[:-1]]
+    column = {mask: i for i, mask in enumerate(sets.tolist())}
     # Single look-ups are faster in lists than in arrays.
     seconds: list[list[float]] = space.extension_table.tolist()
-    return lambda bound, partner: seconds[bound][column[partner]]
-
-
-def _tabulate_first_hops(space: Space) -> dict[Mask, float]:
-    """The least seconds of the first hop of each connected set, except all streams, which probe nothing."""
-    sets = np.flatnonzero(space.connected_table)[:-1]
-    seconds = np.nanmin(space.extension_table[sets], axis=1) * space.renewal_table[sets]
-    return dict(zip(sets.tolist(), seconds.tolist(), strict=True))
+    first_hop = dict(zip(column, first.tolist(), strict=False))
+    return lambda bound, partner: seconds[bound][column[partner]], first_hop
 
 
 class _Search:
@@ -72,14 +69,13 @@ class _Search:
 
     def __init__(self, space: Space, limits: Limits, cross: bool = False, memory_weight: float = 1.0) -> None:
         self._space, self._limits, self._cross, self._memory_weight = space, limits, cross, memory_weight
-        self._extension_seconds = space.extension_seconds if cross else tabulate_extensions(space)
+        tables = (space.extension_seconds, {}) if cross else _tabulate_extensions(space)
+        self._extension_seconds, self._first_hop = tables
         # Of the sets done so far: their frontiers, and the least CPU and memory of each with its state.
         self._plans: dict[Mask, list[PlanCandidate]] = {}
         self._least: dict[Mask, tuple[float, float]] = {}
         # The same sets by their lowest stream, those with the highest streams first.
         self._by_lowest: dict[Mask, list[Mask]] = {1 << i: [] for i in range(len(space.names))}
-        # What an input's first hop takes at least, whatever it probes.
-        self._first_hop = {} if cross else _tabulate_first_hops(space)
         # Of the set at hand: its limits, the seconds of its matches, which all paths end with, and its
         # frontier, sorted by ascending CPU and so by descending memory.
         self._room, self._match_seconds = limits, 0.0
@@ -181,7 +177,3 @@ class _Search:
             return True
         end = bisect_right(self._frontier, cpu, key=_cpu)
         return end > 0 and self._memory_weight * self._frontier[end - 1].memory <= memory
-
-
-def _cpu(plan: PlanCandidate) -> float:
-    return plan.cpu
