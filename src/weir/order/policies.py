@@ -146,16 +146,15 @@ def _greedy(pending: PendingRows, score: Callable[[int, float], float]) -> Strea
     visible = {s: pending.states.get(s, 0) for s in deltas}
     logs = {s: math.log(rows) if rows else 0.0 for s, rows in visible.items()}
     empty, whole = sum(not rows for rows in visible.values()), sum(logs.values())
-    remaining = dict.fromkeys(deltas)
-    chosen: list[str] = []
+    remaining, chosen = list(deltas), []
+
+    def rank(stream: str) -> tuple[float, int]:
+        others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
+        return score(deltas[stream], others), deltas[stream]
+
     while remaining:
-        best, best_score = "", (-math.inf, -1)
-        for stream in remaining:
-            others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
-            stream_score = (score(deltas[stream], others), deltas[stream])
-            if stream_score > best_score:
-                best, best_score = stream, stream_score
-        del remaining[best]
+        best = max(remaining, key=rank)
+        remaining.remove(best)
         chosen.append(best)
         if deltas[best]:
             empty -= not visible[best]
