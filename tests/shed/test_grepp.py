@@ -20,21 +20,22 @@ def two_joins(a: float, b: float, ab: float, c: float, rate: float = 10_000.0) -
         Link(Hop("C", top, low), c, rate, (), None, True),
     )
     paths = (
-        Path("A", rate, (0, 2), (a, ab), (low, None), (1.0, 1.0)),
-        Path("B", rate, (1, 2), (b, ab), (low, None), (1.0, 1.0)),
-        Path("C", rate, (3,), (c,), (None,), (1.0,)),
+        Path("A", rate, {0: links[0], 2: links[2]}),
+        Path("B", rate, {1: links[1], 2: links[2]}),
+        Path("C", rate, {3: links[3]}),
     )
     return HopNetwork(links, paths, {})
 
 
 def test_figure_2a_one_join() -> None:
     a, b = 0.005 * 500, 0.001 * 5000
+    links = (
+        Link(Hop("A", "(A B)", "B"), a, 500, (), None, True),
+        Link(Hop("B", "(A B)", "A"), b, 700, (), None, True),
+    )
     net = HopNetwork(
-        links=(
-            Link(Hop("A", "(A B)", "B"), a, 500, (), None, True),
-            Link(Hop("B", "(A B)", "A"), b, 700, (), None, True),
-        ),
-        paths=(Path("A", 500, (0,), (a,), (None,), (1.0,)), Path("B", 700, (1,), (b,), (None,), (1.0,))),
+        links=links,
+        paths=(Path("A", 500, {0: links[0]}), Path("B", 700, {1: links[1]})),
         sizes={},
     )
     # A single join has one-hop paths, whose productivity is that of the half-way join.

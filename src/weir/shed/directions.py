@@ -40,7 +40,11 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
         joined = bound | partner
         scores, lift = score(names[driver], names[i])
         selectivity = space.selectivity(bound, partner)
-        compared, per_match = _comparisons(space.compared_share(bound, partner), selectivity)
+        # Without an index, all rows are compared, whatever their age. An index leaves the rows that match,
+        # which have the ages of the matches, and some by chance, which have any age.
+        narrowed, compared, per_match = space.compared_share(bound, partner), 1.0, 0.0
+        if narrowed < 1:
+            compared, per_match = max(0.0, narrowed - selectivity), 1.0
         yield HopHarvest(
             hop=Hop(names[driver], node, names[i]),
             rows=space.rows(partner),
@@ -51,17 +55,6 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
             match=costs.match + costs.compare * per_match + space.output_seconds(joined),
         )
         bound = joined
-
-
-def _comparisons(narrowed: float, selectivity: float) -> tuple[float, float]:
-    """The share of a window's rows that are compared whatever their age, and the comparisons per match.
-
-    Without an index, all rows are candidates. An index leaves the rows that match, which have the ages of the
-    matches, and some by chance, which have any age.
-    """
-    if narrowed >= 1:
-        return 1.0, 0.0
-    return max(0.0, narrowed - selectivity), 1.0
 
 
 def score_ages(

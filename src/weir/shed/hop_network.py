@@ -52,19 +52,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A stream's links to the root (Mukherji et al. 2011, definition 3), and what a probe of each costs."""
+    """A stream's links to the root by their numbers (Mukherji et al. 2011, definition 3)."""
 
     stream: str
     rate: float
-    links: tuple[int, ...]
-    productivities: tuple[float, ...]
-    feeds: tuple[str | None, ...]
-    costs: tuple[float, ...]
+    links: Mapping[int, Link]
 
     @property
     def cardinalities(self) -> tuple[float, ...]:
         """φ_j: partials after hop j for each row of the stream (Mukherji et al. 2011, equation 5)."""
-        return tuple(accumulate(self.productivities, mul))
+        return tuple(accumulate((link.productivity for link in self.links.values()), mul))
 
     @property
     def probes(self) -> tuple[float, ...]:
@@ -74,7 +71,7 @@ class Path:
     @property
     def cost(self) -> float:
         """Cost of the probes all along the path per row of the stream (Mukherji et al. 2011, equation 6)."""
-        return sum(cost * count for cost, count in zip(self.costs, self.probes, strict=True))
+        return sum(link.cost * count for link, count in zip(self.links.values(), self.probes, strict=True))
 
     @property
     def productivity(self) -> float:
@@ -84,8 +81,8 @@ class Path:
     def count_inserts(self, resources: float) -> dict[str, float]:
         """The rows that enter each state along the path when the path gets `resources`."""
         first = resources / self.cost
-        fed = zip(self.feeds, self.cardinalities, strict=True)
-        return {state: first * partials for state, partials in fed if state is not None}
+        fed = zip(self.links.values(), self.cardinalities, strict=True)
+        return {link.feeds: first * partials for link, partials in fed if link.feeds is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +158,8 @@ class HopNetworkBuilder:
             if node is not tree and name not in rows:
                 inflow = sum(partials[i] for i in ends)
                 rows[name] = _state_rows(node, inflow, space.rows(space.mask(node.streams)))
-        paths = tuple(
-            Path(
-                stream=stream,
-                rate=graph.rates[stream],
-                links=tuple(numbers),
-                productivities=tuple([links[i].productivity for i in numbers]),
-                feeds=tuple([links[i].feeds for i in numbers]),
-                costs=tuple([links[i].cost for i in numbers]),
-            )
-            for stream, numbers in self._path_links.items()
-        )
+        numbered = ((stream, {i: links[i] for i in numbers}) for stream, numbers in self._path_links.items())
+        paths = tuple(Path(stream, graph.rates[stream], own) for stream, own in numbered)
         row_windows = (name for name, (node, *_) in self._joins.items() if isinstance(node.window, RowWindow))
         return HopNetwork(tuple(links), paths, rows, frozenset(row_windows))
 

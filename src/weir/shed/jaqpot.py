@@ -34,15 +34,16 @@ def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Gran
     """
     check_budget(budget)
     cover = greedy_cover(net, refresh)
-    if cover.cost > budget:
+    if sum(cover.values()) > budget:
         cover = least_cover(net, refresh)
-    if cover.cost > budget * ROUNDING:
+    cost = sum(cover.values())
+    if cost > budget * ROUNDING:
         raise FreshnessError(
-            f"keeping this plan as fresh as asked costs {cover.cost:g} and the budget is {budget:g}; "
+            f"keeping this plan as fresh as asked costs {cost:g} and the budget is {budget:g}; "
             "allow older results, or give more CPU"
         )
-    grants, left = net.divide(cover.resources), budget - cover.cost
+    grants, left = net.divide(cover), budget - cost
     if left <= 0:
         return grants
-    more = grepp(net.subtract(cover.resources), left)
+    more = grepp(net.subtract(cover), left)
     return tuple(covering + added for covering, added in zip(grants, more, strict=True))

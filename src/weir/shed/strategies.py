@@ -15,7 +15,7 @@ from weir.shed.drop import random_drop
 from weir.shed.expected import ShedForecast
 from weir.shed.flow import check_budget, compute_flow, convert_grants
 from weir.shed.harvest import allow_setting, harvest
-from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, compute_output, full_setting
+from weir.shed.harvest_model import Directions, HarvestSetting, compute_cost, compute_output, full_setting
 from weir.shed.harvest_setting import find_best_setting, find_greedy_setting, improve_by_exchanges
 from weir.shed.hop_network import HopNetwork, Link
 from weir.shed.linear_program import solve_grants
@@ -40,23 +40,23 @@ class Proposal:
 
 # Proposes the most results for the directions of an mjoin, a budget, and a basic window in seconds. The
 # budget is in the unit of the directions' costs, each second, for the work that can be skipped.
-Strategy = Callable[[Sequence[Direction], float, float], Proposal]
+Strategy = Callable[[Directions, float, float], Proposal]
 
 
-def shed_probes(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
+def shed_probes(directions: Directions, budget: float, basic_window: float) -> Proposal:
     """Skip probes, those of the least productive paths first (Mukherji et al. 2011)."""
     return replace(_mix(directions, full_setting(directions), budget, basic_window), name="jaqpot")
 
 
 def shed_ages(
-    directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
+    directions: Directions, budget: float, basic_window: float, setting: HarvestSetting | None = None
 ) -> Proposal:
     """Skip the ages that are least likely to match (Gedik et al. 2007)."""
     harvested = harvest(directions, budget, basic_window, setting)
     return Proposal("harvest", harvested.allowance, harvested.results)
 
 
-def shed_rows(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
+def shed_rows(directions: Directions, budget: float, basic_window: float) -> Proposal:
     """Drop rows before the join (RandomDrop in Gedik et al. 2007)."""
     drop = random_drop(directions, budget)
     kept = float(np.prod([1 - share for share in drop.values()]))
@@ -110,7 +110,7 @@ def _best(proposals: Sequence[Proposal]) -> Proposal:
 
 
 def _propose_mixtures(
-    directions: Sequence[Direction], budget: float, basic_window: float, roughly: bool
+    directions: Directions, budget: float, basic_window: float, roughly: bool
 ) -> list[Proposal]:
     """Mixtures of probes and ages: harvest for more than the budget, then make as many probes as it pays for.
 
@@ -133,9 +133,7 @@ def _propose_mixtures(
     return mixtures
 
 
-def _mix(
-    directions: Sequence[Direction], setting: HarvestSetting, budget: float, basic_window: float
-) -> Proposal:
+def _mix(directions: Directions, setting: HarvestSetting, budget: float, basic_window: float) -> Proposal:
     """The best division of probes over hops that probe only the ages of a setting."""
     net = build_network(directions, setting)
     grants = solve_grants(net, budget)
@@ -144,7 +142,7 @@ def _mix(
     return Proposal("jaqpot and harvest", allowance, compute_flow(net, grants).results)
 
 
-def build_network(directions: Sequence[Direction], setting: HarvestSetting) -> HopNetwork:
+def build_network(directions: Directions, setting: HarvestSetting) -> HopNetwork:
     """The hop network of an mjoin whose hops probe only the ages of a setting."""
     links: list[Link] = []
     for direction, counts in zip(directions, setting, strict=True):

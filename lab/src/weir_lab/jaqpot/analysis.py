@@ -83,12 +83,12 @@ def _analysed(graph: JoinGraph, tree: Join, factor: float, number: int) -> Analy
     fresh = {name: factor * graph.window_seconds(name) for name in graph.streams}
     try:
         refresh = compute_refresh_rates(graph, net, fresh)
-        greedy, least = greedy_cover(net, refresh), least_cover(net, refresh)
+        greedy, least = (sum(cover(net, refresh).values()) for cover in (greedy_cover, least_cover))
     except QueryError:
         return None
-    budget = 2 * greedy.cost
+    budget = 2 * greedy
     _, analysis_ms = _timed(lambda: jaqpot(net, budget, compute_refresh_rates(graph, net, fresh)))
-    return Analysis(len(graph.streams), number, greedy.cost / least.cost - 1, analysis_ms, network_ms)
+    return Analysis(len(graph.streams), number, greedy / least - 1, analysis_ms, network_ms)
 
 
 def _timed(what: Callable[[], T]) -> tuple[T, float]:

@@ -54,7 +54,7 @@ def divide(
 def cover_share(graph: JoinGraph, net: HopNetwork, budget: float, fresh: Mapping[str, float]) -> float | None:
     """The share of a budget that JAQPOT spends on freshness; None if there is not enough."""
     try:
-        cost = greedy_cover(net, compute_refresh_rates(graph, net, fresh)).cost
+        cost = sum(greedy_cover(net, compute_refresh_rates(graph, net, fresh)).values())
     except QueryError:
         return None
     return cost / budget if cost <= budget else None
