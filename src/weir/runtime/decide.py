@@ -21,8 +21,7 @@ from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import PhysicalPlans, limit_migration_steps
-from weir.order.pending import PendingRows
-from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
+from weir.order.policies import LEARNING_POLICIES, DriverOrder, PendingRows, choose_order
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
