@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType
 
@@ -19,12 +20,54 @@ from weir.errors import QueryError, locate_errors, match_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
 from weir.query.window_clauses import outer_tokens
-from weir.script.model import Script, Sink, StreamSource
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
 
 _BUDGET = ("cpu", "memory")
 _ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A stream declared by `CREATE STREAM`; if `columns` is None, the source provides the schema.
+
+    `rate` is the expected number of rows per second, for the planner; `late` is in microseconds.
+    """
+
+    name: str
+    columns: str | None
+    format: str
+    options: Mapping[str, str]
+    time: str
+    late: int
+    line: int
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The INTO clause: where results go, and how the query runs.
+
+    `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
+    adapts if there is a budget.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    trigger: int | None = None
+    budget: Budget | None = None
+    adapt: Adapt | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A job; `tables` pairs each declared stream of the FROM list with its alias."""
+
+    sources: tuple[StreamSource, ...]
+    select: str
+    line: int
+    tables: tuple[tuple[StreamSource, str], ...]
+    sink: Sink
 
 
 def parse_script(text: str) -> Script:

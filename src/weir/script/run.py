@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import weir.api
 from weir.adapt.planned_join import chart_plan
 from weir.errors import QueryError, locate_errors
-from weir.script.model import Script, Sink, StreamSource
+from weir.script.parse import Script, Sink, StreamSource
 from weir.units import format_interval
 
 if TYPE_CHECKING:
