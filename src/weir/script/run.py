@@ -25,7 +25,7 @@ def open_join(script: Script, spark: Session, partitions: int | None) -> SparkJo
 
 def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
     """Start the join; with `once` it ends when it has read all available rows, else it runs until stopped."""
-    from weir.spark.targets import EPHEMERAL_FORMATS  # needs pyspark
+    from weir.spark.sinks import EPHEMERAL_FORMATS  # needs pyspark
 
     options = dict(script.sink.options)
     if checkpoint is not None:

@@ -7,9 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.runtime.decide import Decider
 from weir.runtime.micro_batch import MicroBatches
-from weir.spark.checkpoint import Checkpoint, CheckpointLog
-from weir.spark.engine import SparkEngine
-from weir.spark.job import Job
+from weir.spark.checkpoint import CheckpointLog
+from weir.spark.engine import Job, SparkEngine
 
 
 class SparkBatches:
@@ -18,7 +17,7 @@ class SparkBatches:
     def __init__(self, spark: SparkSession, job: Job) -> None:
         self._sink = job.sink
         plans = PhysicalPlans(job.policy.query, (job.plan,))
-        log = CheckpointLog(Checkpoint(job.folder), job.batches_to_retain)
+        log = CheckpointLog(job.folder, job.batches_to_retain)
         self.engine = SparkEngine(spark, job)
         self.decider = Decider(job.policy, job.start, plans, log, self.engine)
         self._batches = MicroBatches[DataFrame](self.engine, log, self.decider, plans, job.on_null_time)

@@ -11,7 +11,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, get_args
 
@@ -24,22 +24,25 @@ from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
+from weir.kernel.physical_plan import PhysicalPlan
 from weir.options import check_partitions
 from weir.partition.placement import SHARED_SPREADS, Placement
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
+from weir.runtime.decide import DecidedPlan, Policy
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch
 from weir.runtime.partition_batch import TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
-from weir.spark.job import Job
+from weir.spark.filesystem import Folder
 from weir.spark.probe_job import ProbeJob
 from weir.spark.rebalance import choose_placement, relocate_slices
-from weir.spark.sinks import FrameSink
+from weir.spark.routing import Routing
+from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
-from weir.spark.steps import apply_steps
-from weir.spark.task import REPORT, BuildTask, ResultFiles, read_report
+from weir.spark.steps import Step, apply_steps
+from weir.spark.task import REPORT, BuildTask, ResultFiles, UnionSlots, read_report
 from weir.spark.union import assign_partitions, shuffle_by_partition
 
 _LOG = logging.getLogger("weir")
@@ -49,6 +52,26 @@ _SESSION: Mapping[str, Any] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
 }
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all batches of a query have in common since its start.
+
+    `plan` is compiled from the plan of `start`, `folder` is weir's part of the checkpoint, `steps` follow the
+    join; manifests and slices of the last `batches_to_retain` batches are kept.
+    """
+
+    policy: Policy
+    start: DecidedPlan
+    plan: PhysicalPlan
+    routing: Routing
+    slots: UnionSlots
+    folder: Folder
+    sink: Sink
+    steps: tuple[Step, ...]
+    on_null_time: str
+    batches_to_retain: int
 
 
 class SparkEngine:

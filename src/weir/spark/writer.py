@@ -16,14 +16,13 @@ from weir.plan.tree import Join
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.spark.batches import SparkBatches
 from weir.spark.checkpoint import Checkpoint
+from weir.spark.engine import Job
 from weir.spark.filesystem import open_folder, qualify
-from weir.spark.job import Job
 from weir.spark.job_description import describe_job
 from weir.spark.preflight import check_memory, check_workers
 from weir.spark.query import SparkQuery
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sinks import CallSink, Sink
-from weir.spark.targets import EPHEMERAL_FORMATS, Target, choose_sink
+from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, Target, choose_sink
 from weir.spark.union import tagged_union
 from weir.units import parse_interval
 
@@ -160,7 +159,7 @@ class JoinWriter:
         join, options = self._join, self._join.options
         last = None
         if options.adaptation is not None or has_migrated:
-            last = checkpoint.read_decision(checkpoint.read_manifest().batch)
+            last = checkpoint.decision(checkpoint.read_manifest().batch)
         decision = None if last is None else last[0]
         interim = None if decision is None else decision.interim_allowance
         if decision is not None and str(decision.plan) == str(plan):
