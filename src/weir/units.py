@@ -41,10 +41,6 @@ def parse_interval(text: str | timedelta | int) -> int:
         return text
     if not isinstance(text, str):
         raise QueryError(f"an interval is written like '10 minutes' or given as a timedelta; got {text!r}")
-    return _sum_parts(text)
-
-
-def _sum_parts(text: str) -> int:
     parts = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).replace("'", " ").replace('"', " ")
     total, position = Decimal(0), 0
     while position < len(parts.rstrip()):
@@ -68,9 +64,8 @@ def _parse_unit(written: str, text: str) -> int:
             f"'{text}' has no fixed length, since months and years vary; use weeks, days or smaller units"
         )
     if name not in _MICROSECONDS:
-        raise unknown_name(
-            "unit", written, [f"{unit}s" for unit in _MICROSECONDS], where=f" in the interval '{text}'"
-        )
+        units = [f"{unit}s" for unit in _MICROSECONDS]
+        raise unknown_name("unit", written, units, where=f" in the interval '{text}'")
     return _MICROSECONDS[name]
 
 

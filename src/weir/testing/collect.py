@@ -76,11 +76,11 @@ def _run_local(job: Callable[..., Any], source: ListSource, crasher: _Crasher) -
             "in one process there is no checkpoint to start from: a crash after 'committed' needs Spark"
         )
     query = job(**source.schemas).start()
-    results, progress = [], []
+    batches = []
     for batch in source.batches:
-        results.append(crasher.repeat(partial(query.process, batch)))
-        progress.append(query.lastProgress["weir"])
-    return _collect(results, progress)
+        results = crasher.repeat(partial(query.process, batch))
+        batches.append((results, query.lastProgress["weir"]))
+    return _collect(batches)
 
 
 def _run_on_spark(
@@ -88,21 +88,18 @@ def _run_on_spark(
 ) -> Collected:
     from weir.spark.testing import read_results, run_available, stream_files  # Spark need not be installed
 
-    if len(source.batches) > _MAX_SPARK_BATCHES:
-        raise QueryError(
-            f"on Spark a test has at most {_MAX_SPARK_BATCHES} batches; got {len(source.batches)}"
-        )
+    count = len(source.batches)
+    if count > _MAX_SPARK_BATCHES:
+        raise QueryError(f"on Spark a test has at most {_MAX_SPARK_BATCHES} batches; got {count}")
     streams = stream_files(spark, source.schemas, source.batches, folder)
     progress: dict[int, dict[str, Any]] = {}
     crasher.repeat(lambda: run_available(job(**streams), folder, progress))
-    numbers = range(len(source.batches))
-    return _collect(
-        [read_results(folder, number) for number in numbers], [progress[number] for number in numbers]
-    )
+    return _collect([(read_results(folder, batch), progress[batch]) for batch in range(count)])
 
 
-def _collect(results: Sequence[pa.Table], progress: Sequence[dict[str, Any]]) -> Collected:
-    return Collected(tuple(_sorted(table.to_pylist()) for table in results), tuple(progress))
+def _collect(batches: Sequence[tuple[pa.Table, dict[str, Any]]]) -> Collected:
+    results, progress = zip(*batches, strict=True) if batches else ((), ())
+    return Collected(tuple(_sorted(table.to_pylist()) for table in results), progress)
 
 
 def _sorted(rows: list[Row]) -> list[Row]:
