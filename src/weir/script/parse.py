@@ -10,8 +10,9 @@ SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from sqlglot import Token, TokenType
 
@@ -23,6 +24,7 @@ from weir.query.window_clauses import outer_tokens
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
 
+_Options: TypeAlias = dict[str, str]
 _BUDGET = ("cpu", "memory")
 _ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
 
@@ -165,20 +167,18 @@ def _parse_adapt(reader: TokenReader) -> Adapt | bool | None:
     line, given = reader.line, _parse_options(reader, "ADAPT", "expected OFF or (")
     if not given:
         return None
-    settings = _check_keys(given, list(_ADAPT), line, "setting", "ADAPT")
-    numbers = {
-        key: _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in settings.items()
-    }
-    whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
+    settings = _check_keys(given, _ADAPT, line, "setting", "ADAPT")
+    numbers: dict[str, Any] = {}
+    for key, text in settings.items():
+        number = _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key])
+        numbers[key] = int(number) if number.is_integer() else number
     with locate_errors(f"line {line}: "):
-        return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
+        return Adapt(**numbers)  # it checks that batches are whole
 
 
-def _check_keys(
-    given: Mapping[str, str], known: Sequence[str], line: int, what: str, where: str
-) -> dict[str, str]:
+def _check_keys(given: _Options, known: Collection[str], line: int, what: str, where: str) -> _Options:
     """Return the values by key in lower case, or raise for an unknown or repeated key."""
-    values: dict[str, str] = {}
+    values: _Options = {}
     for key, value in given.items():
         with locate_errors(f"line {line}: "):
             match_name(what, key, known, where=f" in {where}")
@@ -188,29 +188,25 @@ def _check_keys(
     return values
 
 
-def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "expected (") -> dict[str, str]:
-    options: dict[str, str] = {}
+def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "expected (") -> _Options:
+    options: _Options = {}
     if not reader.accept(word):
         return options
     line = reader.line
     parts = reader.read_list(opening, "expected a key and its value")
-    end = parts[-1][1] + 2
+    # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
+    read_word = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
     for first, last in parts:
         reader.position = first
-        # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
-        read_key = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
-        key = (
-            reader.read_string("expected a key")
-            if reader.next_is_type(TokenType.STRING)
-            else read_key("a key")
-        )
+        is_quoted = reader.next_is_type(TokenType.STRING)
+        key = reader.read_string("expected a key") if is_quoted else read_word("a key")
         if key in options:
             raise QueryError(f"line {line}: option '{key}' is given twice")
         reader.accept("=")
         options[key] = reader.read_value()
         if reader.position != last + 1:
             raise reader.error("expected , or )")
-    reader.position = end
+    reader.position = parts[-1][1] + 2
     return options
 
 
@@ -237,10 +233,8 @@ def _parse_query(reader: TokenReader, sources: tuple[StreamSource, ...]) -> Scri
     by_name = {source.name: source for source in sources}
     with locate_errors(f"line {line}, in the SELECT: "):
         named = parse_sql(select).tables
-        tables = tuple(
-            (by_name[match_name("stream", table, by_name, " in FROM")], alias) for table, alias in named
-        )
-    return Script(sources, select, line, tables, sink)
+        matched = [(match_name("stream", table, by_name, " in FROM"), alias) for table, alias in named]
+    return Script(sources, select, line, tuple((by_name[name], alias) for name, alias in matched), sink)
 
 
 def _find_into(tokens: Sequence[Token]) -> int | None:
