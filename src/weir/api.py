@@ -159,7 +159,7 @@ def _build(function: str, arguments: Mapping[str, Any], text: str | None = None)
     options, tables = read_arguments(function, arguments, text)
     if not any(map(_is_spark, tables.values())):
         return build_join(tables, options)
-    from weir.spark.build_join import build_join as build_spark_join  # Spark need not be installed
+    from weir.spark.join import build_join as build_spark_join  # Spark need not be installed
 
     return build_spark_join(tables, options)
 

@@ -3,7 +3,7 @@
     weir.join(...), weir.sql(text, ...)
         │  read_arguments: what names an argument is an option, the rest are tables
         ▼
-    JoinOptions ─▶ weir.local.join.build_join, or weir.spark.build_join.build_join
+    JoinOptions ─▶ weir.local.join.build_join, or weir.spark.join.build_join
 
 The base class says what is joined, which is all that `weir.query` reads; this one adds how it runs.
 """

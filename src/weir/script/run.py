@@ -17,10 +17,21 @@ if TYPE_CHECKING:
     from weir.spark.script import Session
 
 
-def open_join(script: Script, spark: Session, partitions: int | None) -> SparkJoin:
-    """Build the join of a script over its sources."""
-    frames = {source.name: _open_source(source, spark) for source in _list_sources(script)}
-    return _build_join(script, frames, partitions)
+def open_join(script: Script, spark: Session, partitions: int | None, schema_only: bool = False) -> SparkJoin:
+    """Build the join of a script over its sources; with `schema_only`, over their declared columns."""
+    frames = {source.name: _open_source(source, spark, schema_only) for source in _list_sources(script)}
+    with locate_errors(f"line {script.line}, in the SELECT: "):
+        join: Any = weir.api.sql(
+            script.select,
+            time={alias: source.time for source, alias in script.tables},
+            late={alias: timedelta(microseconds=source.late) for source, alias in script.tables},
+            budget=script.sink.budget,
+            adapt=script.sink.adapt,
+            rates=_collect_rates(script),
+            partitions=partitions,
+            streams=frames,
+        )
+    return join  # type: ignore[no-any-return]
 
 
 def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
@@ -36,13 +47,14 @@ def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoi
             "INTO, or --checkpoint some/folder"
         )
     writer = join.writeStream.format(script.sink.format).queryName(name).options(**options)
-    return writer.trigger(**_trigger_options(script.sink, once)).start()
+    if once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{(script.sink.trigger or 0) // 1000} milliseconds").start()
 
 
 def explain_script(script: Script, spark: Session, partitions: int | None, mermaid: bool) -> str:
     """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
-    frames = {source.name: _open_source(source, spark, schema_only=True) for source in _list_sources(script)}
-    join = _build_join(script, frames, partitions)
+    join = open_join(script, spark, partitions, schema_only=True)
     if mermaid:
         return chart_plan(join.planned)
     sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
@@ -56,28 +68,13 @@ def _list_sources(script: Script) -> list[StreamSource]:
     return list({source.name: source for source, _ in script.tables}.values())
 
 
-def _open_source(source: StreamSource, spark: Session, schema_only: bool = False) -> Any:
+def _open_source(source: StreamSource, spark: Session, schema_only: bool) -> Any:
     from weir.spark.script import empty_frame, open_stream  # needs pyspark
 
     with locate_errors(f"line {source.line}, in stream '{source.name}': "):
         if schema_only and source.columns is not None:
             return empty_frame(spark, source.columns)
         return open_stream(spark, source.format, source.columns, source.options)
-
-
-def _build_join(script: Script, frames: dict[str, Any], partitions: int | None) -> SparkJoin:
-    with locate_errors(f"line {script.line}, in the SELECT: "):
-        join: Any = weir.api.sql(
-            script.select,
-            time={alias: source.time for source, alias in script.tables},
-            late={alias: timedelta(microseconds=source.late) for source, alias in script.tables},
-            budget=script.sink.budget,
-            adapt=script.sink.adapt,
-            rates=_collect_rates(script),
-            partitions=partitions,
-            streams=frames,
-        )
-    return join  # type: ignore[no-any-return]
 
 
 def _collect_rates(script: Script) -> dict[str, float] | None:
@@ -87,12 +84,6 @@ def _collect_rates(script: Script) -> dict[str, float] | None:
         if rates and source.rate is None:
             raise QueryError(f"stream '{source.name}' has no RATE, but another one has; give all or none")
     return rates or None
-
-
-def _trigger_options(sink: Sink, once: bool) -> dict[str, Any]:
-    if once:
-        return {"availableNow": True}
-    return {"processingTime": f"{(sink.trigger or 0) // 1000} milliseconds"}
 
 
 def _format_target(target: StreamSource | Sink) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
 from weir.runtime.manifest import Manifest
-from weir.spark.errors import DamagedStateError
+from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
 from weir.spark.job_description import JobDescription, check_unchanged, check_version
 
@@ -80,9 +80,7 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError):
             is_intact = False
         if not is_intact:
-            raise DamagedStateError(
-                f"{self.folder.uri}/{name} is damaged; restore it, or start with a new checkpointLocation"
-            )
+            raise damaged_state(f"{self.folder.uri}/{name} is damaged")
         return body
 
     def _write(self, name: str, body: dict[str, Any]) -> None:
@@ -112,10 +110,8 @@ class CheckpointLog(Checkpoint):
         if before is None or before.batch != batch - 1:
             before = self.read_manifest(before=batch)
         if before.batch != batch - 1:
-            raise DamagedStateError(
-                f"{self.folder.uri}/manifests/{batch - 1}.json is missing, and batch {batch} "
-                "starts from it; restore it, or start with a new checkpointLocation"
-            )
+            name = f"{self.folder.uri}/manifests/{batch - 1}.json"
+            raise damaged_state(f"{name} is missing, and batch {batch} starts from it")
         self._vacuum(before, batch)
         return before
 

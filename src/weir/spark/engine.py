@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
+from weir.codec import from_json
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
@@ -42,7 +43,7 @@ from weir.spark.routing import Routing
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.steps import Step, apply_steps
-from weir.spark.task import REPORT, BuildTask, ResultFiles, UnionSlots, read_report
+from weir.spark.task import REPORT, BuildTask, ResultFiles, UnionSlots
 from weir.spark.union import assign_partitions, shuffle_by_partition
 
 _LOG = logging.getLogger("weir")
@@ -142,7 +143,7 @@ class SparkEngine:
         results = None if placement.is_shared else self._result_files
         task = BuildTask(batch.assign(self._store), self._job.slots, results)
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), placement.partitions)
-        reports = [read_report(bytes(row.report)) for row in shuffled.mapInArrow(task, REPORT).collect()]
+        reports = [from_json(TaskReport, report) for report in _collect(shuffled.mapInArrow(task, REPORT))]
         return sorted(reports, key=lambda report: report.partition)
 
     def emit(
@@ -165,8 +166,7 @@ class SparkEngine:
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._job.steps, frame), batch.number, cleans_up)
         else:
-            reports = probe_job.run(results, REPORT).collect()
-            files = [name for row in reports for name in json.loads(bytes(row.report))]
+            files = [name for names in _collect(probe_job.run(results, REPORT)) for name in names]
             sink.publish(batch.number, files, cleans_up)
         return probe_job.read_reports()
 
@@ -205,6 +205,10 @@ class SparkEngine:
 def _placement_of(decision: Decision) -> Placement:
     assert decision.placement is not None, "on Spark every decision places its rows"
     return decision.placement
+
+
+def _collect(reports: DataFrame) -> list[Any]:
+    return [json.loads(bytes(row.report)) for row in reports.collect()]
 
 
 class _TriggerOverhead:

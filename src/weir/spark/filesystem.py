@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -91,21 +92,15 @@ class HadoopFolder:
         path = self._path(name)
         if not self._files.exists(path):
             return None
-        stream = self._files.open(path)
-        try:
-            jvm: Any = self._spark._jvm
+        jvm: Any = self._spark._jvm
+        with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
 
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
         hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
-        stream = self._files.create(self._path(hidden), True)
-        try:
+        with closing(self._files.create(self._path(hidden), True)) as stream:
             stream.write(bytearray(data))
-        finally:
-            stream.close()
         self.move(hidden, name)
 
     def names(self, below: str = "") -> list[str]:

@@ -1,21 +1,48 @@
-"""A running join; follows Spark's StreamingQuery."""
+"""A running join: its micro-batches, and an object that follows Spark's StreamingQuery."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError
+from weir.kernel.plan_migration import PhysicalPlans
 from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
+from weir.runtime.decide import Decider
+from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
-from weir.spark.batches import SparkBatches
+from weir.spark.checkpoint import CheckpointLog
+from weir.spark.engine import Job, SparkEngine
 from weir.spark.preflight import check_memory
+
+
+class SparkBatches:
+    """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
+
+    def __init__(self, spark: SparkSession, job: Job) -> None:
+        self._sink = job.sink
+        plans = PhysicalPlans(job.policy.query, (job.plan,))
+        log = CheckpointLog(job.folder, job.batches_to_retain)
+        self.engine = SparkEngine(spark, job)
+        self.decider = Decider(job.policy, job.start, plans, log, self.engine)
+        self._batches = MicroBatches[DataFrame](self.engine, log, self.decider, plans, job.on_null_time)
+        self.progress = self._batches.progress
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Run one micro-batch; an error gets a note that names the batch."""
+        try:
+            for _ in self._batches.run(rows, batch):
+                raise AssertionError("on Spark results go to the sink")
+        except Exception as error:
+            sink = type(self._sink).__name__
+            error.add_note(f"weir: batch {batch} failed ({sink}); the next start repeats it")
+            raise
 
 
 class SparkQuery:

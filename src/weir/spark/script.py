@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -55,25 +55,20 @@ def _start_session(settings: Mapping[str, str], quiet: bool) -> Session:
         builder = builder.config(key, value)
     with tempfile.TemporaryFile() as output:
         try:
-            with _redirect_stderr(output.fileno() if quiet else None):
+            with _redirect_stderr(output.fileno()) if quiet else nullcontext():
                 started: Session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
             output.seek(0)
             lines = [*output.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
             reason = next((line for line in lines if "rror" in line or "not found" in line), lines[-1])
-            reason = reason.strip().rstrip(".")
-            raise QueryError(
-                f"Spark does not start: {reason}; it needs Java 17 or later on the PATH or in JAVA_HOME"
-            ) from None
+            hint = "it needs Java 17 or later on the PATH or in JAVA_HOME"
+            raise QueryError(f"Spark does not start: {reason.strip().rstrip('.')}; {hint}") from None
     return started
 
 
 @contextmanager
-def _redirect_stderr(target: int | None) -> Iterator[None]:
+def _redirect_stderr(target: int) -> Iterator[None]:
     """Redirect what a process started here writes to stderr: Java logs before it can be told not to."""
-    if target is None:
-        yield
-        return
     sys.stderr.flush()
     original = os.dup(2)
     os.dup2(target, 2)
@@ -111,10 +106,8 @@ def has_ended(query: SparkQuery, seconds: float) -> bool:
 
 def stop(query: SparkQuery) -> None:
     """Stop, and ignore the error of the interrupted batch, which the next start repeats."""
-    try:
+    with suppress(PySparkException, Py4JError):
         query.stop()
-    except (PySparkException, Py4JError):
-        return
 
 
 def _first_line(error: Exception) -> str:

@@ -14,13 +14,12 @@ from weir.errors import QueryError
 from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
 from weir.runtime.decide import DecidedPlan, Policy
-from weir.spark.batches import SparkBatches
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.engine import Job
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job_description import describe_job
 from weir.spark.preflight import check_memory, check_workers
-from weir.spark.query import SparkQuery
+from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.routing import Routing, limit_changes
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, Target, choose_sink
 from weir.spark.union import tagged_union
@@ -137,11 +136,11 @@ class JoinWriter:
         """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
         stored, join = checkpoint.read_job(), self._join
         was_shared = stored is not None and stored.is_shared
-        routing = join.route(first_plan, was_shared=was_shared)
         kept = None if stored is None else stored.partitions
-        if kept is None or join.options.partitions is not None or routing.is_shared:
+        routing = join.route(first_plan, was_shared)
+        if kept in (None, routing.partitions) or join.options.partitions is not None or routing.is_shared:
             return routing
-        return routing if routing.partitions == kept else join.route(first_plan, was_shared, kept)
+        return join.route(first_plan, was_shared, kept)
 
     def _make_policy(self, routing: Routing) -> Policy:
         join, idle = self._join, self._join.options.idle
