@@ -17,7 +17,7 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 import weir
 from weir.cli import watch
@@ -245,9 +245,8 @@ def _print_summary(totals: Totals, console: Console) -> None:
 
 
 def _build_table(best: pa.Table) -> Table:
-    table = Table(title="The best trade of the five best stocks")
-    for name in best.column_names:
-        table.add_column(name, justify="left" if name in ("symbol", "bought") else "right")
+    columns = [Column(n, justify="left" if n in ("symbol", "bought") else "right") for n in best.column_names]
+    table = Table(*columns, title="The best trade of the five best stocks")
     for row in best.to_pylist():
         prices = (f"{row[exchange]:.2f}" for exchange in EXCHANGES)
         table.add_row(row["symbol"], f"{row['bought']:%H:%M:%S.%f}"[:-4], *prices, f"{row['gain']:.2%}")

@@ -16,9 +16,9 @@ from weir.script.parse import Script, parse_script
 from weir.script.run import explain_script, open_join, start_query
 
 _Job = Annotated[Path, typer.Argument(help="Job script: CREATE STREAM statements and one SELECT ... INTO.")]
-_COUNT = typer.Option(min=1, help="Number of partitions of the join.", show_default="number of cores")
+_PARTITIONS = typer.Option(min=1, help="Number of partitions of the join.", show_default="number of cores")
 _SETTING_HELP = "Spark setting, like spark.master=local[2]; repeatable."
-_Partitions = Annotated[int | None, _COUNT]
+_Count = Annotated[int | None, _PARTITIONS]
 _Settings = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help=_SETTING_HELP)]
 _Once = Annotated[bool, typer.Option("--once", help="Stop after reading all available rows.")]
 _CHECKPOINT = typer.Option(help="Folder of the state; overrides the script's checkpointLocation.")
@@ -29,7 +29,7 @@ def run(
     job: _Job,
     once: _Once = False,
     checkpoint: Annotated[str | None, _CHECKPOINT] = None,
-    partitions: _Partitions = None,
+    partitions: _Count = None,
     conf: _Settings = None,
 ) -> None:
     """Run a job script on Spark and show the progress of each batch."""
@@ -53,9 +53,7 @@ def run(
     console.print(f"{ended}: {rows:,} rows in, {count} results", highlight=False, soft_wrap=True)
 
 
-def explain(
-    job: _Job, mermaid: _Mermaid = False, partitions: _Partitions = None, conf: _Settings = None
-) -> None:
+def explain(job: _Job, mermaid: _Mermaid = False, partitions: _Count = None, conf: _Settings = None) -> None:
     """Explain a job script: its sources, sink, query and join plan."""
     settings, script = parse_settings(conf or ()), read_script(job)
     require_spark()

@@ -239,12 +239,8 @@ def _parse_query(reader: TokenReader, sources: tuple[StreamSource, ...]) -> Scri
 
 def _find_into(tokens: Sequence[Token]) -> int | None:
     """Find the last INTO that is a keyword, outside of parentheses and not the name of a column."""
-    into = None
-    for position, token in outer_tokens(tokens):
-        is_name = token.token_type == TokenType.IDENTIFIER or tokens[position - 1].token_type == TokenType.DOT
-        if position and not is_name and is_word(token, "INTO"):
-            into = position
-    return into
+    words = [position for position, token in outer_tokens(tokens) if position and is_word(token, "INTO")]
+    return max((i for i in words if tokens[i - 1].token_type != TokenType.DOT), default=None)
 
 
 def _parse_sink(reader: TokenReader) -> Sink:
@@ -253,8 +249,7 @@ def _parse_sink(reader: TokenReader) -> Sink:
     line, options = reader.line, _parse_options(reader)
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
-    budget = _parse_budget(reader)
-    adapt = _parse_adapt(reader)
+    budget, adapt = _parse_budget(reader), _parse_adapt(reader)
     trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
     if not reader.is_done:
         raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")

@@ -69,12 +69,10 @@ def _list_sources(script: Script) -> list[StreamSource]:
 
 
 def _open_source(source: StreamSource, spark: Session, schema_only: bool) -> Any:
-    from weir.spark.script import empty_frame, open_stream  # needs pyspark
+    from weir.spark.script import open_stream  # needs pyspark
 
     with locate_errors(f"line {source.line}, in stream '{source.name}': "):
-        if schema_only and source.columns is not None:
-            return empty_frame(spark, source.columns)
-        return open_stream(spark, source.format, source.columns, source.options)
+        return open_stream(spark, source.format, source.columns, source.options, schema_only)
 
 
 def _collect_rates(script: Script) -> dict[str, float] | None:

@@ -21,7 +21,7 @@ def qualify(spark: SparkSession, path: str) -> str:
     """Return the path with its scheme, as Hadoop resolves it."""
     try:
         hadoop = _hadoop_path(spark, path)
-        uri: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
+        uri: str = hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(hadoop).toString()
     except (Py4JJavaError, PySparkException) as error:
         reason = next((line for line in str(error).splitlines() if "Exception: " in line), str(error))
         raise QueryError(f"cannot reach the path {path}: {reason.split('Exception: ')[-1]}") from error
@@ -85,7 +85,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri.rstrip("/")
         self._spark = spark
-        self._files = _hadoop_path(spark, uri).getFileSystem(_configuration(spark))
+        self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if it does not exist."""
@@ -135,7 +135,3 @@ Folder: TypeAlias = LocalFolder | HadoopFolder
 def _hadoop_path(spark: SparkSession, path: str) -> Any:
     jvm: Any = spark._jvm
     return jvm.org.apache.hadoop.fs.Path(path)
-
-
-def _configuration(spark: SparkSession) -> Any:
-    return spark._jsc.hadoopConfiguration()

@@ -50,7 +50,7 @@ class HopStage:
             if self.number < self.last:
                 yield from probe.send(partials)
             else:
-                chunks = probe.make_results(partials)
+                chunks = (table for parcel in partials for table in probe.make_results(parcel))
                 yield from deliver_results(self.results, self.assignment, partition, chunks)
             name = name_counts(self.assignment.batch, partition, self.number)
             write_counts(self.counts, name, probe.counts, sorted(probe.sent_to))
@@ -93,9 +93,8 @@ class _PartitionProbe:
             parcel = Parcel(driver, rank, hop_number, concat_partials(partials))
             yield from self._probe.visit(parcel, state, self._counts)
 
-    def make_results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
-        for parcel in parcels:
-            yield from self._probe.results(parcel, self._counts)
+    def make_results(self, parcel: Parcel) -> Iterator[pa.Table]:
+        return self._probe.results(parcel, self._counts)
 
     def send(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Yield each parcel once for every partition with slices that it may match."""

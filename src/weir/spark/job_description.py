@@ -68,9 +68,8 @@ def check_version(stored: Mapping[str, Any], uri: str) -> None:
 def check_unchanged(stored: JobDescription, job: JobDescription, uri: str) -> None:
     """Refuse a query that cannot go on from the state of a checkpoint; say what differs and what to do."""
     for difference in _differences(stored, job):
-        raise ChangedQueryError(
-            f"the checkpoint {uri} was written {difference}, or start with a new checkpointLocation"
-        )
+        written = f"the checkpoint {uri} was written {difference}"
+        raise ChangedQueryError(f"{written}, or start with a new checkpointLocation")
 
 
 def _differences(old: JobDescription, new: JobDescription) -> Iterator[str]:

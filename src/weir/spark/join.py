@@ -27,9 +27,9 @@ from weir.query.options import PerStream
 from weir.query.sql import name_streams
 from weir.spark.frames import read_frame, read_lateness, read_schema
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
-from weir.spark.steps import STATEFUL_METHODS, Step, apply_steps, check_stateless, stateful_error
+from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
-from weir.spark.union import shuffle_by_partition, tagged_union
+from weir.spark.union import Frames, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 
@@ -37,20 +37,12 @@ class SparkJoin:
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
-        self,
-        query: Query,
-        planned: PlannedJoin,
-        frames: Mapping[str, DataFrame],
-        options: JoinOptions,
-        steps: tuple[Step, ...] = (),
+        self, query: Query, planned: PlannedJoin, frames: Frames, options: JoinOptions, steps: Steps = ()
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
-        self.query = query
-        self.planned = planned
-        self.frames = frames
-        self.options = options
-        self.steps = steps
+        self.query, self.planned, self.frames = query, planned, frames
+        self.options, self.steps = options, steps
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
@@ -59,8 +51,7 @@ class SparkJoin:
         context, options = self.sparkSession.sparkContext, self.options
         shared = choose_shared_spread(context.master or "")
         spread = shared if was_shared and options.spread == "auto" else options.spread
-        partitions = partitions or options.partitions
-        cores = context.defaultParallelism
+        partitions, cores = partitions or options.partitions, context.defaultParallelism
         routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
         if self.driver_order not in ("timestamp", "round-robin"):
             return routing
@@ -184,7 +175,7 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     return SparkJoin(query, planned, frames, options)
 
 
-def _complete_lateness(frames: Mapping[str, DataFrame], options: JoinOptions) -> PerStream[str | timedelta]:
+def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
     """Take the lateness from `withWatermark` for streams whose lateness no option gives."""
     if options.late is not None and not isinstance(options.late, Mapping):
         return options.late

@@ -9,29 +9,29 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError
+from weir.kernel.physical_plan import compile_plan
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
-from weir.runtime.decide import Decider
+from weir.runtime.decide import DecidedPlan, Decider, Log, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
-from weir.spark.checkpoint import CheckpointLog
-from weir.spark.engine import Job, SparkEngine
+from weir.spark.engine import SparkEngine
 from weir.spark.preflight import check_memory
 
 
 class SparkBatches:
     """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
 
-    def __init__(self, spark: SparkSession, job: Job) -> None:
-        self._sink = job.sink
-        plans = PhysicalPlans(job.policy.query, (job.plan,))
-        log = CheckpointLog(job.folder, job.batches_to_retain)
-        self.engine = SparkEngine(spark, job)
-        self.decider = Decider(job.policy, job.start, plans, log, self.engine)
-        self._batches = MicroBatches[DataFrame](self.engine, log, self.decider, plans, job.on_null_time)
+    def __init__(
+        self, engine: SparkEngine, log: Log, policy: Policy, start: DecidedPlan, on_null_time: str
+    ) -> None:
+        plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
+        self.engine = engine
+        self.decider = Decider(policy, start, plans, log, engine)
+        self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
@@ -40,7 +40,7 @@ class SparkBatches:
             for _ in self._batches.run(rows, batch):
                 raise AssertionError("on Spark results go to the sink")
         except Exception as error:
-            sink = type(self._sink).__name__
+            sink = type(self.engine.sink).__name__
             error.add_note(f"weir: batch {batch} failed ({sink}); the next start repeats it")
             raise
 
@@ -104,10 +104,6 @@ class SparkQuery:
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Wait for the end, or for `timeout` seconds; raise the error that ended the query."""
         return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # seconds may be fractions
-
-    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
-        """Wait until all input that was available has been processed; for tests."""
-        self._query.processAllAvailable()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)

@@ -79,21 +79,18 @@ def _redirect_stderr(target: int) -> Iterator[None]:
         os.close(original)
 
 
-def open_stream(spark: Session, source: str, columns: str | None, options: Mapping[str, str]) -> DataFrame:
-    """Return the streaming DataFrame of a source."""
-    reader = spark.readStream.format(source).options(**options)
+def open_stream(
+    spark: Session, source: str, columns: str | None, options: Mapping[str, str], schema_only: bool = False
+) -> DataFrame:
+    """Return the streaming DataFrame of a source; with `schema_only`, an empty one if columns are given."""
     try:
+        if schema_only and columns is not None:
+            return spark.createDataFrame([], columns)
+        reader = spark.readStream.format(source).options(**options)
         return (reader if columns is None else reader.schema(columns)).load()
     except (PySparkException, Py4JError) as error:
-        raise QueryError(_first_line(error)) from None
-
-
-def empty_frame(spark: Session, columns: str) -> DataFrame:
-    """Return a DataFrame of these columns without rows, to plan with."""
-    try:
-        return spark.createDataFrame([], columns)
-    except (PySparkException, Py4JError) as error:
-        raise QueryError(_first_line(error)) from None
+        message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+        raise QueryError(str(message).strip().splitlines()[0]) from None
 
 
 def has_ended(query: SparkQuery, seconds: float) -> bool:
@@ -108,11 +105,6 @@ def stop(query: SparkQuery) -> None:
     """Stop, and ignore the error of the interrupted batch, which the next start repeats."""
     with suppress(PySparkException, Py4JError):
         query.stop()
-
-
-def _first_line(error: Exception) -> str:
-    message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-    return str(message).strip().splitlines()[0]
 
 
 def _find_cause(error: Exception) -> str:

@@ -88,23 +88,17 @@ class FileSink:
         hidden = f"_batch-{batch:09d}"
         writer = results.write.format(self.format).options(**self.options).mode("overwrite")
         writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
-        self._move(hidden, batch, cleans_up)
-        self.folder.delete(hidden)
-
-    def _move(self, hidden: str, batch: int, cleans_up: bool) -> None:
-        # Spark's first task writes a file even without rows, and other readers refuse an empty one.
-        written = [
-            name
-            for name in _list_files(self.folder, hidden)
-            if name.rpartition("/")[2].startswith("part-") and self.folder.size(name)
-        ]
-        names = {}
-        for number, source in enumerate(written):
+        names: dict[str, str] = {}
+        for source in _list_files(self.folder, hidden):
             below, slash, file = source.removeprefix(f"{hidden}/").rpartition("/")
-            names[source] = f"{below}{slash}part-{batch:09d}-{number:04d}-0.{file.split('.', 1)[1]}"
+            # Spark's first task writes a file even without rows, and other readers refuse an empty one.
+            if file.startswith("part-") and self.folder.size(source):
+                ending = file.split(".", 1)[1]
+                names[source] = f"{below}{slash}part-{batch:09d}-{len(names):04d}-0.{ending}"
         for below in {target.rpartition("/")[0] for target in names.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
         _replace_batch(self.folder, batch, names, cleans_up)
+        self.folder.delete(hidden)
 
 
 @dataclass(frozen=True)
@@ -193,7 +187,10 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     if has_steps or target.partition_by:
         return _open_files(spark, target, has_steps)
     default = spark.conf.get("spark.sql.parquet.compression.codec", "snappy")
-    codec = _arrow_codec(target.options.get("compression") or default or "snappy")
+    name = target.options.get("compression") or default or "snappy"
+    codec = _ARROW_CODECS.get(name.lower(), name.lower())
+    if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
+        raise QueryError(f"parquet compression '{name}' is not known; use snappy, zstd, gzip, lz4 or none")
     return ParquetSink(open_folder(spark, _require_path(target)), codec)
 
 
@@ -230,13 +227,6 @@ def _require_path(target: Target) -> str:
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
     return target.path
-
-
-def _arrow_codec(name: str) -> str:
-    codec = _ARROW_CODECS.get(name.lower(), name.lower())
-    if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
-        raise QueryError(f"parquet compression '{name}' is not known; use snappy, zstd, gzip, lz4 or none")
-    return codec
 
 
 def _save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from weir.errors import QueryError
 
 Step = Callable[[DataFrame], DataFrame]
+Steps = tuple[Step, ...]
 
 STATEFUL_METHODS = frozenset(
     [

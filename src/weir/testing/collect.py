@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row = dict[str, Any]
+Job: TypeAlias = "Callable[..., LocalJoin | SparkJoin]"
 # Spark keeps the progress of so many.
 _MAX_SPARK_BATCHES = 100
 
@@ -46,12 +47,7 @@ class Collected:
         return dict(late)
 
 
-def run(
-    job: Callable[..., LocalJoin | SparkJoin],
-    source: ListSource,
-    spark: Any = None,
-    folder: str | Path | None = None,
-) -> Collected:
+def run(job: Job, source: ListSource, spark: Any = None, folder: str | Path | None = None) -> Collected:
     """Run a job, a function that takes its streams by name and returns a join, and collect the results.
 
     Without `spark` it runs in this process, where a crash is a batch that fails and is given again. With a
@@ -70,7 +66,7 @@ def run(
         stop()
 
 
-def _run_local(job: Callable[..., Any], source: ListSource, crasher: _Crasher) -> Collected:
+def _run_local(job: Any, source: ListSource, crasher: _Crasher) -> Collected:
     if any("committed" in phases for phases in source.crashes.values()):
         raise QueryError(
             "in one process there is no checkpoint to start from: a crash after 'committed' needs Spark"
@@ -83,9 +79,7 @@ def _run_local(job: Callable[..., Any], source: ListSource, crasher: _Crasher) -
     return _collect(batches)
 
 
-def _run_on_spark(
-    job: Callable[..., Any], source: ListSource, crasher: _Crasher, spark: Any, folder: Path
-) -> Collected:
+def _run_on_spark(job: Any, source: ListSource, crasher: _Crasher, spark: Any, folder: Path) -> Collected:
     from weir.spark.testing import read_results, run_available, stream_files  # Spark need not be installed
 
     count = len(source.batches)
