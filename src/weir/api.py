@@ -36,6 +36,10 @@ class SparkFrame(Protocol):
     def sparkSession(self) -> Any:  # noqa: D102, N802 - Spark's name
         ...
 
+    @property
+    def writeStream(self) -> Any:  # noqa: D102, N802 - Spark's name
+        ...
+
 
 class ArrowStream(Protocol):
     """An Arrow, Polars or pandas table: whatever hands out an Arrow stream."""

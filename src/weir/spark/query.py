@@ -105,6 +105,10 @@ class SparkQuery:
         """Wait for the end, or for `timeout` seconds; raise the error that ended the query."""
         return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # seconds may be fractions
 
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Wait until all input that was available has been processed; for tests."""
+        self._query.processAllAvailable()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
 
