@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from functools import partial
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -20,8 +21,8 @@ from typer.testing import CliRunner
 import weir
 from weir.cli import demo
 from weir.cli.app import app, main
+from weir.cli.demo import EXCHANGES, TRADES, Market
 from weir.cli.watch import BatchFigures
-from weir.demo import EXCHANGES, TRADES, Market
 from weir.errors import QueryError
 
 if TYPE_CHECKING:
@@ -81,9 +82,10 @@ class TestDemo:
         assert at_once.num_rows > 20
         assert pa.concat_tables(streamed).sort_by(order).equals(at_once.sort_by(order))
 
-    def test_shows_a_live_display_on_a_terminal(self) -> None:
+    def test_shows_a_live_display_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
         screen = StringIO()
-        demo.run_demo(3, 7, 50, True, Console(file=screen, force_terminal=True, width=140))
+        monkeypatch.setattr(demo, "Console", partial(Console, file=screen, force_terminal=True, width=140))
+        demo.run_demo(batches=3, rows_per_second=50, local=True)
         assert "\x1b[" in screen.getvalue()
         assert "batches left   0" in screen.getvalue()
 
@@ -92,7 +94,7 @@ class TestDemo:
         results = pa.table(
             {"symbol": [s for s, _ in gains], "bought": [0] * 6, "gain": [g for _, g in gains]}
         )
-        assert demo.choose_best(results, 3).to_pydict() == {
+        assert demo.choose_best([results], 3).to_pydict() == {
             "symbol": ["CC", "AA", "BB"],
             "bought": [0, 0, 0],
             "gain": [0.4, 0.3, 0.2],

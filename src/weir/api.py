@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from weir.adapt.settings import Adapt
 from weir.local.join import LocalJoin, build_join
-from weir.options import (
-    JoinOptions,
-    OnNullTime,
-    Order,
-    PlanName,
-    Selectivities,
-    Spread,
-    arguments_of,
-    read_arguments,
-)
+from weir.options import OnNullTime, Order, PlanName, Selectivities, Spread, arguments_of, read_arguments
 from weir.plan.tree import JTree
 from weir.query.model import Budget
 from weir.query.options import Functions, PerStream, Span, check_text
@@ -67,16 +58,14 @@ LocalTable: TypeAlias = ArrowStream | ArrowSchema
 
 def _document(function: F) -> F:
     """Show in `help` and to `inspect` the arguments that the options describe."""
-    options = arguments_of(function.__name__)
+    options, keyword = arguments_of(function.__name__), Parameter.KEYWORD_ONLY
     parameters = [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
-        for option in options
+        *(Parameter(each.name, keyword, default=each.default, annotation=each.type) for each in options),
+        Parameter("streams", keyword, default=None, annotation="Mapping[str, Any] | None"),
+        Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any"),
     ]
     if function.__name__ == "sql":
         parameters.insert(0, Parameter("text", Parameter.POSITIONAL_OR_KEYWORD, annotation="str"))
-    tables = "Mapping[str, Any] | None"
-    parameters.append(Parameter("streams", Parameter.KEYWORD_ONLY, default=None, annotation=tables))
-    parameters.append(Parameter("tables", Parameter.VAR_KEYWORD, annotation="Any"))
     signature = Signature(parameters, return_annotation="LocalJoin | SparkJoin")
     function.__signature__ = signature  # type: ignore[attr-defined] # as `inspect` reads it
     meanings = "\n".join(f"{option.name}: {option.metadata['meaning']}" for option in options)
@@ -122,7 +111,7 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
     >>> paid.to_arrow().to_pylist()
     [{'id': 7, 'took': datetime.timedelta(seconds=2)}]
     """
-    return _build(*read_arguments("join", arguments))
+    return _build("join", arguments)
 
 
 # fmt: off
@@ -163,13 +152,14 @@ def sql(text: str, **arguments: Any) -> LocalJoin | SparkJoin:
     [{'symbol': 'SUSE'}]
     """
     check_text(text, "a statement", "'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'")
-    return _build(*read_arguments("sql", arguments, text))
+    return _build("sql", arguments, text)
 
 
-def _build(options: JoinOptions, tables: Mapping[str, Any]) -> LocalJoin | SparkJoin:
+def _build(function: str, arguments: Mapping[str, Any], text: str | None = None) -> LocalJoin | SparkJoin:
+    options, tables = read_arguments(function, arguments, text)
     if not any(map(_is_spark, tables.values())):
         return build_join(tables, options)
-    from weir.spark.build_join import build_join as build_spark_join  # Spark need not be installed
+    from weir.spark.join import build_join as build_spark_join  # Spark need not be installed
 
     return build_spark_join(tables, options)
 

@@ -37,25 +37,22 @@ def to_json(value: Any) -> Any:
     >>> to_json(LagHistogram(0.0, 2.0, (3.0, 1.0)))
     {'low': 0.0, 'high': 2.0, 'counts': [3.0, 1.0]}
     """
-    return _codec(type(value)).write(value)
+    kind: Any = type(value)
+    return _codec(kind).write(value)
 
 
 def from_json(kind: type[T], data: Any) -> T:
     """The value of a dataclass for which `to_json` gave the data."""
-    value: T = _codec(kind).read(data)
+    value: T = _codec(kind).read(data)  # type: ignore[arg-type] # classes are hashable
     return value
 
 
+@cache
 def _codec(kind: Any) -> _Codec:
     """How a type is written and read; made once for each type."""
-    return _make_codec(kind)
-
-
-@cache
-def _make_codec(kind: Any) -> _Codec:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in _PLAIN or origin is Literal:
-        return _Codec(_same, _same)
+        return _Codec(lambda value: value, lambda data: data)
     if origin in (Union, UnionType):
         return _union(*(option for option in arguments if option is not NoneType))
     if is_dataclass(kind):
@@ -63,27 +60,18 @@ def _make_codec(kind: Any) -> _Codec:
     if origin is tuple:
         return _tuple(*arguments)
     if origin is frozenset:
-        item = _codec(arguments[0])
-        return _Codec(
-            lambda items: sorted(map(item.write, items)), lambda items: frozenset(map(item.read, items))
-        )
+        write, read = _codec(arguments[0])
+        return _Codec(lambda items: sorted(map(write, items)), lambda items: frozenset(map(read, items)))
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(*arguments)
     raise TypeError(f"no JSON for values of {kind}")
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _dataclass(kind: Any) -> _Codec:
-    made: dict[str, _Codec] = {}
-
+    @cache  # not before it is used, as a dataclass may hold others of its own kind
     def codecs() -> dict[str, _Codec]:
-        if not made:  # not before it is used, as a dataclass may hold others of its own kind
-            hints = get_type_hints(kind)
-            made.update({field.name: _codec(hints[field.name]) for field in fields(kind)})
-        return made
+        hints = get_type_hints(kind)
+        return {field.name: _codec(hints[field.name]) for field in fields(kind)}
 
     def write(value: Any) -> dict[str, Any]:
         return {name: codec.write(getattr(value, name)) for name, codec in codecs().items()}
@@ -121,8 +109,8 @@ def _union(*options: Any) -> _Codec:
 
 def _tuple(*arguments: Any) -> _Codec:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        item = _codec(arguments[0])
-        return _Codec(lambda items: list(map(item.write, items)), lambda items: tuple(map(item.read, items)))
+        write, read = _codec(arguments[0])
+        return _Codec(lambda items: list(map(write, items)), lambda items: tuple(map(read, items)))
     codecs = [_codec(argument) for argument in arguments]
     return _Codec(
         lambda items: [codec.write(item) for codec, item in zip(codecs, items, strict=True)],

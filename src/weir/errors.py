@@ -27,7 +27,9 @@ def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") ->
     names = list(known)
     near = find_nearest(name, names)
     hint = "there" if near is None else f"did you mean '{near}'? There"
-    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {_list_names(names)}")
+    verb = "is only" if len(names) == 1 else "are"
+    listed = ", ".join(f"'{each}'" for each in names) or "none"
+    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {verb} {listed}")
 
 
 def match_name(kind: str, name: str, known: Iterable[str], where: str = "") -> str:
@@ -63,9 +65,8 @@ def refuse_unknown_keys(settings: type[T]) -> type[T]:
             if name not in known:
                 raise unknown_name("key", name, known, where=f" in weir.{settings.__name__}")
         if len(given) > len(known):
-            raise QueryError(
-                f"weir.{settings.__name__} takes {len(known)} values, {', '.join(known)}; got {len(given)}"
-            )
+            values = f"{len(known)} values, {', '.join(known)}"
+            raise QueryError(f"weir.{settings.__name__} takes {values}; got {len(given)}")
         init(self, *given, **named)
 
     settings.__init__ = checked_init  # type: ignore[assignment] # it accepts what the original accepts
@@ -96,9 +97,3 @@ def find_nearest(name: str, known: Iterable[str]) -> str | None:
     spelled = {candidate.lower(): candidate for candidate in reversed(list(known))}
     matches = get_close_matches(name.lower(), list(spelled), n=1)
     return spelled[matches[0]] if matches else None
-
-
-def _list_names(names: list[str]) -> str:
-    if not names:
-        return "are none"
-    return f"{'is only' if len(names) == 1 else 'are'} " + ", ".join(f"'{name}'" for name in names)

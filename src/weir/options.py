@@ -3,7 +3,7 @@
     weir.join(...), weir.sql(text, ...)
         │  read_arguments: what names an argument is an option, the rest are tables
         ▼
-    JoinOptions ─▶ weir.local.join.build_join, or weir.spark.build_join.build_join
+    JoinOptions ─▶ weir.local.join.build_join, or weir.spark.join.build_join
 
 The base class says what is joined, which is all that `weir.query` reads; this one adds how it runs.
 """
@@ -149,9 +149,8 @@ class JoinOptions(QueryOptions):
 
 def arguments_of(function: str) -> list[Field[Any]]:
     """The arguments of `join`, or of `sql`, which has clauses in place of some."""
-    is_sql = function == "sql"
     described = [field for field in fields(JoinOptions) if field.metadata]
-    return [field for field in described if not (is_sql and field.metadata["clause"])]
+    return [field for field in described if function != "sql" or not field.metadata["clause"]]
 
 
 def read_arguments(
@@ -162,8 +161,7 @@ def read_arguments(
     options = {name: value for name, value in given.items() if name in names}
     tables = {name: value for name, value in given.items() if name not in (*names, "streams")}
     _check_misspelt(function, tables)
-    checked = JoinOptions(statement=statement, **options)
-    return checked, _merge_tables(given.get("streams"), tables)
+    return JoinOptions(statement=statement, **options), _merge_tables(given.get("streams"), tables)
 
 
 def check_budget(budget: Budget | None) -> None:
@@ -219,9 +217,8 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
 
 def _merge_tables(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(streams, Mapping | None):
-        raise QueryError(
-            f"streams= maps names to tables, like {{'orders': table}}; got {show_given(streams)}"
-        )
+        got = show_given(streams)
+        raise QueryError(f"streams= maps names to tables, like {{'orders': table}}; got {got}")
     for name in streams or ():
         if not isinstance(name, str):
             raise QueryError(f"streams= maps names to tables; {name!r} is not a name")

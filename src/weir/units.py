@@ -41,21 +41,17 @@ def parse_interval(text: str | timedelta | int) -> int:
         return text
     if not isinstance(text, str):
         raise QueryError(f"an interval is written like '10 minutes' or given as a timedelta; got {text!r}")
-    return _sum_parts(text)
-
-
-def _sum_parts(text: str) -> int:
     parts = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE).replace("'", " ").replace('"', " ")
     total, position = Decimal(0), 0
-    while position < len(parts.rstrip()):
-        part = _PART.match(parts, position)
-        if part is None:
-            raise _invalid_interval(text)
+    while (part := _PART.match(parts, position)) is not None:
         sign, amount, unit = part.groups()
         total += Decimal(sign + amount) * _parse_unit(unit, text)
         position = part.end()
-    if position == 0 or total != int(total):
-        raise _invalid_interval(text)
+    if position == 0 or parts[position:].strip() or total != int(total):
+        raise QueryError(
+            f"'{text}' is not an interval; expected a number and a unit for each part, like '10 minutes' "
+            "or '1 hour 30 minutes', in whole microseconds"
+        )
     return int(total)
 
 
@@ -68,17 +64,9 @@ def _parse_unit(written: str, text: str) -> int:
             f"'{text}' has no fixed length, since months and years vary; use weeks, days or smaller units"
         )
     if name not in _MICROSECONDS:
-        raise unknown_name(
-            "unit", written, [f"{unit}s" for unit in _MICROSECONDS], where=f" in the interval '{text}'"
-        )
+        units = [f"{unit}s" for unit in _MICROSECONDS]
+        raise unknown_name("unit", written, units, where=f" in the interval '{text}'")
     return _MICROSECONDS[name]
-
-
-def _invalid_interval(text: str) -> QueryError:
-    return QueryError(
-        f"'{text}' is not an interval; expected a number and a unit for each part, like '10 minutes' "
-        "or '1 hour 30 minutes', in whole microseconds"
-    )
 
 
 def format_interval(microseconds: int) -> str:
@@ -106,9 +94,8 @@ def parse_size(text: str | int) -> int:
         return int(text)
     match = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise QueryError(
-            f"{text!r} is not a size; expected a whole number and k, m, g, t or p, like '512m' or '2g'"
-        )
+        expected = "a whole number and k, m, g, t or p, like '512m' or '2g'"
+        raise QueryError(f"{text!r} is not a size; expected {expected}")
     return int(match[1]) * _SIZES[(match[3] or "").lower()]
 
 

@@ -6,16 +6,15 @@ from dataclasses import replace
 import pytest
 from tests.adapt.simulated_machine import Machine, asked, collect_statistics, lags_at
 
-from weir.adapt.analyse import analyse
+from weir.adapt.analyse import Recommendation, Scope, analyse
 from weir.adapt.average import Average
-from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.statistics import Statistics
 from weir.plan.default_plan import mjoin
 from weir.plan.limits import Limits
 from weir.plan.tree import Join, join
 from weir.shed.allowance import Allowance
-from weir.stats.unit_costs import TYPICAL
 
 QUERY = asked()
 MJOIN = mjoin(QUERY)
@@ -36,7 +35,7 @@ def recommend(
 ) -> Recommendation:
     running = running or PlanInForce(MJOIN, LEARNING, statistics)
     limits = Limits(cpu, memory)
-    recommendation = analyse(QUERY, statistics, running, limits, TYPICAL, Adapt(), "auto", changeable)
+    recommendation = analyse(QUERY, statistics, running, limits, Adapt(), Scope(changeable))
     assert recommendation is not None
     return recommendation
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from tests.adapt.simulated_machine import WINDOW
 
-from weir.adapt.average import Average
+from weir.adapt.average import Average, lags_differ
+from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 
 def fed(*batches: tuple[float, float], is_count: bool = True) -> Average:
@@ -45,3 +48,20 @@ def test_what_is_not_told_any_more_stays_but_weighs_less() -> None:
         found = found.fade()
     assert found.value == pytest.approx(9) and found.total == pytest.approx(1)
     assert fed((0, 10)).fade() == fed((0, 10)), "no match among so many pairs weighs next to nothing anyway"
+
+
+def test_samples_of_one_distribution_hardly_ever_differ() -> None:
+    rng = np.random.default_rng(3)
+
+    def drawn(middle: float) -> LagHistograms:
+        found = np.clip(rng.normal(middle, 2.0, rng.integers(30, 200)), 0, 39).astype(int)
+        return LagHistograms(
+            "a", {"b": LagHistogram(-WINDOW, WINDOW, tuple(np.bincount(found, minlength=40)))}
+        )
+
+    same = [lags_differ(drawn(20), drawn(20), 0.05, results_each=1.0) for _ in range(500)]
+    moved = [lags_differ(drawn(20), drawn(26), 0.05, results_each=1.0) for _ in range(500)]
+    assert sum(same) <= 3 and all(moved)
+    assert not lags_differ(drawn(20), drawn(26), 0.05, results_each=100.0), (
+        "a few results, however often each was counted"
+    )

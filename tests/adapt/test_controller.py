@@ -10,8 +10,9 @@ import pytest
 from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.controller import Controller, Scope
-from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.analyse import Recommendation, Scope
+from weir.adapt.controller import Controller
+from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.codec import from_json, to_json
@@ -46,7 +47,8 @@ class Loop:
                 self.plan, self.allowance = recommendation.plan, recommendation.allowance
             seen = self.machine.step(self.plan, self.allowance)
             self.works.append(seen.work)
-            self.controller.observe(seen)
+            self.controller.learn(seen)
+            self.controller.start_analysis()
             self.controller.wait()
         return decisions
 
@@ -112,7 +114,8 @@ def test_stored_statistics_need_no_calibration() -> None:
     assert first.run(8)
     kept = from_json(Statistics, json.loads(json.dumps(to_json(first.controller.statistics))))
     again = Controller(QUERY, PlanInForce(MJOIN, first.allowance), budget, statistics=kept)
-    again.observe(first.machine.step(MJOIN, first.allowance))
+    again.learn(first.machine.step(MJOIN, first.allowance))
+    again.start_analysis()
     again.wait()
     assert again.decide() is None, "what was best is best"
     assert again.running.reference is not None, "which was analysed at once, without calibration"
@@ -131,7 +134,8 @@ def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) ->
     slowed = Controller(QUERY, PlanInForce(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
     for _ in range(10):
         assert slowed.decide() is None
-        slowed.observe(source.step(MJOIN, LEARNING))
+        slowed.learn(source.step(MJOIN, LEARNING))
+        slowed.start_analysis()
     assert slowed.statistics.batches == 10, "batches went on"
     go.set()
     slowed.wait()
@@ -151,8 +155,10 @@ def test_a_recommendation_for_an_earlier_plan_is_ignored(monkeypatch: pytest.Mon
     source, other = machine(), join(join("a", "b"), "c")
     slowed = Controller(QUERY, PlanInForce(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
     for _ in range(3):
-        slowed.observe(source.step(MJOIN, LEARNING))
-    slowed.observe(source.step(other, None))
+        slowed.learn(source.step(MJOIN, LEARNING))
+        slowed.start_analysis()
+    slowed.learn(source.step(other, None))
+    slowed.start_analysis()
     go.set()
     slowed.wait()
     assert slowed.decide() is None

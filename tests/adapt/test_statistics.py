@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.adapt.reports import report
 from tests.adapt.simulated_machine import SECOND, Machine, asked, lags_at
 
-from weir.adapt.analyse import analyse
+from weir.adapt.analyse import Scope, analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.recommendation import PlanInForce
+from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.statistics import Statistics
 from weir.codec import from_json, to_json
@@ -243,7 +243,7 @@ def test_any_batch_gives_finite_statistics_and_a_valid_recommendation(data: st.D
     cpu, memory = (st.sampled_from([least, some, math.inf]) for least, some in ((1e-9, 0.3), (1.0, 1e9)))
     limits = Limits(data.draw(cpu), data.draw(memory))
     running, changeable = PlanInForce(plan, seen.allowance), data.draw(st.sampled_from(CHANGEABLE))
-    recommendation = analyse(QUERY, known, running, limits, TYPICAL, Adapt(), "auto", changeable)
+    recommendation = analyse(QUERY, known, running, limits, Adapt(), Scope(changeable))
     if graph is None:
         assert recommendation is None
         return

@@ -16,7 +16,7 @@ from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conju
 from weir.expr.scope import Scope, udf
 from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise
-from weir.query.parse import bind_expression, parse_condition
+from weir.query.sql import bind_expression, parse_condition
 
 NAN = float("nan")
 UTC = pa.timestamp("us", "UTC")

@@ -14,7 +14,7 @@ import pytest
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Expr
 from weir.expr.scope import Scope
-from weir.query.parse import bind_expression, parse_condition
+from weir.query.sql import bind_expression, parse_condition
 
 ROWS = 600
 SCHEMA = pa.schema({

@@ -371,7 +371,7 @@ def listen(act: Callable[[str, int], None]) -> Callable[[], None]:
 def recommends(query: Any, plan: Any, allowance: Any, budget: Any, **more: Any) -> Any:
     """A controller for the simulated machine."""
     from weir.adapt.controller import Controller
-    from weir.adapt.recommendation import PlanInForce
+    from weir.adapt.plan_estimator import PlanInForce
 
     return Controller(query, PlanInForce(plan, allowance), budget, **more)
 

@@ -10,7 +10,8 @@ import pytest
 from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 import weir
-from weir.adapt.controller import Controller, Scope
+from weir.adapt.analyse import Scope
+from weir.adapt.controller import Controller
 from weir.adapt.settings import Adapt
 from weir.plan import mjoin
 
@@ -110,7 +111,8 @@ def test_recommendations(name: str, story: Story) -> None:
         if advice is not None:
             found.append({"before_batch": batch, **normal.recommendation(advice)})
             plan, allowance = advice.plan, advice.allowance
-        controller.observe(machine.step(plan, allowance))
+        controller.learn(machine.step(plan, allowance))
+        controller.start_analysis()
         controller.wait()
     check(file_name(name), normal.changes(found))
 

@@ -197,8 +197,8 @@ def test_lags_are_learned_from_the_sample() -> None:
     young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
     query = started(CONDITIONS["equality"][0], Allowance(ages=young, sample=0.3))
     results = run(query, rows, 900)
-    assert query.stats is not None and query.stats.lags is not None
-    lags = query.stats.lags
+    assert query.stats is not None and query.stats.counts.lags is not None
+    lags = query.stats.counts.lags
     assert sum(lags.lags["b"].counts) == sum(results.values()) > 20
     for name, lag in (("b", 20e-6), ("c", 35e-6)):
         assert float(lags.lags[name].share(lag - 5e-6, lag + 6e-6)) > 0.99
@@ -209,4 +209,4 @@ def test_lags_are_learned_from_the_sample() -> None:
 def test_without_a_sample_no_lags_are_learned() -> None:
     query = started(CONDITIONS["equality"][0], Allowance({Hop("a", str(join(*NAMES)), "b"): 0.5}))
     run(query, drawn(1), 20)
-    assert query.stats is not None and query.stats.lags is None
+    assert query.stats is not None and query.stats.counts.lags is None

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 import weir
 from weir.local.query import LocalQuery
-from weir.order.pending import PendingRows
-from weir.order.policies import POLICIES, DriverPolicy, choose_order
-from weir.order.rank_rows import rank_rows
+from weir.order.policies import POLICIES, DriverPolicy, PendingRows, choose_order, rank_rows
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 

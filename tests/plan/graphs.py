@@ -72,7 +72,7 @@ def plans_of(graph: JoinGraph, cross: bool = False) -> list[Join]:
         with_best_orders(graph, tree)
         for tree in trees(graph.streams)
         if isinstance(tree, Join)
-        and (cross or all(sets.is_connected(sets.mask(node.streams)) for node in tree.inner()))
+        and (cross or all(sets.connected_table[sets.mask(node.streams)] for node in tree.inner()))
     ]
 
 

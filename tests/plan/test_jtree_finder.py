@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.plan.bushy import _search_greedily, find_bushy_tree
-from weir.plan.cheapest_plan import find_cheapest_plan
 from weir.plan.cost import PlanCost, cost
-from weir.plan.jtree_finder import find_frontier
+from weir.plan.jtree_finder import find_cheapest_plan, find_frontier
 from weir.plan.limits import Limits
 from weir.plan.plan_candidate import PlanCandidate, to_tree
 from weir.plan.space import Space

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from weir.errors import QueryError
 from weir.query.difference_bounds import Bounds, close_bounds, tighten
-from weir.query.predicate import TimeBound
-from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.query.windows import RowWindow, TimeBound, TimeWindow, Window
 
 NAMES = ("a", "b", "c")
 LARGEST = 3

@@ -11,7 +11,6 @@ from weir.expr.to_sql import to_sql
 from weir.query.attribute_classes import find_attribute_classes
 from weir.query.classify import classify
 from weir.query.model import Stream
-from weir.query.parse import bind_expression, parse_condition
 from weir.query.predicate import (
     Band,
     Comparison,
@@ -20,8 +19,9 @@ from weir.query.predicate import (
     Filter,
     Predicate,
     Residual,
-    TimeBound,
 )
+from weir.query.sql import bind_expression, parse_condition
+from weir.query.windows import TimeBound
 
 from .schemas import THREE
 
@@ -207,7 +207,7 @@ def test_an_explicit_narrowing_cast_stays() -> None:
 def test_integers_compared_as_float_keep_that_cast() -> None:
     x, y = Column("a", "i", pa.int32()), Column("b", "f", pa.float32())
     rounded = Call("cast", (x,), pa.float32())
-    edge = Equality(rounded, y, False, Call("=", (rounded, y), pa.bool_()))
+    edge = Equality(Call("=", (rounded, y), pa.bool_()), rounded, y, False)
     assert find_attribute_classes([edge])[0].members == (rounded, y)
 
 
@@ -262,13 +262,13 @@ def test_parts_cannot_be_built_wrong() -> None:
     x, y = Column("a", "i", pa.int32()), Column("b", "i", pa.int32())
     both = Call("=", (x, y), pa.bool_())
     with pytest.raises(ValueError, match="different streams"):
-        Equality(x, x, False, both)
+        Equality(both, x, x, False)
     with pytest.raises(ValueError, match="different streams"):
-        Comparison(x, "<", Literal(1, pa.int32()), both)
+        Comparison(both, x, Literal(1, pa.int32()), "<")
     with pytest.raises(ValueError, match="is one of"):
-        Comparison(x, "=", y, both)  # type: ignore[arg-type]
+        Comparison(both, x, y, "=")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least zero"):
-        Band(x, y, Literal(-1, pa.int32()), both)
+        Band(both, x, y, Literal(-1, pa.int32()))
     with pytest.raises(ValueError, match="other streams"):
         Filter("a", both)
     with pytest.raises(ValueError, match="is a filter"):

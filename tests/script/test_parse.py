@@ -10,8 +10,7 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.script.model import Script, Sink, StreamSource
-from weir.script.parse import parse_script
+from weir.script.parse import Script, Sink, StreamSource, parse_script
 
 ORDERS = (
     "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,9 +81,10 @@ class Impatient(StringIO):
         return super().write(text)
 
 
-def test_runs_until_it_is_stopped(job: Path) -> None:
+def test_runs_until_it_is_stopped(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Impatient()
-    jobs.run(job, False, None, 1, {}, Console(file=screen, force_terminal=True, width=140))
+    monkeypatch.setattr(jobs, "Console", partial(Console, file=screen, force_terminal=True, width=140))
+    jobs.run(job, partitions=1)
     assert screen.getvalue().endswith("stopped: 7 rows in, 2 results\n")
 
 

@@ -18,10 +18,8 @@ from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import TimeWindow
 from weir.shed.flow import compute_flow, convert_grants
 from weir.shed.freshness import compute_refresh_rates, find_loosening_factor, greedy_cover, least_cover
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork, Sizes
-from weir.shed.hop_network_builder import HopNetworkBuilder
-from weir.shed.jaqpot import jaqpot
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, Sizes
+from weir.shed.jaqpot import grepp, jaqpot
 from weir.shed.linear_program import solve_grants, solve_steady_grants
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
@@ -89,7 +87,7 @@ def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) 
     fresh = {stream: times * graph.window_seconds(stream) for stream in graph.streams}
     rates = compute_refresh_rates(graph, net, fresh)
     for stream, seconds in fresh.items():
-        states = [s for s in next(p for p in net.paths if p.stream == stream).feeds if s is not None]
+        states = next(path for path in net.paths if path.stream == stream).count_inserts(1)
         # Lemma 1: no row stays longer than it may.
         staying = graph.window_seconds(stream) + sum(net.sizes[state] / rates[state] for state in states)
         assert staying <= seconds * (1 + 1e-9)
@@ -101,19 +99,21 @@ def test_fresh_plans(plan: tuple[JoinGraph, Join], budget: float, times: float) 
         with pytest.raises(QueryError):
             solve_grants(net, 1e12, rates)
         return
-    assert least.cost <= cover.cost * (1 + 1e-6) + 1e-9
-    filled = compute_flow(net, cover.grants(net)).inserts
+    cost = sum(cover.values())
+    assert sum(least.values()) <= cost * (1 + 1e-6) + 1e-9
+    filled = compute_flow(net, net.divide(cover)).inserts
     assert all(filled[state] >= rate * (1 - 1e-6) for state, rate in rates.items())
-    if cover.cost < budget:
+    if cost < budget:
         both = compute_flow(net, jaqpot(net, budget, rates))
         assert both.spent <= budget * (1 + 1e-6)
         assert all(both.inserts[state] >= rate * (1 - 1e-6) for state, rate in rates.items())
         assert both.results <= compute_flow(net, solve_grants(net, budget, rates)).results * (1 + 1e-6) + 1e-9
     factor = find_loosening_factor(graph, net, fresh, budget)
-    assert (factor == 1.0) == (least.cost <= budget)
+    assert (factor == 1.0) == (sum(least.values()) <= budget)
     if 1.0 < factor < math.inf:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
-        assert least_cover(net, compute_refresh_rates(graph, net, looser)).cost <= budget * (1 + 1e-6)
+        least = least_cover(net, compute_refresh_rates(graph, net, looser))
+        assert sum(least.values()) <= budget * (1 + 1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -123,7 +123,7 @@ def test_slack_is_split_no_worse_than_evenly_on_one_path(plan: tuple[JoinGraph, 
     net = network(graph, tree)
     stream = graph.streams[0]
     fresh = {stream: times * graph.window_seconds(stream)}
-    states = [state for path in net.paths if path.stream == stream for state in path.feeds if state]
+    states = [state for path in net.paths if path.stream == stream for state in path.count_inserts(1)]
     each = (fresh[stream] - graph.window_seconds(stream)) / max(1, len(states))
     even = {state: net.sizes[state] / each for state in states}
     assert _alone(net, compute_refresh_rates(graph, net, fresh)) <= _alone(net, even) * (1 + 1e-6)
@@ -132,7 +132,7 @@ def test_slack_is_split_no_worse_than_evenly_on_one_path(plan: tuple[JoinGraph, 
 def _alone(net: HopNetwork, rates: dict[str, float]) -> float:
     """What it costs to refresh each state apart from the others, by the path that does it most cheaply."""
     # A millionth of the rates, so that no stream has too few rows: the closed form knows no such end.
-    return sum(least_cover(net, {state: rate * 1e-6}).cost for state, rate in rates.items())
+    return sum(sum(least_cover(net, {state: rate * 1e-6}).values()) for state, rate in rates.items())
 
 
 @settings(max_examples=60, deadline=None)

@@ -65,7 +65,7 @@ def test_a_repeated_batch_sheds_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert told[1]["decision"] == local.recentProgress[1]["weir"]["decision"]
     assert read_bag(tmp_path / "out") == wanted[0] + wanted[1]
     checkpoint = Checkpoint(open_folder(spark, f"{tmp_path / 'ckpt'}/weir"))
-    known = checkpoint.read_decision(1)
+    known = checkpoint.decision(1)
     assert known is not None and known[0].allowance == allowance
 
     # The repeated batch obeys what was decided for it; the next one what is asked for now.

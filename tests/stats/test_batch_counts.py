@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.stats.batch_counts import BatchCounts, add_up, count_steps
+from weir.stats.batch_counts import BatchCounts, count_steps
 from weir.stats.hop import Hop, HopStats
 
 HOP, OTHER = Hop("a", "(a b)", "b"), Hop("b", "(a b)", "a")
@@ -13,7 +13,7 @@ def test_partitions_add_up() -> None:
     second = BatchCounts(
         {"a": 4}, dropped={"a": 2}, stale=1, hops={HOP: HopStats(1), OTHER: HopStats(skipped=7)}
     )
-    total = add_up([first, second])
+    total = first + second
     assert total.rows_in == {"a": 7, "b": 1} and total.rows_in_time == {"a": 4, "b": 1}
     assert (total.results, total.stale, total.oldest) == (2, 1, 5)
     assert total.hops == {HOP: HopStats(4, 4, 2), OTHER: HopStats(skipped=7)}
@@ -22,5 +22,4 @@ def test_partitions_add_up() -> None:
 
 def test_nothing_adds_nothing() -> None:
     counts = BatchCounts({"a": 3}, hops={HOP: HopStats(1, 2, 3, 0.5)}, oldest=1)
-    assert add_up([]) == BatchCounts()
-    assert add_up([counts, BatchCounts()]) == add_up([BatchCounts(), counts]) == counts
+    assert counts + BatchCounts() == BatchCounts() + counts == counts

@@ -14,9 +14,8 @@ from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.shed.expected import ShedForecast
 from weir.shed.flow import compute_flow
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork, Link, Path, Sizes
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, Link, Path, Sizes
+from weir.shed.jaqpot import grepp
 from weir.shed.linear_program import solve_grants
 from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
 from weir.stats.hop import Hop
@@ -67,9 +66,9 @@ def two_joins(
         link("C", top, low, c),
     )
     paths = (
-        Path("A", rate, (0, 2), (a, ab), (low, None), (1.0, 1.0)),
-        Path("B", rate, (1, 2), (b, ab), (low, None), (1.0, 1.0)),
-        Path("C", rate, (3,), (c,), (None,), (1.0,)),
+        Path("A", rate, {0: links[0], 2: links[2]}),
+        Path("B", rate, {1: links[1], 2: links[2]}),
+        Path("C", rate, {3: links[3]}),
     )
     return HopNetwork(links, paths, sizes or {})
 
@@ -78,12 +77,10 @@ def test_figure_2a_one_join() -> None:
     a, b = 0.005 * 500, 0.001 * 5000
     assert (a, b) == (2.5, 5)
     hops = Hop("A", "(A B)", "B"), Hop("B", "(A B)", "A")
+    links = (Link(hops[0], a, 500, (), None, True), Link(hops[1], b, 700, (), None, True))
     net = HopNetwork(
-        links=(
-            Link(hops[0], a, 500, (), None, True),
-            Link(hops[1], b, 700, (), None, True),
-        ),
-        paths=(Path("A", 500, (0,), (a,), (None,), (1.0,)), Path("B", 700, (1,), (b,), (None,), (1.0,))),
+        links=links,
+        paths=(Path("A", 500, {0: links[0]}), Path("B", 700, {1: links[1]})),
         sizes={},
     )
     grants = best_hjp(net, 300)

@@ -6,13 +6,12 @@ statistics ─ fit ─> join graph ─ search ─> candidate plans ─ shed wher
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from weir.adapt.change_detection import describe_changes, is_over_limit
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.plan_estimator import CostCorrection, PlanEstimator, measure_correction
-from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.plan_estimator import PlanEstimator, PlanInForce, measure_correction
 from weir.adapt.settings import Adapt, Changeable
 from weir.adapt.shedding import Shedding, choose_shedding
 from weir.adapt.statistics import Statistics
@@ -27,7 +26,7 @@ from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
 from weir.shed.strategies import ShedName
 from weir.stats.join_graph import JoinGraph
-from weir.stats.unit_costs import UnitCosts
+from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 # While nothing is shed, this share of the rows is sampled to learn lags, for about a hundredth of the work.
 _LEARNING_SAMPLE = 0.01
@@ -46,6 +45,40 @@ _MOST_STREAMS_TO_SEARCH, _CLOSE_RECALL_SHARE = 6, 0.98
 # Recall above this is complete; the rest is rounding.
 _COMPLETE_RECALL = 1 - 1e-9
 _RECALL_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
+
+    changeable: Changeable = "nothing"
+    shed: ShedName = "auto"
+    costs: UnitCosts = TYPICAL
+    interval: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The best plan and allowance, their expected effect, and the reason.
+
+    `cpu` is in measured seconds of work per event second; `scale` is measured divided by modelled seconds of
+    probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan is another one. An
+    `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding can end. `seconds` is
+    the CPU time of the analysis.
+    """
+
+    plan: Join
+    allowance: Allowance | None
+    recall: float
+    cpu: float
+    memory: float
+    gain: float
+    reason: str
+    scale: float
+    changes_plan: bool = False
+    is_urgent: bool = False
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,41 +111,40 @@ class _Candidate:
 
 
 def analyse(
-    query: Query,
-    statistics: Statistics,
-    running: PlanInForce,
-    limits: Limits,
-    costs: UnitCosts,
-    settings: Adapt,
-    shed: ShedName = "auto",
-    changeable: Changeable = "nothing",
+    query: Query, statistics: Statistics, running: PlanInForce, limits: Limits, settings: Adapt, scope: Scope
 ) -> Recommendation | None:
     """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 
     Limits are seconds of work per event second, and bytes.
     """
-    graph = fit_join_graph(query, statistics, costs)
+    graph = fit_join_graph(query, statistics, scope.costs)
     if graph is None:
         return None
     check_plannable(graph)
-    modelled = PlanEstimator(query, graph, statistics.lags)
-    correction = measure_correction(statistics, running, modelled, limits)
-    corrected = modelled.correct(correction)
-    model_limits = _limit_model(limits, modelled.estimate_unskippable(running.plan), correction)
+    model = PlanEstimator(query, graph, statistics.lags)
+    correction = measure_correction(statistics, running, model, limits)
+    corrected = model.correct(correction)
+    # Limits in modelled seconds, as if every plan had the unskippable work of the running one.
+    unskippable = model.estimate_unskippable(running.plan)
+    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
+    model_limits = Limits(unskippable + for_probing / correction.probing, limits.memory)
     candidates = [
-        _Candidate(
-            plan, corrected.estimate(plan)[1], modelled.estimate(plan)[1], modelled.estimate_memory(plan)
-        )
-        for plan in _candidate_plans(graph, running.plan, model_limits, changeable)
+        _Candidate(plan, corrected.estimate(plan)[1], model.estimate(plan)[1], model.estimate_memory(plan))
+        for plan in _candidate_plans(graph, running.plan, model_limits, scope.changeable)
     ]
-    exact_share = 1.0 if running.is_exact else _EXACT_AGAIN_SHARE
-    best = _choose_best(corrected, candidates, limits, model_limits, shed, exact_share)
+    exact = Limits(limits.cpu if running.is_exact else _EXACT_AGAIN_SHARE * limits.cpu, limits.memory)
+    fitting = [candidate for candidate in candidates if exact.allow(candidate.exact_cpu, candidate.memory)]
+    allowed = fitting or _add_shedding(corrected, candidates, limits.cpu, exact.cpu, scope.shed)
+    best = max(allowed, key=lambda candidate: candidate.rank(model_limits))
+    allowance = None if best.shedding is None else best.shedding.allowance
+    if best.shedding is None and not math.isinf(limits.cpu):
+        allowance = choose_learning_allowance(graph.windows, best.plan, scope.shed)
     recall, cpu = corrected.estimate(running.plan, running.allowance)
     ends_shedding = best.shedding is None and not running.is_exact
     saves_cpu = best.plan != running.plan or best.cpu < _LESS_CPU_SHARE * cpu
     return Recommendation(
         plan=best.plan,
-        allowance=_choose_allowance(graph, best, limits, shed),
+        allowance=allowance,
         recall=best.recall,
         cpu=best.cpu,
         memory=best.memory,
@@ -134,12 +166,6 @@ def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: S
     return Allowance(sample=_LEARNING_SAMPLE) if learns else None
 
 
-def _limit_model(limits: Limits, unskippable: float, correction: CostCorrection) -> Limits:
-    """Convert limits to modelled seconds, as if every plan had the unskippable work of the running one."""
-    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
-    return Limits(unskippable + for_probing / correction.probing, limits.memory)
-
-
 def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Changeable) -> list[Join]:
     """Return the plans that may run, the running one first."""
     plans = [running]
@@ -153,63 +179,40 @@ def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable
 
 def _optimise_orders(space: Space, plan: Join) -> Join:
     """Return the same tree with the best probing orders."""
-    inputs = tuple(
-        _optimise_orders(space, child) if isinstance(child, Join) else child for child in plan.inputs
-    )
+    inputs = tuple(_optimise_orders(space, node) if isinstance(node, Join) else node for node in plan.inputs)
     orders = choose_probing_orders(space, [space.mask(child.streams) for child in inputs]).orders
     return Join(inputs, orders, plan.window)
 
 
-def _choose_best(
-    estimator: PlanEstimator,
-    candidates: Sequence[_Candidate],
-    limits: Limits,
-    model_limits: Limits,
-    shed: ShedName,
-    exact_share: float,
-) -> _Candidate:
-    """Return the best exact candidate within `exact_share` of the CPU limit, else the best with shedding."""
-
-    def rank(candidate: _Candidate) -> tuple[float, ...]:
-        return candidate.rank(model_limits)
-
-    exact = Limits(exact_share * limits.cpu, limits.memory)
+def _add_shedding(
+    estimator: PlanEstimator, candidates: list[_Candidate], cpu: float, exact_cpu: float, shed: ShedName
+) -> list[_Candidate]:
+    """Add what must be shed for the limit `cpu` of candidates that take more than `exact_cpu`."""
 
     def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
         shedding = None
-        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact.cpu else ():
-            target = Limits(share * limits.cpu)
+        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact_cpu else ():
+            target = Limits(share * cpu)
             shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
         return replace(candidate, shedding=shedding)
 
-    fitting = [c for c in candidates if exact.allow(c.exact_cpu, c.memory)]
-    if fitting:
-        return max(fitting, key=rank)
     mjoins = [c for c in candidates if is_harvestable(estimator.graph.windows, c.plan)]
     if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
         rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
         least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)
         poor = {candidate.plan for candidate in rough if candidate.recall < least_recall}
         candidates = [candidate for candidate in candidates if candidate.plan not in poor]
-    return max(map(add_shedding, candidates), key=rank)
-
-
-def _choose_allowance(graph: JoinGraph, best: _Candidate, limits: Limits, shed: ShedName) -> Allowance | None:
-    if best.shedding is not None:
-        return best.shedding.allowance
-    return None if math.isinf(limits.cpu) else choose_learning_allowance(graph.windows, best.plan, shed)
+    return list(map(add_shedding, candidates))
 
 
 def _gain(best: _Candidate, running: _Candidate, recall: float, limits: Limits) -> float:
     """Return the relative gain: in results or, if all are found, in head-room (without limits, in CPU)."""
     if best.shedding is not None or recall < _COMPLETE_RECALL:
         return best.recall / recall - 1 if recall > 0 else math.inf
-    after, before = (
-        limits.excess(candidate.modelled_cpu, candidate.memory)
-        if limits != NO_LIMITS
-        else candidate.modelled_cpu
-        for candidate in (best, running)
-    )
+    if limits == NO_LIMITS:
+        after, before = best.modelled_cpu, running.modelled_cpu
+    else:
+        after, before = (limits.excess(plan.modelled_cpu, plan.memory) for plan in (best, running))
     return 1 - after / before if before > 0 else 0.0
 
 
@@ -227,13 +230,11 @@ def _explain(
         changes.insert(0, f"the join takes {usage}")
     conclusion = f"the exact join takes {compare_usage(best.exact_cpu, best.memory, limits)}"
     if best.plan != running.plan:
-        is_other_tree = str(best.plan) != str(running.plan)
-        other = f"the plan {best.plan}" if is_other_tree else "other probing orders"
+        has_same_tree = str(best.plan) == str(running.plan)
+        other = "other probing orders" if has_same_tree else f"the plan {best.plan}"
         conclusion = f"with {other} {conclusion}"
-    if best.shedding is None:
-        conclusion += ", so nothing is shed"
-    else:
-        conclusion += (
-            f", so shedding by {best.shedding.strategy} keeps about {best.recall:.0%} of the results"
-        )
-    return f"{'; '.join(changes[:_MOST_CHANGES])}: {conclusion}" if changes else conclusion
+    outcome = "nothing is shed"
+    if best.shedding is not None:
+        outcome = f"shedding by {best.shedding.strategy} keeps about {best.recall:.0%} of the results"
+    changed = f"{'; '.join(changes[:_MOST_CHANGES])}: " if changes else ""
+    return f"{changed}{conclusion}, so {outcome}"

@@ -10,7 +10,6 @@ from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
 from weir.stats.batch_counts import BatchCounts, StateSize
 from weir.stats.hop import Hop, HopStats
-from weir.stats.lag_histogram import LagHistograms
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +69,6 @@ class BatchReport:
     def results(self) -> int:
         """How many results were put out."""
         return self.counts.results
-
-    @property
-    def lags(self) -> LagHistograms | None:
-        """The lags of sampled results."""
-        return self.counts.lags
-
-    @property
-    def oldest(self) -> int | None:
-        """The age of the oldest row in a result (µs)."""
-        return self.counts.oldest
 
     @property
     def shed(self) -> int:

@@ -8,7 +8,6 @@ and storing rows are timed separately, which keeps their unit costs apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -21,7 +20,7 @@ import pyarrow as pa
 from weir.adapt.estimate import estimate_join_graph
 from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
-from weir.kernel.physical_plan import PhysicalPlan, compile_plan
+from weir.kernel.physical_plan import compile_plan
 from weir.kernel.state import State, end_batch
 from weir.plan.cost import cost
 from weir.plan.tree import Join, join
@@ -87,24 +86,19 @@ class _Sample:
             # The sum of two uniform numbers is below s (at most 1) with probability s² / 2.
             conditions.append(f"a.y + b.y < {(2 * self.passing) ** 0.5:.9f}")
         columns = [f"{name}.{column} AS {name}{column}" for column in _NUMBERS for name in names]
-        return build_query(
-            dict.fromkeys(names, _SCHEMA),
-            QueryOptions(
-                on=" AND ".join(conditions),
-                within=f"{round(self.window * _SECOND)} us",
-                select=", ".join(columns[: self.values]),
-            ),
-        )
+        on, within = " AND ".join(conditions), f"{round(self.window * _SECOND)} us"
+        options = QueryOptions(on=on, within=within, select=", ".join(columns[: self.values]))
+        return build_query(dict.fromkeys(names, _SCHEMA), options)
 
     def build_graph(self, joined: Query, costs: UnitCosts) -> JoinGraph:
         graph = estimate_join_graph(joined, dict.fromkeys(joined.names, float(self.rate)), costs=costs)
-        share, pair = 1 / self.distinct_keys, frozenset(_PAIR)
+        share = 1 / self.distinct_keys
         edges = {frozenset(edge): share for edge in pairwise(joined.names)}
         if self.band:
             return replace(graph, selectivities=edges, narrowing=edges)
         if self.two_keys:
             return replace(graph, classes=edges)
-        passing = {pair: self.passing} if self.passing < 1 else {}
+        passing = {frozenset(_PAIR): self.passing} if self.passing < 1 else {}
         return replace(graph, classes={frozenset(joined.names): share}, selectivities=passing)
 
     def draw_rows(self, stream: int, start: float, seconds: float) -> pa.Table:
@@ -113,10 +107,8 @@ class _Sample:
         rng = np.random.default_rng((stream, round(start)))
         times = np.sort(rng.integers(round(start * _SECOND), round((start + seconds) * _SECOND), count))
         keys = rng.integers(0, self.distinct_keys, (2, count))
-        return pa.table(
-            [pa.array(times).cast(pa.timestamp("us")), *keys, *rng.random((len(_NUMBERS), count))],
-            schema=_SCHEMA,
-        )
+        columns = [pa.array(times).cast(pa.timestamp("us")), *keys, *rng.random((len(_NUMBERS), count))]
+        return pa.table(columns, schema=_SCHEMA)
 
 
 _PAIR, _CHAIN = ("a", "b"), ("a", "b", "c")
@@ -160,7 +152,8 @@ def _measure_sample(sample: _Sample) -> list[list[float]]:
     Lower joins assemble columns in order to store them, so that phases overlap. Plans with lower joins give
     one equation for the whole time, repeated so that it weighs as much as three phases.
     """
-    joined, seconds = sample.build_query(), _time_phases(sample)
+    joined = sample.build_query()
+    seconds = _time_phases(sample, joined)
     graphs = {name: sample.build_graph(joined, UnitCosts(**{name: 1.0})) for name in _FITTED}
     amounts = {name: cost(graph, sample.plan).cpu for name, graph in graphs.items()}
     if len(list(sample.plan.inner())) > 1:
@@ -171,34 +164,24 @@ def _measure_sample(sample: _Sample) -> list[list[float]]:
     ]
 
 
-def _time_phases(sample: _Sample) -> list[float]:
+def _time_phases(sample: _Sample, joined: Query) -> list[float]:
     """Return the CPU seconds of each phase of a one-second batch, with full windows.
 
     The first batch fills the windows, the second lets merges settle; of the others the median counts.
     """
-    joined = sample.build_query()
-    physical = compile_plan(joined, sample.plan)
-    state, first_length = State(), sample.window + 1
+    physical, decision = compile_plan(joined, sample.plan), Decision(sample.plan, joined.names)
+    state, start, length = State(), 0.0, sample.window + 1
     phases = []
     for number in range(_TIMED_BATCHES + 2):
-        start, length = (0.0, first_length) if not number else (first_length + number - 1, 1.0)
         rows = {name: sample.draw_rows(i, start, length) for i, name in enumerate(joined.names)}
-        state, seconds = _run_batch(physical, state, rows, number)
-        phases.append(seconds)
+        counts, started = BatchCounts(), thread_time()
+        state = build(physical, decision, state, rows, number, counts)
+        built_at, lower_hops = thread_time(), counts.hop_seconds
+        for _ in probe(physical, decision, state, number, counts):
+            pass
+        probed_at, probing = thread_time(), counts.hop_seconds
+        state = end_batch(physical, state)
+        assembling = probed_at - built_at - (probing - lower_hops)
+        phases.append((probing, assembling, thread_time() - started - probing - assembling))
+        start, length = start + length, 1.0
     return [median(phase) for phase in zip(*phases[2:], strict=True)]
-
-
-def _run_batch(
-    physical: PhysicalPlan, state: State, rows: Mapping[str, pa.Table], number: int
-) -> tuple[State, tuple[float, float, float]]:
-    """Run a batch; return the state after it and the CPU seconds of its three phases."""
-    decision, counts = Decision(physical.plan, physical.query.names), BatchCounts()
-    started = thread_time()
-    state = build(physical, decision, state, rows, number, counts)
-    built_at, lower_hops = thread_time(), counts.hop_seconds
-    for _ in probe(physical, decision, state, number, counts):
-        pass
-    probed_at, probing = thread_time(), counts.hop_seconds
-    state = end_batch(physical, state)
-    assembling = probed_at - built_at - (probing - lower_hops)
-    return state, (probing, assembling, thread_time() - started - probing - assembling)

@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from weir.adapt.average import Average
-from weir.adapt.lag_drift import lags_differ
+from weir.adapt.average import Average, lags_differ
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.plan.limits import Limits
@@ -30,21 +29,15 @@ _SECONDS_NOISE = 0.15
 
 
 def should_analyse(
-    reference: Statistics | None,
-    current: Statistics,
-    settings: Adapt,
-    limits: Limits,
-    is_shedding: bool = False,
+    before: Statistics | None, current: Statistics, settings: Adapt, limits: Limits, is_shedding: bool = False
 ) -> bool:
     """True if a statistic changed by more than ε since the last analysis, or a limit is exceeded.
 
     Also true without an earlier analysis, and if a query that sheds has CPU to spare.
     """
-    if reference is None or is_over_limit(current, limits):
+    if before is None or is_over_limit(current, limits) or (is_shedding and is_underused(current, limits)):
         return True
-    if is_shedding and is_underused(current, limits):
-        return True
-    return bool(describe_changes(reference, current, settings))
+    return bool(describe_changes(before, current, settings))
 
 
 def is_over_limit(statistics: Statistics, limits: Limits) -> bool:
@@ -61,14 +54,12 @@ def is_underused(statistics: Statistics, limits: Limits) -> bool:
 
 def describe_changes(reference: Statistics, current: Statistics, settings: Adapt) -> list[str]:
     """Return a phrase for each kind of significant change, e.g. "rates of orders, clicks rose 2.1 times"."""
-    rates = _significant_ratios(reference.rows, current.rows, settings.change)
-    selectivities = _significant_ratios(reference.matches, current.matches, settings.change)
+    rates = _find_changes(reference.rows, current.rows, settings.change)
+    selectivities = _find_changes(reference.matches, current.matches, settings.change)
     steps = {f"{'+'.join(b)} and {'+'.join(p)}": ratio for (b, p), ratio in selectivities.items()}
     changes = _describe_ratios("rates of", rates) + _describe_ratios("selectivities of", steps)
     before, after = reference.lags, current.lags
-    if after is not None and (
-        before is None or lags_differ(before, after, settings.change, current.results_each)
-    ):
+    if after and (not before or lags_differ(before, after, settings.change, current.results_each)):
         changes.append("lags between streams changed")
     for what, old, new in (
         ("join work", reference.load.value, current.load.value),
@@ -79,21 +70,18 @@ def describe_changes(reference: Statistics, current: Statistics, settings: Adapt
     return changes
 
 
-def _significant_ratios(
-    reference: Mapping[K, Average], current: Mapping[K, Average], change: float
-) -> dict[K, float]:
-    """Return current over earlier value where that is beyond `change` and noise; infinite if it was zero."""
+def _find_changes(before: Mapping[K, Average], now: Mapping[K, Average], least: float) -> dict[K, float]:
+    """Return current over earlier value beyond 1 ± `least` and noise; infinite if it was zero."""
     ratios = {}
-    for key, new in current.items():
-        old = reference.get(key, Average())
-        before, after = old.value or 0.0, new.value or 0.0
-        if not before and not after:
+    for key, new in now.items():
+        old = before.get(key, Average())
+        if not old.value and not new.value:
             continue
         is_hardly_known = new.total > _HARDLY_KNOWN_FACTOR * old.total
         counted = new.total if is_hardly_known else min(old.total, new.total)
         noise = _NOISE_DEVIATIONS / math.sqrt(max(counted, 1.0))
-        ratio = after / before if before else math.inf
-        if abs(ratio - 1) > change + noise:
+        ratio = (new.value or 0.0) / old.value if old.value else math.inf
+        if abs(ratio - 1) > least + noise:
             ratios[key] = ratio
     return ratios
 
@@ -102,8 +90,8 @@ def _describe_ratios(what: str, ratios: Mapping[str, float]) -> list[str]:
     """Return a phrase for those that rose and one for those that fell, each with its largest change."""
     rose = {name: ratio for name, ratio in ratios.items() if ratio > 1}
     fell = {name: ratio for name, ratio in ratios.items() if ratio <= 1}
-    groups = ((rose, max(rose.values(), default=1.0)), (fell, min(fell.values(), default=1.0)))
-    return [f"{what} {', '.join(group)} {_describe_ratio(most)}" for group, most in groups if group]
+    groups = ((rose, max), (fell, min))
+    return [f"{what} {', '.join(g)} {_describe_ratio(most(g.values()))}" for g, most in groups if g]
 
 
 def _describe_ratio(ratio: float) -> str:

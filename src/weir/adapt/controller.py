@@ -12,32 +12,20 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from time import thread_time
 
-from weir.adapt.analyse import analyse
+from weir.adapt.analyse import Recommendation, Scope, analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.cpu_limit import derive_limits, exceeds_by_fixed_cost
-from weir.adapt.recommendation import PlanInForce, Recommendation
-from weir.adapt.settings import Adapt, Changeable
+from weir.adapt.plan_estimator import PlanInForce
+from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query
 from weir.shed.allowance import Allowance
-from weir.shed.strategies import ShedName
-from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 _LOG = logging.getLogger("weir")
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
-
-    changeable: Changeable = "nothing"
-    shed: ShedName = "auto"
-    costs: UnitCosts = TYPICAL
-    interval: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,8 @@ class _Analysis:
 class Controller:
     """Collects statistics, starts analyses, and hands out recommendations.
 
-    `budget` may be set while the query runs; `statistics` may be stored and passed to the next run.
+    `running` are the plan and allowance in force. `budget` may be set while the query runs; `statistics` may
+    be stored and passed to the next run.
     """
 
     def __init__(
@@ -67,7 +56,7 @@ class Controller:
     ) -> None:
         self.budget = budget
         self.statistics = statistics or Statistics()
-        self._query, self._running = query, running
+        self._query, self.running = query, running
         self._settings, self._scope = settings or Adapt(), scope or Scope()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -76,23 +65,13 @@ class Controller:
         self._next_plan: Join | None = None  # recommended, while its intermediate states are being built
         self._warned: set[str] = set()
 
-    @property
-    def running(self) -> PlanInForce:
-        """The plan and allowance in force."""
-        return self._running
-
-    def observe(self, seen: BatchReport) -> None:
-        """Update the statistics with a batch, and start an analysis if they call for it. Never waits."""
-        self.learn(seen)
-        self.start_analysis()
-
     def learn(self, seen: BatchReport) -> None:
         """Update the statistics with a batch."""
         self.statistics = self.statistics.after(self._query, seen)
         if seen.plan == self._next_plan:
             self._next_plan = None
-        if seen.plan != self._running.plan:
-            self._running = PlanInForce(seen.plan, seen.allowance, self._running.reference)
+        if seen.plan != self.running.plan:
+            self.running = PlanInForce(seen.plan, seen.allowance, self.running.reference)
 
     def start_analysis(self) -> None:
         """Start an analysis if the statistics call for it and none is running. Never waits."""
@@ -101,13 +80,13 @@ class Controller:
             return
         self._check_budget()
         limits = derive_limits(self.budget, self.statistics, self._scope.interval)
-        reference = self._running.reference if self.budget == self._analysed_budget else None
-        is_shedding = not self._running.is_exact
+        reference = self.running.reference if self.budget == self._analysed_budget else None
+        is_shedding = not self.running.is_exact
         if should_analyse(reference, self.statistics, self._settings, limits, is_shedding):
             # While the states of the next plan are being built, do not look for another one.
-            changeable = self._scope.changeable if self._next_plan is None else "nothing"
-            analysis = _Analysis(self.statistics, self._running, self.budget)
-            self._thread = Thread(target=self._analyse, args=(analysis, changeable), daemon=True)
+            scope = self._scope if self._next_plan is None else replace(self._scope, changeable="nothing")
+            analysis = _Analysis(self.statistics, self.running, self.budget)
+            self._thread = Thread(target=self._analyse, args=(analysis, scope), daemon=True)
             self._thread.start()
 
     def decide(self) -> Recommendation | None:
@@ -117,18 +96,19 @@ class Controller:
         if analysis is None:
             return None
         self._analysed_budget = analysis.budget
-        if analysis.running.plan != self._running.plan:
+        if analysis.running.plan != self.running.plan:
             # Another plan has taken over since the analysis started, so it does not apply.
-            self._running = replace(self._running, reference=None)
+            self.running = replace(self.running, reference=None)
             return None
-        self._running = replace(self._running, reference=analysis.statistics)
+        running = self.running = replace(self.running, reference=analysis.statistics)
         recommendation = analysis.recommendation
         if recommendation is None:
             return None
-        if self._running.is_exact:
+        if running.is_exact:
             # Measured while exact, so it holds if rates jump.
             self.statistics = replace(self.statistics, scale=recommendation.scale)
-        if not self._is_worthwhile(recommendation):
+        changes = (recommendation.plan, recommendation.allowance) != (running.plan, running.allowance)
+        if not changes or not (recommendation.is_urgent or recommendation.gain > self._settings.gain):
             return None
         self._adopt(recommendation)
         return recommendation
@@ -138,48 +118,34 @@ class Controller:
 
         From now on only probing orders may change.
         """
-        self._next_plan, self._running = None, PlanInForce(plan, allowance)
+        self._next_plan, self.running = None, PlanInForce(plan, allowance)
         self._scope = replace(self._scope, changeable="orders")
 
-    def wait(self, seconds: float | None = None) -> None:
+    def wait(self) -> None:
         """Wait for a running analysis."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join()
 
     def close(self) -> None:
         """Wait for a running analysis and ignore its recommendation."""
         self.wait()
         self._finished = None
 
-    def _is_worthwhile(self, recommendation: Recommendation) -> bool:
-        running = self._running
-        if (recommendation.plan, recommendation.allowance) == (running.plan, running.allowance):
-            return False
-        return recommendation.is_urgent or recommendation.gain > self._settings.gain
-
     def _adopt(self, recommendation: Recommendation) -> None:
         for warning in recommendation.warnings:
             self._warn(warning)
-        if recommendation.plan != self._running.plan:
+        if recommendation.plan != self.running.plan:
             self._next_plan = recommendation.plan
-        self._running = replace(self._running, plan=recommendation.plan, allowance=recommendation.allowance)
+        self.running = replace(self.running, plan=recommendation.plan, allowance=recommendation.allowance)
         self.statistics = self.statistics.restart_load(recommendation.scale)
         _LOG.info("from the next batch on: %s", recommendation.reason)
 
-    def _analyse(self, analysis: _Analysis, changeable: Changeable) -> None:
+    def _analyse(self, analysis: _Analysis, scope: Scope) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""
-        scope, started = self._scope, thread_time()
+        known, started = analysis.statistics, thread_time()
         try:
-            recommendation = analyse(
-                self._query,
-                analysis.statistics,
-                analysis.running,
-                derive_limits(analysis.budget, analysis.statistics, scope.interval),
-                scope.costs,
-                self._settings,
-                scope.shed,
-                changeable,
-            )
+            limits = derive_limits(analysis.budget, known, scope.interval)
+            recommendation = analyse(self._query, known, analysis.running, limits, self._settings, scope)
             if recommendation is not None:
                 recommendation = replace(recommendation, seconds=thread_time() - started)
             analysis = replace(analysis, recommendation=recommendation)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from weir.kernel.decision import Decision
-from weir.plan.tree import Join, hops
+from weir.plan.tree import hops
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.units import format_interval
@@ -19,7 +21,11 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
     allowance, order = decision.allowance, decision.driver_order
     return {
         "plan": str(decision.plan),
-        "orders": _describe_orders(decision.plan),
+        # The probing order of each driver, e.g. {"a in (a b c)": ["b", "c"]}.
+        "orders": {
+            f"{driver} in {node}": [hop.partner for hop in path]
+            for (driver, node), path in groupby(hops(decision.plan), attrgetter("driver", "node"))
+        },
         "driverOrder": order if isinstance(order, str) else list(order),
         "allowance": None
         if allowance is None
@@ -35,14 +41,6 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
         },
         "reason": decision.reason,
     }
-
-
-def _describe_orders(plan: Join) -> dict[str, list[str]]:
-    """Return the probing order of each driver, e.g. {"a in (a b c)": ["b", "c"]}."""
-    orders: dict[str, list[str]] = {}
-    for hop in hops(plan):
-        orders.setdefault(f"{hop.driver} in {hop.node}", []).append(hop.partner)
-    return orders
 
 
 def describe_allowance(allowance: Allowance) -> list[str]:
@@ -66,9 +64,7 @@ def describe_allowance(allowance: Allowance) -> list[str]:
 def _describe_ages(ages: Ages) -> str:
     """Return the allowed ages, e.g. "up to 2 seconds, 6 seconds to 8 seconds"."""
     ranges = [
-        f"up to {format_interval(oldest + 1)}"
-        if youngest is None
-        else f"{format_interval(youngest)} to {format_interval(oldest + 1)}"
+        f"{'up' if youngest is None else format_interval(youngest)} to {format_interval(oldest + 1)}"
         for youngest, oldest in ages.runs()
     ]
     return ", ".join(ranges) or "none"

@@ -21,9 +21,7 @@ from weir.stats.join_graph import JoinGraph, Streams
 from weir.stats.unit_costs import UnitCosts
 
 # Selectivities to assume for predicates of which none is given or measured.
-_ASSUMED_SELECTIVITIES: Mapping[type, float] = {
-    Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3
-}  # fmt: skip
+_ASSUMED_SELECTIVITIES = {Equality: 0.01, Band: 0.05, Cosine: 0.05, Comparison: 1 / 3}
 _ASSUMED_SELECTIVITY = 0.25
 # Seconds; shorter windows, which may even be negative, count as this long.
 _SHORTEST_WINDOW = 1e-3
@@ -44,28 +42,27 @@ def estimate_join_graph(
 ) -> JoinGraph:
     """Estimate the join graph of a query; selectivities not given are assumed by the kind of predicate."""
     classes, given = _divide_by_class(query, selectivities or {})
-    edges = _edge_selectivities(query, given, classes)
+    edges, wide = _edge_selectivities(query, given, classes), dict[Streams, float]()
+    count_bytes, count_columns = _measure_states(query)
+    ordered = [c.streams for c in query.predicate.conjuncts if isinstance(c, Band | Comparison)]
+    ranges = [streams for streams in ordered if len(streams) == 2]
     graph = JoinGraph(
         streams=query.names,
         rates=rates,
         windows={name: _window(query, i) for i, name in enumerate(query.names)},
         selectivities=edges,
         classes=classes,
-        narrowing={
-            c.streams: edges[c.streams]
-            for c in query.predicate.conjuncts
-            if isinstance(c, Band | Comparison)
-            and len(c.streams) == 2
-            and not any(c.streams <= members for members in classes)
-        },
-        row_bytes=_row_bytes(query),
+        narrowing={pair: edges[pair] for pair in ranges if not any(pair <= keys for keys in classes)},
+        row_bytes=count_bytes,
         costs=costs or UnitCosts(),
         batch=batch,
         basic=_basic_windows(query, rates),
         lag=max(stream.late for stream in query.streams) / 1e6,
-        columns=_payload_columns(query),
+        columns=count_columns,
     )
-    wide = {streams: share * graph.selectivity(streams) for streams, share in _wide_shares(query).items()}
+    for predicate in query.predicate.conjuncts:
+        if len(streams := predicate.streams) > 2:
+            wide[streams] = wide.get(streams, graph.selectivity(streams)) * assume_selectivity(predicate)
     return replace(graph, selectivities={**edges, **wide})
 
 
@@ -82,29 +79,22 @@ def is_key_equality(predicate: Conjunct, classes: tuple[AttributeClass, ...]) ->
     return all(len(streams_of(side)) == 1 for side in sides) and any(sides <= set(c.members) for c in classes)
 
 
-# The next two depend on the query alone and are asked for many sets of streams: all graphs share the cache.
+# These depend on the query alone and are asked for many sets of streams: all graphs share the cache.
 @lru_cache(maxsize=16)
-def _row_bytes(query: Query) -> Callable[[Streams], float]:
-    """Return a function for the bytes of a stored row or partial: of the columns that joins above it need."""
+def _measure_states(query: Query) -> tuple[Callable[[Streams], float], Callable[[Streams], float]]:
+    """Return functions for the bytes of a stored row or partial, and its columns but times and keys."""
 
     @cache
-    def row_bytes(streams: Streams) -> float:
+    def count_bytes(streams: Streams) -> float:
         return sum(_value_bytes(field.type) for field in stored_schema(query, streams))
 
-    return row_bytes
-
-
-@lru_cache(maxsize=16)
-def _payload_columns(query: Query) -> Callable[[Streams], float]:
-    """Return a function for the number of columns of a state that are neither times nor keys."""
-
     @cache
-    def count(streams: Streams) -> float:
+    def count_columns(streams: Streams) -> float:
         if len(streams) == len(query.names):
             return float(len(query.select))
         return float(sum("@" not in name for name in stored_schema(query, streams).names))
 
-    return count
+    return count_bytes, count_columns
 
 
 def _value_bytes(kind: pa.DataType) -> float:
@@ -124,8 +114,7 @@ def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]
     seconds = {}
     for name in query.names:
         schema = schemas[name]
-        is_by_time = schema.cut_by == schema.lead
-        cell = schema.cut_every / 1e6 if is_by_time else schema.cut_every / rates[name]
+        cell = schema.cut_every / (1e6 if schema.cut_by == schema.lead else rates[name])
         seconds[name] = max(cell, ROWS / rates[name])
     return seconds
 
@@ -223,12 +212,3 @@ def _product_edges(query: Query, connected: Sequence[Streams]) -> dict[Streams, 
         while added := {s for streams in connected if streams & component for s in streams} - component:
             component |= added
     return edges
-
-
-def _wide_shares(query: Query) -> dict[Streams, float]:
-    """Return what predicates over three and more streams leave of what edges and classes do."""
-    shares: dict[Streams, float] = {}
-    for predicate in query.predicate.conjuncts:
-        if len(predicate.streams) > 2:
-            shares[predicate.streams] = shares.get(predicate.streams, 1.0) * assume_selectivity(predicate)
-    return shares

@@ -8,7 +8,7 @@ weighted least-squares fit of logarithms finds the selectivities that explain th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from statistics import median_high
@@ -41,8 +41,8 @@ def fit_join_graph(query: Query, statistics: Statistics, costs: UnitCosts) -> Jo
     known = statistics.rates
     if any(name not in known for name in query.names):
         return None
-    rates = {name: _clip(known[name], _RATE_BOUNDS) for name in query.names}
-    batch = _clip(statistics.span or 1.0, _BATCH_SECONDS_BOUNDS)
+    rates = {name: float(np.clip(known[name], *_RATE_BOUNDS)) for name in query.names}
+    batch = float(np.clip(statistics.span or 1.0, *_BATCH_SECONDS_BOUNDS))
     assumed = estimate_join_graph(query, rates, costs=costs, batch=batch)
     lag = max(assumed.lag, min(statistics.lag or 0.0, _BATCH_SECONDS_BOUNDS[1]))
     graph = _fit_selectivities(assumed, statistics)
@@ -53,7 +53,7 @@ def _fit_selectivities(assumed: JoinGraph, statistics: Statistics) -> JoinGraph:
     edges = {edge: assumed.selectivities[edge] for edge in assumed.edges}
     kinds = (edges, assumed.classes, assumed.corrections())
     conditions = [(streams, kind) for kind, shares in enumerate(kinds) for streams in shares]
-    prior = np.log([_clip(kinds[kind][streams], _SELECTIVITY_BOUNDS) for streams, kind in conditions])
+    prior = np.log(np.clip([kinds[kind][streams] for streams, kind in conditions], *_SELECTIVITY_BOUNDS))
     checks, measured, weights = _collect_evidence(statistics, conditions, prior)
     normal = checks.T @ (weights[:, None] * checks) + _PRIOR_WEIGHT * np.eye(len(conditions))
     shift = np.linalg.solve(normal, checks.T @ (weights * (measured - checks @ prior)))
@@ -61,9 +61,15 @@ def _fit_selectivities(assumed: JoinGraph, statistics: Statistics) -> JoinGraph:
     fitted: tuple[dict[Streams, float], ...] = ({}, {}, {})
     for (streams, kind), log in zip(conditions, logs, strict=True):
         fitted[kind][streams] = math.exp(log)
-    narrowing = {pair: fitted[0][pair] for pair in assumed.narrowing}
-    graph = replace(assumed, selectivities=fitted[0], classes=fitted[1], narrowing=narrowing)
-    return replace(graph, selectivities={**fitted[0], **_apply_corrections(graph, fitted[_CORRECTION])})
+    edges, classes, corrections = fitted
+    narrowing = {pair: edges[pair] for pair in assumed.narrowing}
+    graph = replace(assumed, selectivities=edges, classes=classes, narrowing=narrowing)
+    # The selectivity of three and more streams is that of their parts times corrections.
+    wide = {}
+    for streams in corrections:
+        correction = math.prod(share for part, share in corrections.items() if part <= streams)
+        wide[streams] = max(_LEAST_SELECTIVITY, graph.selectivity(streams) * correction)
+    return replace(graph, selectivities={**edges, **wide})
 
 
 def _collect_evidence(
@@ -85,7 +91,7 @@ def _collect_evidence(
             matches = 1.0
         if row.any() and matches > 0 and pairs > 0:
             checks.append(row)
-            measured.append(math.log(_clip(matches / pairs, _SELECTIVITY_BOUNDS)))
+            measured.append(math.log(np.clip(matches / pairs, *_SELECTIVITY_BOUNDS)))
             weights.append(min(matches, _MOST_WEIGHT))
     return np.array(checks).reshape(-1, len(conditions)), np.array(measured), np.array(weights)
 
@@ -94,15 +100,6 @@ def _is_checked(streams: Streams, kind: int, left: Streams, right: Streams) -> b
     """True if joining two sets of streams checks a condition; for a correction, if they then cover it."""
     is_covered = kind != _CORRECTION or streams <= left | right
     return bool(streams & left and streams & right) and is_covered
-
-
-def _apply_corrections(graph: JoinGraph, corrections: Mapping[Streams, float]) -> dict[Streams, float]:
-    """Return the selectivities of sets of three and more streams: those of their parts times corrections."""
-    selectivities = {}
-    for streams in corrections:
-        correction = math.prod(share for part, share in corrections.items() if part <= streams)
-        selectivities[streams] = max(_LEAST_SELECTIVITY, graph.selectivity(streams) * correction)
-    return selectivities
 
 
 def _fit_row_bytes(assumed: JoinGraph, statistics: Statistics) -> Callable[[Streams], float]:
@@ -118,7 +115,3 @@ def _fit_row_bytes(assumed: JoinGraph, statistics: Statistics) -> Callable[[Stre
         return known.get(streams) or typical_error * assumed_bytes(streams)
 
     return row_bytes
-
-
-def _clip(value: float, bounds: tuple[float, float]) -> float:
-    return min(max(value, bounds[0]), bounds[1])

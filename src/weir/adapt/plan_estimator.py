@@ -6,11 +6,12 @@ The cost model is corrected by measurement: how many times the modelled seconds 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import cache, partial
 
 from weir.adapt.change_detection import is_underused
-from weir.adapt.recommendation import PlanInForce
 from weir.adapt.statistics import Statistics
 from weir.plan.cost import PlanCost, cost
 from weir.plan.limits import Limits
@@ -34,6 +35,20 @@ _FILLED_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
+class PlanInForce:
+    """The running plan, its allowance, and the statistics of the last analysis (None: not analysed yet)."""
+
+    plan: Join
+    allowance: Allowance | None = None
+    reference: Statistics | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """True if nothing is shed."""
+        return self.allowance is None or not self.allowance.sheds
+
+
+@dataclass(frozen=True, slots=True)
 class CostCorrection:
     """Measured over modelled seconds: of probing, which shedding can skip, and of all other work."""
 
@@ -51,7 +66,7 @@ class PlanEstimator:
         self.query, self.graph = query, graph
         self.correction = CostCorrection()
         self.forecast = ShedForecast(graph, lags, None if query.basic is None else query.basic / 1e6)
-        self._costs: dict[Join, PlanCost] = {}
+        self._cost: Callable[[Join], PlanCost] = cache(partial(cost, graph))
 
     def correct(self, correction: CostCorrection) -> PlanEstimator:
         """Return an estimator that multiplies modelled seconds by what was measured."""
@@ -82,11 +97,6 @@ class PlanEstimator:
         """Estimate the bytes of a plan's states; zero for plans with composed windows."""
         return 0.0 if is_composed(plan) else self._cost(plan).memory
 
-    def _cost(self, plan: Join) -> PlanCost:
-        if plan not in self._costs:
-            self._costs[plan] = cost(self.graph, plan)
-        return self._costs[plan]
-
 
 def measure_correction(
     statistics: Statistics, running: PlanInForce, modelled: PlanEstimator, limits: Limits
@@ -99,9 +109,7 @@ def measure_correction(
     unskippable = modelled.estimate_unskippable(running.plan)
     probing = modelled.estimate(running.plan, running.allowance)[1] - unskippable
     load = statistics.load.value or 0.0
-    share = 1.0
-    if load and unskippable > 0:
-        share = min(1.0, _MOST_UNSKIPPABLE_SHARE * load / unskippable)
+    share = min(1.0, _MOST_UNSKIPPABLE_SHARE * load / unskippable) if load and unskippable > 0 else 1.0
     scale = _measure_probing(statistics, running, unskippable * share, probing, limits)
     return CostCorrection(min(max(scale, _LEAST_SCALE), _MOST_SCALE), share)
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import groupby
+from operator import attrgetter
 
 from weir.plan.tree import Join, JTree, hops
 from weir.query.windows import RowWindow, TimeWindow
@@ -77,7 +79,10 @@ class Recall:
         sample = 0.0 if allowance is None else allowance.sample
         drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
         evicted = missing or {}
-        batch = {key: _sum_path(path, per_hop, sample, drop, evicted) for key, path in _paths(plan).items()}
+        batch = {
+            key: _sum_path(tuple(path), per_hop, sample, drop, evicted)
+            for key, path in groupby(hops(plan), attrgetter("node", "driver"))
+        }
         has_skipped = any(sums.skipped for sums in batch.values())
         if has_skipped and not sample:
             unknown = {key: PathSums(skipped=sums.skipped) for key, sums in batch.items()}
@@ -86,13 +91,9 @@ class Recall:
         if has_skipped or drop or evicted:
             return Recall(paths, 0, newest)
         keep = _add_composed_windows(plan, keep)
-        if (
-            keep is None
-            or watermark is None
-            or self.last_shed_time is None
-            or watermark - self.last_shed_time <= keep
-        ):
-            return Recall(paths, self.exact_batches + 1, self.last_shed_time)
+        shed_at = self.last_shed_time
+        if keep is None or watermark is None or shed_at is None or watermark - shed_at <= keep:
+            return Recall(paths, self.exact_batches + 1, shed_at)
         return Recall()  # all that was skipped would have left its window by now
 
     def estimate(self, plan: Join) -> float | None:
@@ -120,13 +121,6 @@ class Recall:
             exact += path.exact / share if share else 0.0
         matches = sum(path.matches for path in paths)
         return min(1.0, matches / exact) if matches and exact else None
-
-
-def _paths(plan: Join) -> dict[tuple[str, str], list[Hop]]:
-    paths: dict[tuple[str, str], list[Hop]] = {}
-    for hop in hops(plan):
-        paths.setdefault((hop.node, hop.driver), []).append(hop)
-    return paths
 
 
 def _add_composed_windows(plan: Join, keep: int | None) -> int | None:

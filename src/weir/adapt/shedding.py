@@ -89,10 +89,9 @@ def _shed_probes(estimator: PlanEstimator, plan: Join, budget: float, warnings: 
     try:
         # Only row windows keep old rows when few arrive; other states become small, which the linear program
         # takes into account.
-        rates = compute_refresh_rates(graph, net, freshness)
-        after, grants = solve_steady_grants(
-            builder, budget, {s: rate for s, rate in rates.items() if s in net.row_window_states}
-        )
+        rates = compute_refresh_rates(graph, net, freshness).items()
+        kept_fresh = {state: rate for state, rate in rates if state in net.row_window_states}
+        after, grants = solve_steady_grants(builder, budget, kept_fresh)
     except FreshnessError:
         factor = find_loosening_factor(graph, net, freshness, budget)
         warnings.append(
@@ -107,9 +106,8 @@ def _describe_freshness(freshness: Mapping[str, float], factor: float) -> str:
     """Say what freshness is possible, e.g. "possible: a 90 seconds, b 3 minutes"."""
     if math.isinf(factor):
         return "no freshness is possible"
-    return "possible: " + ", ".join(
-        f"{name} {format_interval(round(factor * seconds * 1e6))}" for name, seconds in freshness.items()
-    )
+    seconds = {name: format_interval(round(factor * fresh * 1e6)) for name, fresh in freshness.items()}
+    return "possible: " + ", ".join(f"{name} {interval}" for name, interval in seconds.items())
 
 
 def _freshness_seconds(query: Query, graph: JoinGraph) -> dict[str, float]:

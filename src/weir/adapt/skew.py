@@ -28,9 +28,8 @@ class SkewMonitor:
 
     def after(self, rows: int, micros: int, uneven: bool) -> SkewMonitor:
         """Add a batch."""
-        return SkewMonitor(
-            _DECAY * self.rows + rows, _DECAY * self.micros + micros, self.skewed_batches + 1 if uneven else 0
-        )
+        skewed_batches = self.skewed_batches + 1 if uneven else 0
+        return SkewMonitor(_DECAY * self.rows + rows, _DECAY * self.micros + micros, skewed_batches)
 
     @property
     def rate(self) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.kernel.slice import Slice
 from weir.stats.lag_histogram import LagHistograms
 
 # The lags may know no result at the ages that a slice has left. It then keeps this part of the worth that its
@@ -29,12 +28,6 @@ class SliceSummary:
     first: int
     last: int
     deadline: int | None
-
-    @staticmethod
-    def of(source: Slice) -> SliceSummary:
-        """Summarise a slice."""
-        first, last = source.spans[source.schema.lead]
-        return SliceSummary(source.schema.node, source.rows, source.bytes, first, last, source.deadline)
 
     def count_live_rows(self, now: int | None) -> float:
         """Estimate how many rows can still join at the time `now`, as if rows were spread evenly."""

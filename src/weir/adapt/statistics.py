@@ -1,22 +1,31 @@
-"""Statistics of a running query: windowed averages of everything that adaptation decides by (monitor)."""
+"""Statistics of a running query: windowed averages of everything that adaptation decides by (monitor).
+
+A selectivity is matches over pairs: probes times the stored rows that a probe of the batch could reach.
+
+    stored rows  ───────────────────┤├── batch, L seconds ──┤
+                      ├──────── window W ───────┤
+                                     ├──── u ───┤ row
+
+A row u seconds into the batch reaches stored rows of the last W - u seconds, and those rows of its own batch
+that are ranked before it. Averaged over u, it reaches the share 1 - L/2W of stored rows if L <= W, else W/2L.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from weir.adapt.average import Average
+from weir.adapt.average import Average, update_lags
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.lag_drift import update_lags
-from weir.adapt.reachable_rows import count_reachable_rows, measure_window_fill
 from weir.plan.tree import Join, nodes
 from weir.query.model import Query
-from weir.shed.allowance import Allowance
-from weir.stats.hop import Hop, HopStats
+from weir.query.windows import RowWindow
+from weir.stats.hop import Hop
 from weir.stats.lag_histogram import LagHistograms
 
+Names = tuple[str, ...]
 # A hop without its plan: the sorted streams of the partial that probes, and those of the state it probes.
-Step = tuple[tuple[str, ...], tuple[str, ...]]
+Step = tuple[Names, Names]
 # A batch is a gap if it spans this many times the event time of the last one with this many times fewer rows
 # per second than usual: the sources paused, and the rates did not change.
 _GAP_FACTOR = 4.0
@@ -52,7 +61,7 @@ class Statistics:
     matches: Mapping[Step, Average] = field(default_factory=dict)
     results: Average = field(default_factory=Average)
     lags: LagHistograms | None = None
-    row_bytes: Mapping[tuple[str, ...], Average] = field(default_factory=dict)
+    row_bytes: Mapping[Names, Average] = field(default_factory=dict)
     load: Average = field(default_factory=Average)
     load_plan: str = ""
     fixed: Average = field(default_factory=Average)
@@ -74,7 +83,7 @@ class Statistics:
         # Without a span, averages per event second stay as they are. The first batch has none either: nothing
         # tells over what time its rows came.
         span = 0.0 if is_irregular else seen.span
-        plan = _plan_with_orders(seen.plan)
+        plan = f"{seen.plan} {[node.orders for node in seen.plan.inner()]}"
         load = self.load if plan == self.load_plan else Average()
         new_rows = {name: _count_new_rows(seen, name) for name in query.names}
         known_rows = {name: self.rows.get(name, Average()) for name in query.names}
@@ -82,11 +91,9 @@ class Statistics:
         is_confirmed = load.detect_jump(seen.work, span, is_count=False) > 0 and any(
             known_rows[name].detect_jump(new_rows[name], span) > 0 for name in query.names
         )
-        rows = {
-            name: known_rows[name].after(new_rows[name], span, is_confirmed=is_confirmed)
-            for name in query.names
-        }
-        fill = measure_window_fill(query, seen, rows)
+        rows = {n: known_rows[n].after(new_rows[n], span, is_confirmed=is_confirmed) for n in query.names}
+        fill = _measure_window_fill(query, seen, rows)
+        newest = max(seen.reached.values(), default=None)
         # The rows of a batch have piled up since the batch before it began.
         period = 0.0 if seen.interval is None or is_irregular else max(seen.interval, self.seconds)
         return Statistics(
@@ -94,7 +101,7 @@ class Statistics:
             rows=rows,
             matches=self.matches if is_irregular else _update_matches(self.matches, query, seen),
             results=self.results.after(seen.results, span),
-            lags=update_lags(self.lags, seen.lags, self.results_each),
+            lags=update_lags(self.lags, seen.counts.lags, self.results_each),
             row_bytes=_update_row_bytes(self.row_bytes, seen),
             # Windows still full of earlier, more frequent rows cost more than they will.
             load=load.after(seen.work / max(1.0, fill), span, is_count=False, is_confirmed=is_confirmed),
@@ -107,8 +114,8 @@ class Statistics:
             work=seen.work,
             recall=seen.recall,
             bytes=sum(size.bytes for size in seen.state.values()),
-            lag=_watermark_lag(seen),
-            oldest=None if seen.oldest is None else seen.oldest / 1e6,
+            lag=None if seen.watermark is None or newest is None else max(0, newest - seen.watermark) / 1e6,
+            oldest=None if seen.counts.oldest is None else seen.counts.oldest / 1e6,
             irregular_batch=self.batches if is_irregular else self.irregular_batch,
             window_fill=fill,
         )
@@ -160,10 +167,6 @@ def iterate_steps(plan: Join) -> Iterator[tuple[Hop, Step]]:
                 bound += partner.streams
 
 
-def _plan_with_orders(plan: Join) -> str:
-    return f"{plan} {[node.orders for node in plan.inner()]}"
-
-
 def _count_new_rows(batch: BatchReport, name: str) -> float:
     """Count the rows that arrived, including those that shedding dropped."""
     drop = 0.0 if batch.allowance is None else batch.allowance.drop.get(name, 0.0)
@@ -173,11 +176,13 @@ def _count_new_rows(batch: BatchReport, name: str) -> float:
 def _update_matches(known: Mapping[Step, Average], query: Query, batch: BatchReport) -> dict[Step, Average]:
     sums: dict[Step, tuple[float, float]] = {}
     for hop, step in iterate_steps(batch.plan):
-        hop_stats = batch.per_hop.get(hop)
-        if hop_stats is None:
+        if (work := batch.per_hop.get(hop)) is None:
             continue
-        probes, matches = _unrestricted_probes(hop_stats, batch.allowance)
-        pairs = probes * count_reachable_rows(query, batch, hop)
+        # Only probes that saw partners of all ages count.
+        probes, matches = work.probes, work.matches
+        if work.narrowed:
+            probes, matches = (work.sampled, work.sampled_matches) if batch.allowance is not None else (0, 0)
+        pairs = probes * _count_reachable(query, batch, hop.partner, _visible_share(hop, batch.order))
         matches_before, pairs_before = sums.get(step, (0.0, 0.0))
         sums[step] = matches_before + matches, pairs_before + pairs
     # Steps of earlier plans stay known, with less weight batch by batch.
@@ -185,16 +190,7 @@ def _update_matches(known: Mapping[Step, Average], query: Query, batch: BatchRep
     return {**faded, **{step: known.get(step, Average()).after(*pair) for step, pair in sums.items()}}
 
 
-def _unrestricted_probes(hop_stats: HopStats, allowance: Allowance | None) -> tuple[int, int]:
-    """Return the probes that saw partners of all ages, and their matches."""
-    if not hop_stats.narrowed:
-        return hop_stats.probes, hop_stats.matches
-    return (hop_stats.sampled, hop_stats.sampled_matches) if allowance is not None else (0, 0)
-
-
-def _update_row_bytes(
-    known: Mapping[tuple[str, ...], Average], batch: BatchReport
-) -> dict[tuple[str, ...], Average]:
+def _update_row_bytes(known: Mapping[Names, Average], batch: BatchReport) -> dict[Names, Average]:
     streams = {str(node): tuple(sorted(node.streams)) for node in nodes(batch.plan)}
     updated = {
         streams[node]: known.get(streams[node], Average()).after(size.bytes, size.rows, is_count=False)
@@ -204,7 +200,45 @@ def _update_row_bytes(
     return {**known, **updated}
 
 
-def _watermark_lag(batch: BatchReport) -> float | None:
-    if batch.watermark is None or not batch.reached:
+def _measure_window_fill(query: Query, batch: BatchReport, rates: Mapping[str, Average]) -> float:
+    """Return the reachable rows as a multiple of what the windows will hold at the current rates.
+
+    It is above 1 after rates have fallen, as long as windows are full of earlier rows, and below 1 while
+    windows fill up.
+    """
+    reachable = expected = 0.0
+    for name in query.names:
+        window, rate = _window_seconds(query, name), rates[name].value
+        if window is not None and rate is not None:
+            reachable += _count_reachable(query, batch, name, 0.5)
+            expected += rate * window
+    return reachable / expected if expected > 0 else 1.0
+
+
+def _count_reachable(query: Query, batch: BatchReport, node: str, visible_share: float) -> float:
+    """Count the reachable rows of a state, given the share of the batch's own rows that are visible."""
+    stored, new = batch.held.get(node, 0), batch.rows.get(node, 0)
+    window, length = _window_seconds(query, node), batch.span
+    if window is None or not length:
+        return stored + visible_share * new
+    stored_share = 1 - length / (2 * window) if length <= window else window / (2 * length)
+    new_share = 1.0 if length <= window else (2 * window * length - window * window) / (length * length)
+    return stored * stored_share + visible_share * new * new_share
+
+
+def _window_seconds(query: Query, node: str) -> float | None:
+    """Return how long rows of a stream can be reached; None for intermediate states and row windows."""
+    if node not in query.names:
         return None
-    return max(0, max(batch.reached.values()) - batch.watermark) / 1e6
+    i = query.names.index(node)
+    retention = query.bounds.retention(i)
+    if isinstance(query.windows[i], RowWindow) or not retention or retention < 0:
+        return None
+    return retention / 1e6
+
+
+def _visible_share(hop: Hop, order: tuple[str, ...] | None) -> float:
+    """Return the share of the partner's new rows that a driver row sees; half if the order is not fixed."""
+    if order is None or hop.driver not in order or hop.partner not in order:
+        return 0.5
+    return float(order.index(hop.partner) < order.index(hop.driver))

@@ -70,12 +70,8 @@ def _span_seconds(query: Query, tables: Mapping[str, pa.Table]) -> float:
 
 def _count_key_matches(key_class: AttributeClass, tables: Mapping[str, pa.Table]) -> dict[Streams, float]:
     """Return the exact selectivity between neighbours in a key class, by joining their value counts."""
-    counts = {}
-    for member in key_class.members:
-        streams = streams_of(member)
-        if len(streams) == 1:
-            (name,) = streams
-            counts[name] = _count_values(member, key_class.domain, tables[name], name)
+    keys = {min(streams): key for key in key_class.members if len(streams := streams_of(key)) == 1}
+    counts = {name: _count_values(key, key_class.domain, tables[name], name) for name, key in keys.items()}
     selectivities = {}
     for left, right in pairwise(counts):
         both = counts[left].join(counts[right], "values", join_type="inner", right_suffix="_right")
@@ -90,8 +86,7 @@ def _count_values(key: Expr, domain: pa.DataType, table: pa.Table, name: str) ->
     values = evaluate(key, _fetch_from({name: table}), table.num_rows)
     if isinstance(values, pa.Scalar):
         values = pa.array([values.as_py()] * table.num_rows, domain)
-    counts = pc.value_counts(pc.drop_null(values.cast(domain)))
-    return pa.table({"values": counts.field("values"), "counts": counts.field("counts")})
+    return pa.Table.from_struct_array(pc.value_counts(pc.drop_null(values.cast(domain))))
 
 
 def _try_pairs(predicate: Conjunct, tables: Mapping[str, pa.Table], rng: np.random.Generator) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
@@ -23,23 +24,22 @@ def parse_user_statistics(query: Query, rates: Any, selectivities: Any) -> Table
             raise QueryError("selectivities= without rates= cannot be used; give rates= too")
         return None
     given = rates if isinstance(rates, Mapping) else dict.fromkeys(query.names, rates)
-    parsed = {query.stream(name).name: _parse_rate(name, rate) for name, rate in given.items()}
+    parsed = {}
+    for name, rate in given.items():
+        parsed[query.stream(name).name] = number = _parse_number(rate)
+        if not _LEAST_RATE <= number <= _MOST_RATE:
+            raise QueryError(f"the rate of stream '{name}' must be above zero rows a second; got {rate!r}")
     for name in query.names:
         if name not in parsed:
             raise QueryError(f"no rate is given for stream '{name}'; add it to rates=")
     if selectivities is not None and not isinstance(selectivities, Mapping):
         raise QueryError(f"{_PAIRS}; got {selectivities!r}")
-    shares = (selectivities or {}).items()
-    return TableStatistics(
-        parsed, {_parse_pair(query, pair): _parse_selectivity(pair, share) for pair, share in shares}
-    )
-
-
-def _parse_rate(name: str, rate: Any) -> float:
-    number = _parse_number(rate)
-    if number is None or not _LEAST_RATE <= number <= _MOST_RATE:
-        raise QueryError(f"the rate of stream '{name}' must be above zero rows a second; got {rate!r}")
-    return number
+    shares = {}
+    for pair, share in (selectivities or {}).items():
+        shares[_parse_pair(query, pair)] = number = _parse_number(share)
+        if not 0 < number <= 1:
+            raise QueryError(f"the selectivity of {pair!r} must be above 0 and at most 1; got {share!r}")
+    return TableStatistics(parsed, shares)
 
 
 def _parse_pair(query: Query, pair: Any) -> Streams:
@@ -52,17 +52,11 @@ def _parse_pair(query: Query, pair: Any) -> Streams:
     return streams
 
 
-def _parse_selectivity(pair: Any, selectivity: Any) -> float:
-    number = _parse_number(selectivity)
-    if number is None or not 0 < number <= 1:
-        raise QueryError(f"the selectivity of {pair!r} must be above 0 and at most 1; got {selectivity!r}")
-    return number
-
-
-def _parse_number(given: Any) -> float | None:
+def _parse_number(given: Any) -> float:
+    """Return a number, or NaN, which lies between no bounds, for anything else."""
     if isinstance(given, bool) or not isinstance(given, Real):
-        return None
+        return math.nan
     try:
         return float(given)
     except OverflowError:
-        return None
+        return math.nan

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from weir.cli import watch
 from weir.errors import QueryError, locate_errors
-from weir.script.model import Script
-from weir.script.parse import parse_script
+from weir.script.parse import Script, parse_script
 from weir.script.run import explain_script, open_join, start_query
+
+_Job = Annotated[Path, typer.Argument(help="Job script: CREATE STREAM statements and one SELECT ... INTO.")]
+_PARTITIONS = typer.Option(min=1, help="Number of partitions of the join.", show_default="number of cores")
+_SETTING_HELP = "Spark setting, like spark.master=local[2]; repeatable."
+_Count = Annotated[int | None, _PARTITIONS]
+_Settings = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help=_SETTING_HELP)]
+_Once = Annotated[bool, typer.Option("--once", help="Stop after reading all available rows.")]
+_CHECKPOINT = typer.Option(help="Folder of the state; overrides the script's checkpointLocation.")
+_Mermaid = Annotated[bool, typer.Option("--mermaid", help="Print the plan only, as a Mermaid chart.")]
 
 
 def run(
-    file: Path,
-    once: bool,
-    checkpoint: str | None,
-    partitions: int | None,
-    settings: Mapping[str, str],
-    console: Console,
+    job: _Job,
+    once: _Once = False,
+    checkpoint: Annotated[str | None, _CHECKPOINT] = None,
+    partitions: _Count = None,
+    conf: _Settings = None,
 ) -> None:
-    """Run a job until it is stopped, or with `once` until it has read all available rows."""
-    script = read_script(file)
+    """Run a job script on Spark and show the progress of each batch."""
+    settings, script, console = parse_settings(conf or ()), read_script(job), Console()
     require_spark()
     from weir.spark.script import session, stop
 
     rows = results = 0
     unknown = False
-    with session(settings) as spark, locate_errors(f"{file}: "), watch.catch_stop_signals() as stopping:
-        query = start_query(script, open_join(script, spark, partitions), file.stem, once, checkpoint)
+    with session(settings) as spark, locate_errors(f"{job}: "), watch.catch_stop_signals() as stopping:
+        query = start_query(script, open_join(script, spark, partitions), job.stem, once, checkpoint)
         with watch.display_batches(console, None if once else script.sink.trigger) as show:
             for progress in watch.follow_batches(query, stopping):
                 figures = watch.BatchFigures.of(progress)
@@ -44,17 +53,15 @@ def run(
     console.print(f"{ended}: {rows:,} rows in, {count} results", highlight=False, soft_wrap=True)
 
 
-def explain(
-    file: Path, mermaid: bool, partitions: int | None, settings: Mapping[str, str], console: Console
-) -> None:
-    """Print the explanation of a job, or only its plan as a Mermaid chart."""
-    script = read_script(file)
+def explain(job: _Job, mermaid: _Mermaid = False, partitions: _Count = None, conf: _Settings = None) -> None:
+    """Explain a job script: its sources, sink, query and join plan."""
+    settings, script = parse_settings(conf or ()), read_script(job)
     require_spark()
     from weir.spark.script import session
 
-    with session(settings) as spark, locate_errors(f"{file}: "):
+    with session(settings) as spark, locate_errors(f"{job}: "):
         text = explain_script(script, spark, partitions, mermaid)
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def read_script(file: Path) -> Script:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 
 if TYPE_CHECKING:
     from weir.spark.query import SparkQuery
@@ -116,32 +116,25 @@ def catch_stop_signals() -> Iterator[Event]:
 def display_batches(console: Console, trigger: int | None) -> Iterator[Callable[[BatchFigures], None]]:
     """Yield a function that shows a batch: in a live table on a terminal, else as a line."""
     if not console.is_terminal:
-        yield lambda figures: console.print(
-            _format_line(figures.cells(trigger)), highlight=False, soft_wrap=True
-        )
+
+        def print_line(figures: BatchFigures) -> None:
+            line = "  ".join(f"{heading} {text}" for heading, text in figures.cells(trigger).items())
+            console.print(line, highlight=False, soft_wrap=True)
+
+        yield print_line
         return
-    recent: list[BatchFigures] = []
+    recent: list[dict[str, str]] = []
     with Live(console=console, auto_refresh=False) as live:
 
         def show(figures: BatchFigures) -> None:
-            recent.append(figures)
+            recent.append(figures.cells(trigger))
             del recent[:-_TABLE_ROWS]
-            live.update(_build_table([batch.cells(trigger) for batch in recent]), refresh=True)
+            table = Table(*(Column(heading, justify="right") for heading in recent[0]))
+            for cells in recent:
+                table.add_row(*cells.values())
+            live.update(table, refresh=True)
 
         yield show
-
-
-def _format_line(cells: Mapping[str, str]) -> str:
-    return "  ".join(f"{heading} {text}" for heading, text in cells.items())
-
-
-def _build_table(rows: list[dict[str, str]]) -> Table:
-    table = Table()
-    for heading in rows[0]:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(*row.values())
-    return table
 
 
 def _format_rate(count: int | None, seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,39 +13,31 @@ import pyarrow.compute as pc
 from weir.expr import decimals
 from weir.expr import type_rules as rules
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Rule, Signature, types_of, wrap, wrong_types
+from weir.expr.type_rules import Function, Signature, types_of, wrap, wrap_numbers, wrong_types
 from weir.expr.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP, is_integer, is_number, is_time
 from weir.expr.values import Value, map_numbers, null_where, to_numbers
 
 DAY = 86_400_000_000
 
 
-def _take_numbers(result: Callable[[pa.DataType, pa.DataType], pa.DataType]) -> Rule:
-    """Make a rule for two numbers in their common type; `result` returns the type of a decimal result."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
-        if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
-            left, right = map(decimals.operand_type, args)
-            return (left, right), result(left, right)
-        type = rules.shared_type(args)
-        type = DOUBLE if pa.types.is_null(type) else type
-        return (type, type), type
-
-    return rule
+def _type_numbers(decimal_result: Callable[..., pa.DataType], args: Sequence[Expr]) -> Signature:
+    """Accept two numbers, in their common type; decimals stay as they are."""
+    rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
+    if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
+        left, right = map(decimals.operand_type, args)
+        return (left, right), decimal_result(left, right)
+    type = rules.shared_type(args)
+    type = DOUBLE if pa.types.is_null(type) else type
+    return (type, type), type
 
 
-def _take_integers(count: int) -> Rule:
-    """Make a rule that casts `count` integers to their common width."""
-
-    def rule(args: Sequence[Expr]) -> Signature:
-        rules.check_count(args, count)
-        type = rules.shared_type(args)
-        if not is_integer(type):
-            raise wrong_types(args, "whole numbers")
-        return [type] * count, type
-
-    return rule
+def _integer_rule(args: Sequence[Expr], count: int = 2) -> Signature:
+    """Cast integers to their common width."""
+    rules.check_count(args, count)
+    type = rules.shared_type(args)
+    if not is_integer(type):
+        raise wrong_types(args, "whole numbers")
+    return [type] * count, type
 
 
 def _add_rule(args: Sequence[Expr]) -> Signature:
@@ -61,7 +54,7 @@ def _add_rule(args: Sequence[Expr]) -> Signature:
         return (left, INT), left
     if left == right == INTERVAL:
         return (left, right), left
-    return _take_numbers(decimals.sum_type)(args)
+    return _type_numbers(decimals.sum_type, args)
 
 
 def _subtract_rule(args: Sequence[Expr]) -> Signature:
@@ -92,12 +85,12 @@ def _multiply_rule(args: Sequence[Expr]) -> Signature:
         return (INTERVAL, BIGINT), INTERVAL
     if right == INTERVAL and is_integer(left):
         return (BIGINT, INTERVAL), INTERVAL
-    return _take_numbers(decimals.product_type)(args)
+    return _type_numbers(decimals.product_type, args)
 
 
 def _divide_rule(args: Sequence[Expr]) -> Signature:
     """Accept numbers; the quotient of decimals is a decimal, any other a double."""
-    signature = _take_numbers(decimals.quotient_type)(args)
+    signature = _type_numbers(decimals.quotient_type, args)
     return signature if decimals.are_used(args) else ((DOUBLE, DOUBLE), DOUBLE)
 
 
@@ -111,8 +104,12 @@ def _number_rule(args: Sequence[Expr]) -> Signature:
     return types_of(args), args[0].type
 
 
+def _remainder_rule(args: Sequence[Expr]) -> Signature:
+    return _type_numbers(decimals.remainder_type, args)
+
+
 def _pmod_rule(args: Sequence[Expr]) -> Signature:
-    types, out = _take_numbers(decimals.remainder_type)(args)
+    types, out = _remainder_rule(args)
     if pa.types.is_decimal(out):
         raise wrong_types(args, "whole numbers or doubles")
     return types, out
@@ -124,19 +121,15 @@ def _shift_rule(args: Sequence[Expr]) -> Signature:
     return (type, INT), type
 
 
-def _exactly(kernel: Any) -> Callable[..., Value]:
-    """Make a sum, difference or product also exact for decimals, and for dates, as Arrow has none of days."""
-
-    def run(out: pa.DataType, left: Value, right: Value) -> Value:
-        if pa.types.is_decimal(out):
-            return decimals.compute(kernel, out, left, right)
-        if out == DATE:
-            add_days = np.add if kernel is pc.add else np.subtract
-            return map_numbers(out, add_days, *map(_to_days, (left, right)))
-        result = kernel(left, right)
-        return result if result.type == out else pc.cast(result, out)
-
-    return run
+def _compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+    """Return a sum, difference or product, exact for decimals; days are added here, as Arrow adds none."""
+    if pa.types.is_decimal(out):
+        return decimals.compute(kernel, out, left, right)
+    if out == DATE:
+        add_days = np.add if kernel is pc.add else np.subtract
+        return map_numbers(out, add_days, *map(_to_days, (left, right)))
+    result = kernel(left, right)
+    return result if result.type == out else pc.cast(result, out)
 
 
 def _to_days(value: Value) -> Value:
@@ -186,28 +179,27 @@ def _one_if_zero(divisor: Any) -> Any:
 
 
 def _shift(shift: np.ufunc) -> Function:
-    def shift_numbers(numbers: Any, bits: Any) -> Any:
-        # Java takes the number of bits modulo the width of the number.
-        return shift(numbers, (bits & (numbers.dtype.itemsize * 8 - 1)).astype(numbers.dtype))
-
-    return Function(_shift_rule, lambda out, value, bits: map_numbers(out, shift_numbers, value, bits))
+    # Java takes the number of bits modulo the width of the number.
+    return wrap_numbers(
+        _shift_rule, lambda x, bits: shift(x, (bits & (x.dtype.itemsize * 8 - 1)).astype(x.dtype))
+    )
 
 
 FUNCTIONS: dict[str, Function] = {
-    "+": Function(_add_rule, _exactly(pc.add)),
-    "-": Function(_subtract_rule, _exactly(pc.subtract)),
-    "*": Function(_multiply_rule, _exactly(pc.multiply)),
+    "+": Function(_add_rule, partial(_compute, pc.add)),
+    "-": Function(_subtract_rule, partial(_compute, pc.subtract)),
+    "*": Function(_multiply_rule, partial(_compute, pc.multiply)),
     "/": Function(_divide_rule, _divide),
     "div": Function(_div_rule, _div),
-    "%": Function(_take_numbers(decimals.remainder_type), _remainder),
-    "pmod": Function(_pmod_rule, lambda out, *values: map_numbers(out, _pmod, *values)),
+    "%": Function(_remainder_rule, _remainder),
+    "pmod": wrap_numbers(_pmod_rule, _pmod),
     "negative": wrap(_number_rule, pc.negate),
     "positive": wrap(_number_rule, lambda value: value),
     "abs": wrap(_number_rule, pc.abs),
-    "&": wrap(_take_integers(2), pc.bit_wise_and),
-    "|": wrap(_take_integers(2), pc.bit_wise_or),
-    "^": wrap(_take_integers(2), pc.bit_wise_xor),
-    "~": wrap(_take_integers(1), pc.bit_wise_not),
+    "&": wrap(_integer_rule, pc.bit_wise_and),
+    "|": wrap(_integer_rule, pc.bit_wise_or),
+    "^": wrap(_integer_rule, pc.bit_wise_xor),
+    "~": wrap(partial(_integer_rule, count=1), pc.bit_wise_not),
     "shiftleft": _shift(np.left_shift),
     "shiftright": _shift(np.right_shift),
     "try_divide": Function(_divide_rule, _divide),

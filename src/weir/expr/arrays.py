@@ -11,29 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError
-from weir.expr.comparison import equal
+from weir.expr.conditional import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Rule, Signature, check_types, types_of, wrap, wrong_comparison
+from weir.expr.type_rules import Function, Signature, check_types, types_of, wrap, wrong_comparison
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
-from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, to_numbers
+from weir.expr.values import from_numbers, keep_nulls, map_arrays, to_numbers
 
 
 def _split_items(lists: pa.Array) -> tuple[Any, Any, pa.Array]:
     """Return each row's first position among all items, its number of items, and all items."""
     if pa.types.is_fixed_size_list(lists.type):
-        size = lists.type.list_size
-        starts = (np.arange(len(lists)) + lists.offset) * size
-        return starts, np.full(len(lists), size), lists.values
+        size, rows = lists.type.list_size, np.arange(len(lists))
+        return (rows + lists.offset) * size, np.full(len(lists), size), lists.values
     offsets = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset)
     return offsets[:-1].astype(np.int64), np.diff(offsets), lists.values
 
 
-def _take_array(out: pa.DataType) -> Rule:
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_types(args, "an array", is_array)
-        return types_of(args), out
-
-    return rule
+def _size_rule(args: Sequence[Expr]) -> Signature:
+    check_types(args, "an array", is_array)
+    return types_of(args), INT
 
 
 def _item_rule(args: Sequence[Expr]) -> Signature:
@@ -98,10 +94,6 @@ def _find_fields(struct: pa.StructType, name: str) -> list[int]:
     return [i for i, field in enumerate(struct) if field.name.lower() == name.lower()]
 
 
-def _field(struct: Value, name: Value) -> Value:
-    return pc.struct_field(struct, _find_fields(struct.type, name.as_py()))
-
-
 def _cosine_rule(args: Sequence[Expr]) -> Signature:
     """Accept two vectors of floats; if both have a fixed length, the same length."""
     check_types(args, "two arrays of float or double", _is_vector, _is_vector)
@@ -152,12 +144,12 @@ def _sizes(lists: pa.Array, lengths: Any, items: pa.Array) -> Any:
 
 FUNCTIONS: dict[str, Function] = {
     # The size of NULL is -1, as in Spark.
-    "size": wrap(_take_array(INT), lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
-    "array_size": wrap(_take_array(INT), pc.list_value_length),
+    "size": wrap(_size_rule, lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
+    "array_size": wrap(_size_rule, pc.list_value_length),
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
     "get": _item(lambda index, lengths: index),
     "element_at": _item(_count_from_zero),
-    ".": wrap(_field_rule, _field),
+    ".": wrap(_field_rule, lambda row, name: pc.struct_field(row, _find_fields(row.type, name.as_py()))),
     "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }
 ALIASES = {"cardinality": "size"}

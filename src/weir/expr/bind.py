@@ -30,15 +30,22 @@ BINARY: dict[type[exp.Expression], str] = {
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.DPipe: "concat",
     exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.RegexpLike: "rlike",
 }  # fmt: skip
+# Calls of a function with these parts of the node, as far as they are given.
+PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
+    exp.BitwiseNot: ("~", "this"), exp.Substring: ("substring", "this", "start", "length"),
+    exp.Ceil: ("ceil", "this", "decimals"), exp.Floor: ("floor", "this", "decimals"),
+}  # fmt: skip
 
 
 def bind(node: exp.Expression, scope: Scope) -> Expr:
     """Bind a node that was parsed in `UntranslatedSpark`."""
     if type(node) in BINARY:
         return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)])
-    handler = HANDLERS.get(type(node))
-    if handler is not None:
-        return handler(node, scope)
+    if type(node) in PARTS:
+        name, *parts = PARTS[type(node)]
+        return call(name, [bind(node.args[part], scope) for part in parts if node.args.get(part)])
+    if type(node) in HANDLERS:
+        return HANDLERS[type(node)](node, scope)
     if isinstance(node, exp.Func):
         return _bind_call(node.sql_name(), list(node.iter_expressions()), scope)
     raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
@@ -52,8 +59,7 @@ def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     lowered = name.lower()
     if len(bound) == 1 and (lowered in SPARK_NAMES or lowered in TYPE_ALIASES):
         return cast(bound[0], parse_type(lowered))
-    special = SPECIAL.get(lowered)
-    return special(bound) if special is not None else call(name, bound)
+    return SPECIAL[lowered](bound) if lowered in SPECIAL else call(name, bound)
 
 
 def _column(node: Any, scope: Scope) -> Expr:
@@ -184,8 +190,7 @@ def _if(node: Any, scope: Scope) -> Expr:
 
 def _trim(node: Any, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
-    parts = [node.this, *filter(None, [node.expression])]
-    return call(name, [bind(part, scope) for part in parts])
+    return call(name, [bind(part, scope) for part in (node.this, node.expression) if part])
 
 
 def _extract(node: Any, scope: Scope) -> Expr:
@@ -200,49 +205,21 @@ def _position(node: Any, scope: Scope) -> Expr:
     return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)])
 
 
-def _bind_parts(name: str, *parts: str) -> Callable[[Any, Scope], Expr]:
-    """Make a handler that calls `name` with these parts of the node, as far as they are given."""
-
-    def handler(node: Any, scope: Scope) -> Expr:
-        return call(name, [bind(node.args[part], scope) for part in parts if node.args.get(part)])
-
-    return handler
-
-
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
-    exp.Column: _column,
-    exp.Dot: _dot,
-    exp.Literal: _literal,
+    exp.Column: _column, exp.Dot: _dot, exp.Literal: _literal, exp.Interval: _interval, exp.Neg: _negative,
+    exp.Cast: _cast, exp.TryCast: _cast, exp.Not: _not, exp.Between: _between, exp.In: _in, exp.Is: _is,
+    exp.Like: _like, exp.ILike: _like, exp.Escape: _like, exp.Case: _case, exp.If: _if, exp.Trim: _trim,
+    exp.Extract: _extract, exp.StrPosition: _position,
     exp.RawString: lambda node, _: Literal(node.this, pa.string()),
     exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
     exp.Null: lambda node, _: Literal(None, pa.null()),
-    exp.Interval: _interval,
     exp.Paren: lambda node, scope: bind(node.this, scope),
-    exp.Neg: _negative,
-    exp.Not: _not,
     exp.NullSafeNEQ: lambda node, scope: call("not", [bind(exp.NullSafeEQ(**node.args), scope)]),
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Is: _is,
-    exp.Like: _like,
-    exp.ILike: _like,
-    exp.Escape: _like,
-    exp.Case: _case,
-    exp.If: _if,
     exp.Bracket: lambda node, scope: call("get", [bind(node.this, scope), bind(node.expressions[0], scope)]),
     exp.Anonymous: lambda node, scope: _bind_call(node.name, node.expressions, scope),
     exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
-    exp.Trim: _trim,
-    exp.Extract: _extract,
-    exp.StrPosition: _position,
-    exp.BitwiseNot: _bind_parts("~", "this"),
-    exp.Substring: _bind_parts("substring", "this", "start", "length"),
-    exp.Ceil: _bind_parts("ceil", "this", "decimals"),
-    exp.Floor: _bind_parts("floor", "this", "decimals"),
-}
+}  # fmt: skip
 # Functions whose arguments Spark writes in another order, as in ltrim('x', s), or under another name.
 SPECIAL: dict[str, Callable[[list[Expr]], Expr]] = {
     "ltrim": lambda args: call("ltrim", args[::-1]),

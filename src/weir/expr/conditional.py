@@ -1,8 +1,12 @@
-"""Operators and functions of three-valued logic, comparison, NULL handling and choice."""
+"""Operators and functions of three-valued logic, comparison, NULL handling and choice.
+
+Values compare as in Spark: NaN equals NaN and is larger than every number, -0.0 equals 0.0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -10,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError
-from weir.expr import comparison as compare
 from weir.expr import type_rules as rules
 from weir.expr.nodes import Expr
-from weir.expr.type_rules import Function, Rule, Signature, take, types_of, wrap
+from weir.expr.type_rules import Function, Signature, take, types_of, wrap
 from weir.expr.types import BOOLEAN, DOUBLE, common_type_of, is_float, is_time
-from weir.expr.values import Value, null_where
+from weir.expr.values import Value, is_null_constant, null, null_where, to_numbers
 
 
 def _comparison_rule(args: Sequence[Expr]) -> Signature:
@@ -47,12 +50,9 @@ def _nullif_rule(args: Sequence[Expr]) -> Signature:
     return types, types[0]
 
 
-def _take_booleans(count: int) -> Rule:
-    def rule(args: Sequence[Expr]) -> Signature:
-        rules.check_types(args, "boolean", *[lambda type: type in (BOOLEAN, pa.null())] * count)
-        return [BOOLEAN] * count, BOOLEAN
-
-    return rule
+def _boolean_rule(args: Sequence[Expr], count: int = 2) -> Signature:
+    rules.check_types(args, "boolean", *[lambda type: type in (BOOLEAN, pa.null())] * count)
+    return [BOOLEAN] * count, BOOLEAN
 
 
 def _any_rule(args: Sequence[Expr]) -> Signature:
@@ -101,6 +101,63 @@ def _is_nan_rule(args: Sequence[Expr]) -> Signature:
     return take(BOOLEAN, args[0].type if args and is_float(args[0].type) else DOUBLE)(args)
 
 
+def equal(left: Value, right: Value) -> Value:
+    """Return `left = right`."""
+    same = _compare(pc.equal, left, right)
+    if _has_nan(left) and _has_nan(right):
+        return pc.or_(same, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return same
+
+
+def _less(left: Value, right: Value, or_equal: bool = False) -> Value:
+    """Return `left < right`, or `left <= right`."""
+    lower = _compare(pc.less_equal if or_equal else pc.less, left, right)
+    if not _has_nan(right):
+        return lower
+    below_nan = pc.is_valid(left) if or_equal else pc.invert(pc.is_nan(left))
+    return pc.or_(lower, pc.and_(pc.is_nan(right), below_nan))
+
+
+def _compare(kernel: Any, left: Value, right: Value) -> Value:
+    return null(BOOLEAN) if is_null_constant(left) or is_null_constant(right) else kernel(left, right)
+
+
+def _null_safe_equal(left: Value, right: Value) -> Value:
+    """Return `left <=> right`: as `=`, but NULL equals NULL and the result is never NULL."""
+    same = pc.fill_null(equal(left, right), False)
+    if _has_null(left) and _has_null(right):
+        return pc.or_(same, pc.and_(pc.is_null(left), pc.is_null(right)))
+    return same
+
+
+def _is_in(value: Value, *items: Value) -> Value:
+    """Return `value IN (items)`: NULL if the value is, or if it equals no item and an item is NULL."""
+    if is_float(value.type) or not all(isinstance(item, pa.Scalar) for item in items):
+        return reduce(pc.or_kleene, (equal(value, item) for item in items))
+    known = pa.array([item.as_py() for item in items if item.is_valid], value.type)
+    contained = pc.is_in(value, value_set=known)
+    if len(known) < len(items):
+        contained = pc.if_else(contained, True, null(BOOLEAN))
+    return pc.if_else(pc.is_valid(value), contained, null(BOOLEAN)) if _has_null(value) else contained
+
+
+def _has_null(value: Value) -> bool:
+    return bool(value.null_count) if isinstance(value, pa.Array) else not value.is_valid
+
+
+def _has_nan(value: Value) -> bool:
+    """True if a float value holds a NaN; computing the minimum is far cheaper than a mask."""
+    if not is_float(value.type):
+        return False
+    numbers = to_numbers(value) if isinstance(value, pa.Array) else value.as_py()
+    return numbers is not None and bool(np.size(numbers)) and bool(np.isnan(np.min(numbers)))
+
+
+def _is_nan(value: Value) -> Value:
+    """Return a mask of the values that are NaN; it is never NULL."""
+    return pc.fill_null(pc.is_nan(value), False)
+
+
 def _choose(out: pa.DataType, *args: Value) -> Value:
     conditions, values = args[:-1:2], [*args[1:-1:2], args[-1]]
     if len(conditions) == 1:
@@ -112,14 +169,9 @@ def _greatest(out: pa.DataType, *values: Value) -> Value:
     """Return the largest value that is not NULL; NaN is larger than every number."""
     largest = _choose_extreme(pc.max_element_wise, out, *values)
     for value in values:
-        if compare.may_be_nan(value):
-            largest = pc.if_else(compare.is_nan(value), pa.scalar(np.nan, out), largest)
+        if _has_nan(value):
+            largest = pc.if_else(_is_nan(value), pa.scalar(np.nan, out), largest)
     return largest
-
-
-def _least(out: pa.DataType, *values: Value) -> Value:
-    """Return the smallest value that is not NULL; NaN only if there is nothing else."""
-    return _choose_extreme(pc.min_element_wise, out, *values)
 
 
 def _choose_extreme(kernel: Any, out: pa.DataType, *values: Value) -> Value:
@@ -129,31 +181,32 @@ def _choose_extreme(kernel: Any, out: pa.DataType, *values: Value) -> Value:
 
 
 def _replace_nan(value: Value, other: Value) -> Value:
-    return pc.if_else(compare.is_nan(value), other, value) if compare.may_be_nan(value) else value
+    return pc.if_else(_is_nan(value), other, value) if _has_nan(value) else value
 
 
 FUNCTIONS: dict[str, Function] = {
-    "and": wrap(_take_booleans(2), pc.and_kleene),
-    "or": wrap(_take_booleans(2), pc.or_kleene),
-    "not": wrap(_take_booleans(1), pc.invert),
-    "=": wrap(_pair_rule, compare.equal),
-    "<=>": wrap(_pair_rule, compare.null_safe_equal),
-    "<>": wrap(_pair_rule, lambda left, right: pc.invert(compare.equal(left, right))),
-    "<": wrap(_pair_rule, compare.less),
-    "<=": wrap(_pair_rule, compare.less_equal),
-    ">": wrap(_pair_rule, lambda left, right: compare.less(right, left)),
-    ">=": wrap(_pair_rule, lambda left, right: compare.less_equal(right, left)),
-    "in": wrap(_in_rule, compare.is_in),
+    "and": wrap(_boolean_rule, pc.and_kleene),
+    "or": wrap(_boolean_rule, pc.or_kleene),
+    "not": wrap(partial(_boolean_rule, count=1), pc.invert),
+    "=": wrap(_pair_rule, equal),
+    "<=>": wrap(_pair_rule, _null_safe_equal),
+    "<>": wrap(_pair_rule, lambda left, right: pc.invert(equal(left, right))),
+    "<": wrap(_pair_rule, _less),
+    "<=": wrap(_pair_rule, partial(_less, or_equal=True)),
+    ">": wrap(_pair_rule, lambda left, right: _less(right, left)),
+    ">=": wrap(_pair_rule, lambda left, right: _less(right, left, or_equal=True)),
+    "in": wrap(_in_rule, _is_in),
     "is null": wrap(_any_rule, pc.is_null),
     "is not null": wrap(_any_rule, pc.is_valid),
     "case": Function(_choice_rule, _choose),
     "if": Function(_if_rule, _choose),
     "coalesce": wrap(_shared_rule, pc.coalesce),
     "nvl2": wrap(_nvl2_rule, lambda value, valid, null: pc.if_else(pc.is_valid(value), valid, null)),
-    "nullif": wrap(_nullif_rule, lambda value, other: null_where(compare.equal(value, other), value)),
+    "nullif": wrap(_nullif_rule, lambda value, other: null_where(equal(value, other), value)),
     "greatest": Function(_ordered_rule, _greatest),
-    "least": Function(_ordered_rule, _least),
-    "isnan": wrap(_is_nan_rule, compare.is_nan),
+    # The smallest value that is not NULL; NaN only if there is nothing else.
+    "least": Function(_ordered_rule, partial(_choose_extreme, pc.min_element_wise)),
+    "isnan": wrap(_is_nan_rule, _is_nan),
     "nanvl": wrap(rules.take_doubles(2), _replace_nan),
 }
 ALIASES = {"nvl": "coalesce", "ifnull": "coalesce", "isnull": "is null", "isnotnull": "is not null"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from weir.errors import QueryError, unknown_name
 from weir.expr.casts import cast, drop_time_zone
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Rule, Signature, check_count, take, wrong_types
+from weir.expr.type_rules import Function, Signature, check_count, take, wrap_numbers, wrong_types
 from weir.expr.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, is_time
 from weir.expr.values import Value, map_numbers
 
@@ -24,16 +25,6 @@ UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "mo
 
 def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
     return Function(take(INT, DATE), lambda out, date: pc.cast(kernel(date, **options), out))
-
-
-def _from_numbers(rule: Rule, fn: Callable[..., Any]) -> Function:
-    """Make a function of one over the NumPy numbers of dates (days) and timestamps (microseconds)."""
-    return Function(rule, lambda out, *values: map_numbers(out, fn, *values))
-
-
-def _clock_part(unit: int, count: int) -> Function:
-    # Division is much faster than Arrow's calendar.
-    return _from_numbers(take(INT, TIMESTAMP), lambda micros: np.floor_divide(micros, unit) % count)
 
 
 def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
@@ -78,26 +69,12 @@ def _last_day(days: Any) -> Any:
     return (days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]").astype(np.int64) - 1
 
 
-def _from_unix(unit: int) -> Function:
-    return _from_numbers(take(TIMESTAMP, BIGINT), lambda number: number.astype(np.int64) * unit)
+def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
+    check_count(args, 1)
+    return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
 
 
-def _to_unix(unit: int) -> Function:
-    return _from_numbers(take(BIGINT, TIMESTAMP), lambda micros: np.floor_divide(micros, unit))
-
-
-def _truncate_seconds(micros: Any) -> Any:
-    return (micros - np.fmod(micros, SECOND)) // SECOND
-
-
-def _cast_to(type: pa.DataType) -> Function:
-    def rule(args: Sequence[Expr]) -> Signature:
-        check_count(args, 1)
-        return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
-
-    return Function(rule, cast)
-
-
+_TO_UNIX, _FROM_UNIX = take(BIGINT, TIMESTAMP), take(TIMESTAMP, BIGINT)
 FUNCTIONS: dict[str, Function] = {
     "year": _date_part(pc.year),
     "quarter": _date_part(pc.quarter),
@@ -107,28 +84,29 @@ FUNCTIONS: dict[str, Function] = {
     "dayofyear": _date_part(pc.day_of_year),
     "dayofweek": _date_part(pc.day_of_week, count_from_zero=False, week_start=7),
     "weekday": _date_part(pc.day_of_week),
-    "hour": _clock_part(3600 * SECOND, 24),
-    "minute": _clock_part(60 * SECOND, 60),
-    "second": _clock_part(SECOND, 60),
+    # Division is much faster than Arrow's calendar.
+    "hour": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // (3600 * SECOND) % 24),
+    "minute": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // (60 * SECOND) % 60),
+    "second": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // SECOND % 60),
     "date_trunc": Function(_date_trunc_rule, _date_trunc),
     "trunc": Function(_trunc_rule, _trunc),
-    "to_date": _cast_to(DATE),
-    "to_timestamp": _cast_to(TIMESTAMP),
-    "datediff": _from_numbers(take(INT, DATE, DATE), np.subtract),
-    "date_add": _from_numbers(take(DATE, DATE, INT), np.add),
-    "date_sub": _from_numbers(take(DATE, DATE, INT), np.subtract),
-    "add_months": _from_numbers(take(DATE, DATE, INT), _add_months),
-    "last_day": _from_numbers(take(DATE, DATE), _last_day),
-    "unix_date": _from_numbers(take(INT, DATE), np.positive),
-    "date_from_unix_date": _from_numbers(take(DATE, INT), np.positive),
+    "to_date": Function(partial(_cast_rule, DATE), cast),
+    "to_timestamp": Function(partial(_cast_rule, TIMESTAMP), cast),
+    "datediff": wrap_numbers(take(INT, DATE, DATE), np.subtract),
+    "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
+    "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),
+    "add_months": wrap_numbers(take(DATE, DATE, INT), _add_months),
+    "last_day": wrap_numbers(take(DATE, DATE), _last_day),
+    "unix_date": wrap_numbers(take(INT, DATE), np.positive),
+    "date_from_unix_date": wrap_numbers(take(DATE, INT), np.positive),
     # The only conversion to seconds that truncates towards 1970 instead of rounding down.
-    "unix_timestamp": _from_numbers(take(BIGINT, TIMESTAMP), _truncate_seconds),
-    "unix_seconds": _to_unix(SECOND),
-    "unix_millis": _to_unix(1000),
-    "unix_micros": _to_unix(1),
-    "timestamp_seconds": _from_unix(SECOND),
-    "timestamp_millis": _from_unix(1000),
-    "timestamp_micros": _from_unix(1),
+    "unix_timestamp": wrap_numbers(_TO_UNIX, lambda micros: (micros - np.fmod(micros, SECOND)) // SECOND),
+    "unix_seconds": wrap_numbers(_TO_UNIX, lambda micros: micros // SECOND),
+    "unix_millis": wrap_numbers(_TO_UNIX, lambda micros: micros // 1000),
+    "unix_micros": wrap_numbers(_TO_UNIX, np.positive),
+    "timestamp_seconds": wrap_numbers(_FROM_UNIX, lambda seconds: seconds * SECOND),
+    "timestamp_millis": wrap_numbers(_FROM_UNIX, lambda millis: millis * 1000),
+    "timestamp_micros": wrap_numbers(_FROM_UNIX, np.positive),
 }
 ALIASES = {"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add",
            "to_unix_timestamp": "unix_timestamp", "week": "weekofyear"}  # fmt: skip

@@ -76,9 +76,7 @@ def fit(value: Value, out: pa.DataType) -> Value:
 
 def compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
     """Compute a sum, difference or product in type `out`."""
-    if out.precision < 38:
-        return fit(kernel(left, right), out)
-    return fit(kernel(_widen(left), _widen(right)), out)
+    return fit(kernel(left, right) if out.precision < 38 else kernel(_widen(left), _widen(right)), out)
 
 
 def _widen(value: Value) -> Value:
@@ -95,16 +93,16 @@ def divide(out: pa.DataType, left: Value, right: Value) -> Value:
 
 def divide_whole(left: Value, right: Value) -> Value:
     """Divide and truncate to a bigint."""
-    return pc.cast(_truncate(pc.divide(_widen(left), _widen(right))), pa.int64(), safe=False)
+    return pc.cast(_whole_quotient(left, right), pa.int64(), safe=False)
 
 
-def _truncate(value: Value) -> Value:
-    return pc.round(value, ndigits=0, round_mode="towards_zero")
+def _whole_quotient(left: Value, right: Value) -> Value:
+    return pc.round(pc.divide(_widen(left), _widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend; the divisor is not zero."""
-    whole = _truncate(pc.divide(_widen(left), _widen(right)))
+    whole = _whole_quotient(left, right)
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
     return fit(pc.subtract(_widen(left), pc.multiply(whole, _widen(right))), out)
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from weir.expr.casts import cast, try_cast
 from weir.expr.functions import FUNCTIONS
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
-from weir.expr.user_functions import call_user_function
 from weir.expr.values import Value, as_array
 
 CASTS = {"cast": cast, "try_cast": try_cast}
@@ -53,20 +52,13 @@ def _to_mask(booleans: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _evaluate(expr: Expr, fetch: Columns, rows: int) -> Value:
-    if isinstance(expr, Column):
-        return fetch(expr)
-    if isinstance(expr, Literal):
-        return pa.scalar(expr.value, expr.type)
-    if expr.function == "udf":
-        return _evaluate_user_call(expr, fetch, rows)
-    values = [_evaluate(arg, fetch, rows) for arg in expr.args]
-    if expr.function in CASTS:
-        return CASTS[expr.function](expr.type, values[0])
-    return FUNCTIONS[expr.function].run(expr.type, *values)
-
-
-def _evaluate_user_call(expr: Call, fetch: Columns, rows: int) -> pa.Array:
-    function, *args = expr.args
-    assert isinstance(function, Literal)
-    arrays = [as_array(_evaluate(arg, fetch, rows), rows) for arg in args]
-    return call_user_function(function.value, arrays, rows)
+    match expr:
+        case Column():
+            return fetch(expr)
+        case Literal(value, type):
+            return pa.scalar(value, type)
+        case Call("udf", (Literal(user), *args)):
+            return user.call([as_array(_evaluate(arg, fetch, rows), rows) for arg in args], rows)
+        case Call(name, args, type):
+            run = CASTS[name] if name in CASTS else FUNCTIONS[name].run
+            return run(type, *(_evaluate(arg, fetch, rows) for arg in args))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,9 @@ from weir.expr import type_rules as rules
 from weir.expr.casts import cast
 from weir.expr.decimals import fit
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap
+from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap, wrap_numbers
 from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer
-from weir.expr.values import Value, constant_value, map_numbers, null_where
-
-
-def _numpy(fn: Callable[..., Any], count: int = 1) -> Function:
-    return Function(take_doubles(count), lambda out, *values: map_numbers(out, fn, *values))
+from weir.expr.values import Value, map_numbers, null_where
 
 
 def _logarithm(kernel: Any, bound: float = 0.0) -> Function:
@@ -34,7 +31,8 @@ def _log(*values: Value) -> Value:
 
 
 def _power(value: Value, exponent: Value) -> Value:
-    return pc.multiply(value, value) if constant_value(exponent) == 2 else pc.power(value, exponent)
+    is_square = isinstance(exponent, pa.Scalar) and exponent.as_py() == 2
+    return pc.multiply(value, value) if is_square else pc.power(value, exponent)
 
 
 def _whole_rule(args: Sequence[Expr]) -> Signature:
@@ -46,17 +44,15 @@ def _whole_rule(args: Sequence[Expr]) -> Signature:
     return ([BIGINT] if is_integer(type) else [DOUBLE]), BIGINT
 
 
-def _whole(kernel: Any) -> Function:
-    def run(out: pa.DataType, value: Value) -> Value:
-        if value.type == out:
-            return value
-        if not pa.types.is_decimal(out):
-            return cast(out, kernel(value))
-        # One digit of room, because rounding may carry.
-        wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
-        return fit(kernel(wide), out)
+def _round_whole(kernel: Any, out: pa.DataType, value: Value) -> Value:
+    if value.type == out:
+        return value
+    return fit(kernel(_with_room(value)), out) if pa.types.is_decimal(out) else cast(out, kernel(value))
 
-    return Function(_whole_rule, run)
+
+def _with_room(value: Value) -> Value:
+    # One digit of room, because rounding may carry.
+    return pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
 
 
 def _round_rule(args: Sequence[Expr]) -> Signature:
@@ -81,14 +77,13 @@ def _rounded_type(type: pa.DataType, digits: int) -> pa.DataType:
 
 def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:
     """Round to that many digits, ties away from zero."""
-    places = constant_value(digits) if digits is not None else 0
+    places = 0 if digits is None else digits.as_py()
     if is_integer(out) and places >= 0:
         return value
     if is_integer(out) or is_float(out):
         round_numbers = _round_integer if is_integer(out) else _round_float
         return map_numbers(out, lambda numbers: round_numbers(numbers, places), value)
-    wide = pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
-    return fit(pc.round(wide, ndigits=places, round_mode="half_towards_infinity"), out)
+    return fit(pc.round(_with_room(value), ndigits=places, round_mode="half_towards_infinity"), out)
 
 
 def _round_float(numbers: Any, places: int) -> Any:
@@ -112,50 +107,34 @@ def _round_integer(numbers: Any, places: int) -> Any:
     return (wide - rest + away).astype(numbers.dtype)
 
 
-def _factorial(out: pa.DataType, value: Value) -> Value:
+def _factorial(numbers: Any) -> tuple[Any, Any]:
     """Return the factorial of 0 to 20, NULL for other numbers."""
     factorials = np.array([math.factorial(i) for i in range(21)])
-    return map_numbers(out, lambda n: (factorials[np.clip(n, 0, 20)], (n >= 0) & (n <= 20)), value)
+    return factorials[np.clip(numbers, 0, 20)], (numbers >= 0) & (numbers <= 20)
 
 
-def _count_bits(numbers: Any) -> Any:
-    return np.bitwise_count(numbers.view(np.uint64)).astype(np.int32)
-
-
+_ARROW = (pc.sqrt, pc.exp, pc.sign, pc.sin, pc.cos, pc.tan, pc.asin, pc.acos, pc.atan)
+_NUMPY = (np.cbrt, np.expm1, np.sinh, np.cosh, np.tanh, np.degrees, np.radians, np.rint)
 FUNCTIONS: dict[str, Function] = {
-    "sqrt": wrap(take_doubles(1), pc.sqrt),
-    "cbrt": _numpy(np.cbrt),
+    # Functions of one double that Arrow and NumPy call as Spark does.
+    **{kernel.__name__: wrap(take_doubles(1), kernel) for kernel in _ARROW},
+    **{ufunc.__name__: wrap_numbers(take_doubles(1), ufunc) for ufunc in _NUMPY},
     "pow": wrap(take_doubles(2), _power),
-    "exp": wrap(take_doubles(1), pc.exp),
-    "expm1": _numpy(np.expm1),
     "ln": _logarithm(pc.ln),
     "log": wrap(take_doubles(2, optional=1), _log),
     "log10": _logarithm(pc.log10),
     "log2": _logarithm(pc.log2),
     "log1p": _logarithm(pc.log1p, -1.0),
-    "sign": wrap(take_doubles(1), pc.sign),
-    "sin": wrap(take_doubles(1), pc.sin),
-    "cos": wrap(take_doubles(1), pc.cos),
-    "tan": wrap(take_doubles(1), pc.tan),
-    "cot": _numpy(lambda x: 1.0 / np.tan(x)),
-    "asin": wrap(take_doubles(1), pc.asin),
-    "acos": wrap(take_doubles(1), pc.acos),
-    "atan": wrap(take_doubles(1), pc.atan),
+    "cot": wrap_numbers(take_doubles(1), lambda x: 1.0 / np.tan(x)),
     # Adding 0.0 turns a negative zero into zero, as Spark does here.
     "atan2": wrap(take_doubles(2), lambda y, x: pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0))),
-    "sinh": _numpy(np.sinh),
-    "cosh": _numpy(np.cosh),
-    "tanh": _numpy(np.tanh),
-    "hypot": _numpy(np.hypot, 2),
-    "degrees": _numpy(np.degrees),
-    "radians": _numpy(np.radians),
-    "rint": _numpy(np.rint),
+    "hypot": wrap_numbers(take_doubles(2), np.hypot),
     "pi": wrap(take(DOUBLE), lambda: pa.scalar(math.pi)),
     "e": wrap(take(DOUBLE), lambda: pa.scalar(math.e)),
-    "ceil": _whole(pc.ceil),
-    "floor": _whole(pc.floor),
+    "ceil": Function(_whole_rule, partial(_round_whole, pc.ceil)),
+    "floor": Function(_whole_rule, partial(_round_whole, pc.floor)),
     "round": Function(_round_rule, _round_half_up),
-    "factorial": Function(take(BIGINT, INT), _factorial),
-    "bit_count": Function(take(INT, BIGINT), lambda out, value: map_numbers(out, _count_bits, value)),
+    "factorial": wrap_numbers(take(BIGINT, INT), _factorial),
+    "bit_count": wrap_numbers(take(INT, BIGINT), lambda numbers: np.bitwise_count(numbers.view(np.uint64))),
 }
 ALIASES = {"power": "pow", "ceiling": "ceil", "signum": "sign"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
 from weir.expr.nodes import Column
-from weir.expr.types import normalise, parse_type
+from weir.expr.types import STRING, normalise, parse_type, spark_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,48 @@ class UserFunction:
         except ValueError:  # some functions written in C have no signature
             pass
         return True
+
+    def call(self, args: Sequence[pa.Array], rows: int) -> pa.Array:
+        """Call the function with these arrays, and return an array of `rows` values of the declared type."""
+        try:
+            result = self.fn(*args)
+        except Exception as error:
+            raise self._contract_error(f"raised {type(error).__name__}: {error}") from error
+        array = self._to_array(result)
+        if len(array) != rows:
+            raise self._contract_error(f"returned {len(array)} values for {rows} rows")
+        return array if array.type == self.returns else self._cast_result(array)
+
+    def _to_array(self, result: Any) -> pa.Array:
+        wrong = self._contract_error(f"returned {type(result).__name__}, not an array")
+        # Arrow would take a string as a sequence of letters and a mapping as a sequence of keys.
+        if isinstance(result, str | bytes | Mapping | pa.Scalar):
+            raise wrong
+        try:
+            array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise wrong from error
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+    def _cast_result(self, array: pa.Array) -> pa.Array:
+        try:
+            given = spark_name(normalise(array.type))
+        except QueryError:
+            given = str(array.type)
+        wrong = self._contract_error(f"returned {given}")
+        # Arrow would parse numbers and booleans from strings, which would hide a forgotten returns=.
+        if given == "string" and self.returns != STRING:
+            raise wrong
+        try:
+            return array.cast(self.returns)
+        except pa.ArrowException as error:
+            raise wrong from error
+
+    def _contract_error(self, what: str) -> QueryError:
+        return QueryError(
+            f"function '{self}' {what}; it gets one Arrow array per argument and must return an Arrow or "
+            f"NumPy array of as many values, of type {spark_name(self.returns)} (see returns= of weir.udf)"
+        )
 
     def __str__(self) -> str:
         return self.name or getattr(self.fn, "__name__", "udf")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError
-from weir.expr.levenshtein import levenshtein
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Rule, Signature, check_count, take, types_of, wrap, wrong_types
 from weir.expr.types import BOOLEAN, INT, STRING, is_float
-from weir.expr.values import Value, is_null_constant, map_arrays, null, per_constant
+from weir.expr.values import Value, from_numbers, is_null_constant, keep_nulls, map_arrays, null, per_constant
 
 MAX_LENGTH = 2**31 - 1
+# Cells of the table of edit distances that are computed together, so that they stay in the processor's cache.
+_CELLS_PER_CHUNK = 1 << 20
 _TWO = (STRING, STRING)
 # Letters whose upper case has more than one letter; Arrow maps letters one to one.
 _LONG_UPPER = {chr(i): chr(i).upper() for i in range(0x80, 0x10000) if len(chr(i).upper()) > 1}
@@ -77,11 +80,7 @@ def _replace(text: Value, search: str, by: str = "") -> Value:
     return pc.replace_substring(text, search, by) if search else text
 
 
-def _position(text: Value, search: str) -> Value:
-    return map_arrays(lambda texts: _positions(texts, search), text)
-
-
-def _positions(text: pa.Array, search: str) -> pa.Array:
+def _positions(search: str, text: pa.Array) -> pa.Array:
     if not search:
         return pc.cast(pc.if_else(pc.is_valid(text), 1, null(INT)), INT)
     # Arrow's own search returns positions of bytes; count the characters before the match instead.
@@ -89,25 +88,19 @@ def _positions(text: pa.Array, search: str) -> pa.Array:
     return pc.cast(pc.if_else(pc.match_substring(text, search), pc.add(pc.utf8_length(before), 1), 0), INT)
 
 
-def _trim(kernel: Any) -> Function:
-    def trim(text: Value, characters: str = " ") -> Value:
-        return kernel(text, characters=characters) if characters else text
-
-    return _with_settings(take(STRING, *_TWO, optional=1), trim)
+def _trim(kernel: Any, text: Value, characters: str = " ") -> Value:
+    return kernel(text, characters=characters) if characters else text
 
 
-def _pad(left: bool) -> Function:
-    def pad(text: Value, length: int, filler: str) -> Value:
-        length = max(length, 0)
-        start = pc.utf8_slice_codeunits(text, 0, length)
-        if not filler:
-            return start
-        missing = pc.subtract(length, pc.utf8_length(start))
-        fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
-        padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
-        return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
-
-    return _with_settings(take(STRING, STRING, INT, STRING), pad)
+def _pad(left: bool, text: Value, length: int, filler: str) -> Value:
+    length = max(length, 0)
+    start = pc.utf8_slice_codeunits(text, 0, length)
+    if not filler:
+        return start
+    missing = pc.subtract(length, pc.utf8_length(start))
+    fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
+    padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
+    return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
 
 
 def _like_pattern(pattern: str, escape: str = "\\") -> str:
@@ -182,6 +175,55 @@ def _length(value: Value) -> Value:
     return pc.binary_length(value) if pa.types.is_binary(value.type) else pc.utf8_length(value)
 
 
+def _levenshtein(left: Value, right: Value) -> Value:
+    """Count the single-character edits that turn one string into the other (Wagner and Fischer 1974)."""
+    if is_null_constant(left) or is_null_constant(right):
+        return null(INT)
+    return map_arrays(_distances, left, right)
+
+
+def _distances(left: pa.Array, right: pa.Array) -> pa.Array:
+    longest = max(pc.max(pc.utf8_length(side)).as_py() or 0 for side in (left, right))
+    step = max(1, _CELLS_PER_CHUNK // (longest + 1))
+    parts = [_distances_of_chunk(left[i : i + step], right[i : i + step]) for i in range(0, len(left), step)]
+    return keep_nulls(from_numbers(np.concatenate(parts or [np.empty(0)]), INT), left, right)
+
+
+def _distances_of_chunk(left: pa.Array, right: pa.Array) -> Any:
+    left_codes, left_lengths = _code_points(left)
+    right_codes, right_lengths = _code_points(right)
+    rows = np.arange(len(left))
+    above = np.repeat(np.arange(right_codes.shape[1] + 1, dtype=np.int32)[:, None], len(left), axis=1)
+    distances = above[right_lengths, rows]
+    for i in range(left_codes.shape[1]):
+        above = _next_table_row(above, left_codes[:, i], right_codes)
+        ends = left_lengths == i + 1
+        distances[ends] = above[right_lengths[ends], rows[ends]]
+    return distances
+
+
+def _next_table_row(above: Any, code: Any, right_codes: Any) -> Any:
+    row = np.empty_like(above)
+    row[0] = above[0] + 1
+    for j in range(right_codes.shape[1]):
+        substituted = above[j] + (code != right_codes[:, j])
+        row[j + 1] = np.minimum(np.minimum(above[j + 1], row[j]) + 1, substituted)
+    return row
+
+
+def _code_points(text: pa.Array) -> tuple[Any, Any]:
+    """Return a matrix of code points, a row per string padded with zeros, and the strings' lengths."""
+    text = pc.fill_null(text, "")
+    lengths = pc.utf8_length(text).to_numpy()
+    _, offsets, data = text.buffers()
+    ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    joined = data.slice(ends[0], ends[-1] - ends[0]).to_pybytes().decode() if data else ""
+    codes = np.frombuffer(joined.encode("utf-32-le"), np.uint32)
+    table = np.zeros((len(text), int(lengths.max(initial=0))), np.uint32)
+    table[np.arange(table.shape[1]) < lengths[:, None]] = codes
+    return table, lengths
+
+
 FUNCTIONS: dict[str, Function] = {
     "upper": wrap(take(STRING, STRING), _upper),
     "lower": wrap(take(STRING, STRING), _lower),
@@ -192,22 +234,20 @@ FUNCTIONS: dict[str, Function] = {
     "right": _with_settings(take(STRING, STRING, INT), _right),
     "concat": Function(_concat_rule, _concat),
     "concat_ws": Function(_concat_rule, _concat_ws),
-    "trim": _trim(pc.utf8_trim),
-    "ltrim": _trim(pc.utf8_ltrim),
-    "rtrim": _trim(pc.utf8_rtrim),
+    "trim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_trim)),
+    "ltrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_ltrim)),
+    "rtrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_rtrim)),
     "replace": _with_settings(take(STRING, *_TWO, STRING, optional=1), _replace),
-    "repeat": _with_settings(
-        take(STRING, STRING, INT), lambda text, times: pc.binary_repeat(text, max(times, 0))
-    ),
+    "repeat": _with_settings(take(STRING, STRING, INT), lambda text, n: pc.binary_repeat(text, max(n, 0))),
     "startswith": _with_settings(take(BOOLEAN, *_TWO), pc.starts_with),
     "endswith": _with_settings(take(BOOLEAN, *_TWO), pc.ends_with),
     "contains": _with_settings(take(BOOLEAN, *_TWO), pc.match_substring),
-    "instr": _with_settings(take(INT, *_TWO), _position),
-    "lpad": _pad(left=True),
-    "rpad": _pad(left=False),
+    "instr": _with_settings(take(INT, *_TWO), lambda text, part: map_arrays(partial(_positions, part), text)),
+    "lpad": _with_settings(take(STRING, STRING, INT, STRING), partial(_pad, True)),
+    "rpad": _with_settings(take(STRING, STRING, INT, STRING), partial(_pad, False)),
     "like": _with_settings(take(BOOLEAN, *_TWO, STRING, optional=1), _like),
     "rlike": _with_settings(_rlike_rule, pc.match_substring_regex),
-    "levenshtein": wrap(take(INT, *_TWO), levenshtein),
+    "levenshtein": wrap(take(INT, *_TWO), _levenshtein),
 }
 ALIASES = {"ucase": "upper", "lcase": "lower", "char_length": "length", "character_length": "length",
            "len": "length", "substr": "substring", "regexp_like": "rlike", "regexp": "rlike"}  # fmt: skip

@@ -16,6 +16,7 @@ from weir.units import format_interval
 _LEVELS = (("or",), ("and",), ("not",), ("=", "<=>", "<>", "<", "<=", ">", ">="), ("|",), ("^",), ("&",),
            ("+", "-"), ("*", "/", "%", "div"), ("negative", "~"))  # fmt: skip
 _LEVEL = {name: level for level, names in enumerate(_LEVELS) for name in names}
+_SIGNS = {"not": "NOT ", "negative": "-", "~": "~"}
 _COMPARED, _TIGHTEST = _LEVEL["="], len(_LEVELS)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -42,13 +43,13 @@ def _format(expr: Expr) -> tuple[str, int]:
 def _format_call(expr: Call) -> tuple[str, int]:
     name, args = expr.function, expr.args
     if name in ("cast", "try_cast"):
-        text = f"{name}({to_sql(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
-        return _format(args[0]) if name == "cast" and _is_implicit(args[0], expr) else text
+        if name == "cast" and common_type(args[0].type, expr.type) == expr.type:
+            return _format(args[0])  # binding would insert the cast again
+        return f"{name}({to_sql(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
     if name in _LEVEL and len(args) == 2:
         return _format_infix(name, args)
-    if name in ("not", "negative", "~"):
-        sign = {"not": "NOT ", "negative": "-"}.get(name, name)
-        return f"{sign}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]
+    if name in _SIGNS:
+        return f"{_SIGNS[name]}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]
     if name in _TESTS:
         return f"{_parenthesise(args[0], _COMPARED + 1)} {_TESTS[name](*args[1:])}", _COMPARED
     if name in _FORMS:
@@ -69,11 +70,6 @@ def _format_infix(name: str, args: tuple[Expr, ...]) -> tuple[str, int]:
 def _parenthesise(expr: Expr, level: int) -> str:
     text, own_level = _format(expr)
     return f"({text})" if own_level < level else text
-
-
-def _is_implicit(inner: Expr, cast: Call) -> bool:
-    """True for a cast that binding would insert again."""
-    return bool(common_type(inner.type, cast.type) == cast.type)
 
 
 def _format_like(pattern: Expr, *escape: Expr) -> str:

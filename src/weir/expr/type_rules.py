@@ -19,7 +19,7 @@ import pyarrow as pa
 from weir.errors import QueryError
 from weir.expr.nodes import Expr
 from weir.expr.types import DOUBLE, common_type_of, is_float, is_integer, is_number, is_time, spark_name
-from weir.expr.values import Value
+from weir.expr.values import Value, map_numbers
 
 Signature = tuple[Sequence[pa.DataType], pa.DataType]
 Rule = Callable[[Sequence[Expr]], Signature]
@@ -36,6 +36,11 @@ class Function:
 def wrap(rule: Rule, kernel: Callable[..., Any]) -> Function:
     """Make a function of a kernel that takes the values only, not the result type."""
     return Function(rule, lambda _, *values: kernel(*values))
+
+
+def wrap_numbers(rule: Rule, fn: Callable[..., Any]) -> Function:
+    """Make a function of one over NumPy numbers: days of dates, microseconds of timestamps and intervals."""
+    return Function(rule, lambda out, *values: map_numbers(out, fn, *values))
 
 
 def types_of(args: Sequence[Expr]) -> list[pa.DataType]:
@@ -80,9 +85,7 @@ def can_pass(given: pa.DataType, wanted: pa.DataType) -> bool:
         return True
     if pa.types.is_string(given):
         return is_time(wanted)
-    if is_integer(given) and is_integer(wanted):
-        return True
-    return is_number(given) and is_float(wanted)
+    return (is_integer(given) and is_integer(wanted)) or (is_number(given) and is_float(wanted))
 
 
 def take(out: pa.DataType, *types: pa.DataType, optional: int = 0) -> Rule:

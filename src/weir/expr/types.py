@@ -9,31 +9,17 @@ from typing import TypeVar
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, unknown_name
-from weir.expr.convert_column import convert_column
 
-BOOLEAN, INT, BIGINT, DOUBLE, STRING, DATE = (
-    pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.date32()
-)  # fmt: skip
-TIMESTAMP = pa.timestamp("us", "UTC")
-TIMESTAMP_NTZ = pa.timestamp("us")
-INTERVAL = pa.duration("us")
+BOOLEAN, INT, BIGINT, DOUBLE = pa.bool_(), pa.int32(), pa.int64(), pa.float64()
+STRING, DATE, INTERVAL = pa.string(), pa.date32(), pa.duration("us")
+TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
 
 SPARK_NAMES: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": TIMESTAMP,
-    "timestamp_ntz": TIMESTAMP_NTZ,
-    "interval day to second": INTERVAL,
+    "boolean": BOOLEAN, "tinyint": pa.int8(), "smallint": pa.int16(), "int": INT, "bigint": BIGINT,
+    "float": pa.float32(), "double": DOUBLE, "string": STRING, "binary": pa.binary(), "date": DATE,
+    "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ, "interval day to second": INTERVAL,
     "void": pa.null(),
-}
+}  # fmt: skip
 ALIASES = {"bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
            "real": "float", "timestamp_ltz": "timestamp"}  # fmt: skip
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
@@ -41,14 +27,11 @@ _NAME_OF = {type: name for name, type in SPARK_NAMES.items()}
 # The digits each integer type needs as a decimal.
 INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _WIDTHS = (*INTEGER_DIGITS, pa.float32(), pa.float64())
-_SIMPLE = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-    pa.date64(): pa.date32(),
-}
+_NORMAL = {
+    pa.uint8(): pa.int16(), pa.uint16(): INT, pa.uint32(): BIGINT, pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(), pa.date64(): DATE, pa.large_string(): STRING, pa.string_view(): STRING,
+    pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary(),
+}  # fmt: skip
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
 
 
@@ -197,9 +180,7 @@ def _normalise_type(type: pa.DataType) -> pa.DataType:
         raise QueryError(f"Spark has no type {type}; cast it to {type.storage_type} or leave it out")
     if pa.types.is_dictionary(type):
         return _normalise_type(type.value_type)
-    if pa.types.is_large_string(type) or pa.types.is_string_view(type):
-        return pa.string()
-    if pa.types.is_large_binary(type) or pa.types.is_binary_view(type) or pa.types.is_fixed_size_binary(type):
+    if pa.types.is_fixed_size_binary(type):
         return pa.binary()
     if pa.types.is_timestamp(type):
         return TIMESTAMP if type.tz else TIMESTAMP_NTZ
@@ -207,12 +188,59 @@ def _normalise_type(type: pa.DataType) -> pa.DataType:
         return decimal_type(type.precision, type.scale)
     if pa.types.is_duration(type):
         return INTERVAL
-    return _SIMPLE.get(type) or _normalise_nested(type)
-
-
-def _normalise_nested(type: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(type):
         return pa.list_(_normalise_type(type.value_type), type.list_size)
     if any(is_list(type) for is_list in _LISTS):
         return pa.list_(_normalise_type(type.value_type))
-    return pa.struct([_normalise_field(field) for field in type]) if pa.types.is_struct(type) else type
+    if pa.types.is_struct(type):
+        return pa.struct([_normalise_field(field) for field in type])
+    return _NORMAL.get(type, type)
+
+
+def convert_column(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    """Convert the column; what does not fit is truncated, as Spark drops nanoseconds.
+
+    >>> views = pa.array(["x", "y"], pa.string_view())
+    >>> coded = pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint8()), views)
+    >>> convert_column(pa.chunked_array([coded]), pa.string()).to_pylist()
+    ['y', None, 'x']
+    """
+    if _has_dictionary(column.type):
+        # Polars keeps categories as dictionaries of string views, which Arrow cannot decode.
+        column = pa.chunked_array([_decode(chunk) for chunk in column.chunks] or [pa.nulls(0, type)])
+    return column.cast(type, safe=False)
+
+
+def _has_dictionary(type: pa.DataType) -> bool:
+    inner = (type.field(i).type for i in range(type.num_fields))
+    return bool(pa.types.is_dictionary(type)) or any(map(_has_dictionary, inner))
+
+
+def _decode(array: pa.Array) -> pa.Array:
+    type = array.type
+    if not _has_dictionary(type):
+        return array
+    if pa.types.is_dictionary(type):
+        return _copy_views(_decode(array.dictionary)).take(array.indices)
+    if pa.types.is_struct(type):
+        parts = [_decode(array.field(i)) for i in range(type.num_fields)]
+        return pa.StructArray.from_arrays(parts, [field.name for field in type], mask=array.is_null())
+    if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
+        return _replace_items(array, _decode(array.values))
+    return array
+
+
+def _copy_views(array: pa.Array) -> pa.Array:
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    return array.cast(pa.binary()) if pa.types.is_binary_view(array.type) else array
+
+
+def _replace_items(array: pa.Array, items: pa.Array) -> pa.Array:
+    """Replace the items of the lists by equally many others."""
+    if pa.types.is_fixed_size_list(array.type):
+        type, buffers = pa.list_(items.type, array.type.list_size), array.buffers()[:1]
+    else:
+        list_type = pa.large_list if pa.types.is_large_list(array.type) else pa.list_
+        type, buffers = list_type(items.type), array.buffers()[:2]
+    return pa.Array.from_buffers(type, len(array), buffers, offset=array.offset, children=[items])

@@ -24,11 +24,6 @@ def is_null_constant(value: Value) -> bool:
     return isinstance(value, pa.Scalar) and not value.is_valid
 
 
-def constant_value(value: Value) -> Any:
-    """Return the Python value of a constant; None for NULL and for an array."""
-    return value.as_py() if isinstance(value, pa.Scalar) else None
-
-
 def numpy_type(type: pa.DataType) -> np.dtype[Any]:
     """Return the NumPy type of the buffer behind a fixed-width Arrow type."""
     if pa.types.is_timestamp(type) or pa.types.is_duration(type):
@@ -99,10 +94,10 @@ def per_constant(fn: Callable[..., Value], value: Value, *settings: Value) -> Va
     if all(isinstance(setting, pa.Scalar) for setting in settings):
         return fn(value, *(setting.as_py() for setting in settings))
     rows = max(len(item) for item in (value, *settings) if isinstance(item, pa.Array))
-    return _apply_grouped(fn, as_array(value, rows), [as_array(setting, rows) for setting in settings])
+    return _apply_grouped(fn, *(as_array(item, rows) for item in (value, *settings)))
 
 
-def _apply_grouped(fn: Callable[..., Value], value: pa.Array, settings: list[pa.Array]) -> Value:
+def _apply_grouped(fn: Callable[..., Value], value: pa.Array, *settings: pa.Array) -> Value:
     if not len(value):
         return fn(value, *(None for _ in settings))
     names = [f"s{i}" for i in range(len(settings))]

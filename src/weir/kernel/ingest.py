@@ -23,8 +23,7 @@ from weir.kernel.row_window import number_rows
 from weir.kernel.slice import Slice, cut
 from weir.kernel.state import State
 from weir.kernel.state_schema import StateSchema, arrival_name, get_member, row_order_schema, time_name
-from weir.order.pending import PendingRows
-from weir.order.rank_rows import rank_rows
+from weir.order.policies import PendingRows, rank_rows
 from weir.query.model import Stream
 from weir.query.predicate import AttributeClass
 from weir.stats.batch_counts import BatchCounts

@@ -15,17 +15,17 @@ from weir.plan.tree import Join
 from weir.runtime.decide import Log
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
-from weir.runtime.partition_batch import PartitionBatch, TaskReport
-from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.runtime.partition_batch import PartitionBatch, PartitionState, SliceEntry, TaskReport
 
 _PARTITION = 0
 _PLACEMENT = Placement("hash", 1)
 
 
-class MemoryStore:
-    """Slices of this process, by number."""
+class Memory(Log):
+    """Keeps the last manifest and its slices; a batch that failed is decided anew, and no history is kept."""
 
     def __init__(self) -> None:
+        self.manifest = Manifest()
         self._slices: dict[tuple[str, int], Slice] = {}
         self._next = 0
 
@@ -43,26 +43,14 @@ class MemoryStore:
     def retain(self, live: Iterable[SliceEntry]) -> None:
         """Forget nothing when a batch begins: it may fail, and the slices before it are needed then."""
 
-    def drop_others(self, live: Iterable[SliceEntry]) -> None:
-        """Forget all other slices, once a batch is committed."""
-        self._slices = {entry.place: self._slices[entry.place] for entry in live}
-
-
-class MemoryLog(Log):
-    """Keeps the last manifest; a batch that failed is decided anew, and progress tells the history."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        self.manifest = Manifest()
-        self._store = store
-
     def begin(self, batch: int) -> Manifest:
         """The last manifest."""
         return self.manifest
 
     def commit(self, manifest: Manifest) -> None:
-        """Keep the manifest and its slices."""
+        """Keep the manifest, and forget all slices but its own."""
         self.manifest = manifest
-        self._store.drop_others(manifest.entries)
+        self._slices = {entry.place: self._slices[entry.place] for entry in manifest.entries}
 
 
 class LocalEngine(Engine[Mapping[str, pa.Table]]):
@@ -71,8 +59,8 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
     cores = 1
     interval: float | None = None
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self._running: PartitionBatch | None = None
 
     def clock(self) -> float:
@@ -85,7 +73,7 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
 
     def build(self, rows: Mapping[str, pa.Table], batch: Batch) -> list[TaskReport]:
         """Store the rows and run the joins below the root."""
-        self._running = PartitionBatch(batch.assign(self._store), _PARTITION, rows, thread_time)
+        self._running = PartitionBatch(batch.assign(self._memory), _PARTITION, rows, thread_time)
         return [self._running.report()]
 
     def emit(self, batch: Batch, tasks: Sequence[TaskReport]) -> Generator[pa.Table, None, list[TaskReport]]:
@@ -101,5 +89,5 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
         slices: dict[str, tuple[Slice, ...]] = dict.fromkeys(plan.schemas, ())
         for entry in part.slices:
             # While the query migrates, states of the next plan are among them.
-            slices[entry.node] = (*slices.get(entry.node, ()), self._store.read(entry, plan))
+            slices[entry.node] = (*slices.get(entry.node, ()), self._memory.read(entry, plan))
         return State(slices, manifest.watermark, manifest.newest, part.next_sequence, part.next_row_numbers)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.planned_join import PlannedJoin, chart_plan, explain_plan
+from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError, unknown_name
 from weir.kernel.output import result_schema
 from weir.local.query import LocalQuery
 from weir.local.tables import read_all, read_schema
 from weir.options import JoinOptions, check_budget
+from weir.plan.explain import render_mermaid
 from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -31,10 +32,8 @@ class LocalJoin:
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
-        self.query = query
-        self.planned = planned
-        self._tables = tables
-        self._options = options
+        self.query, self.planned = query, planned
+        self._tables, self._options = tables, options
         self._driver_order = options.order_streams(query)
 
     def __repr__(self) -> str:
@@ -71,7 +70,8 @@ class LocalJoin:
             raise unknown_name("mode", mode, (*_SPARK_MODES, "mermaid"), where=" in explain")
         if not isinstance(mode, str | bool | None):
             raise QueryError(f"the mode of explain is a word like 'simple'; got {mode!r}")
-        print(chart_plan(self.planned) if str(mode).lower() == "mermaid" else self.explanation())
+        is_chart = str(mode).lower() == "mermaid"
+        print(render_mermaid(self.planned.plan, self.planned.cost) if is_chart else self.explanation())
 
     def explanation(self) -> str:
         """What `explain` prints."""

@@ -11,11 +11,11 @@ from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
 from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
-from weir.errors import QueryError, unknown_name
+from weir.errors import QueryError, match_name
 from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import State
-from weir.local.engine import LocalEngine, MemoryLog, MemoryStore
+from weir.local.engine import LocalEngine, Memory
 from weir.local.tables import conform, read_all
 from weir.options import OnNullTime, check_allowance, check_budget
 from weir.plan.tree import Join
@@ -36,24 +36,19 @@ class LocalQuery:
     """
 
     def __init__(self, policy: Policy, start: DecidedPlan, on_null_time: OnNullTime = "drop") -> None:
-        self.query = policy.query
-        self.schema = result_schema(policy.query)
+        self.query, self.schema = policy.query, result_schema(policy.query)
         self._next = 0
-        store = MemoryStore()
-        self._engine, self._log = LocalEngine(store), MemoryLog(store)
+        self._memory = Memory()
+        self._engine = LocalEngine(self._memory)
         self._plans = PhysicalPlans(policy.query)
         self._plans.of(start.plan)  # a plan that cannot run is refused here, not with the first batch
-        self._decider = Decider(policy, start, self._plans, self._log, self._engine)
-        self._batches = MicroBatches[Mapping[str, pa.Table]](
-            self._engine, self._log, self._decider, self._plans, on_null_time
-        )
+        self._decider = Decider(policy, start, self._plans, self._memory, self._engine)
+        self._batches = MicroBatches(self._engine, self._memory, self._decider, self._plans, on_null_time)
         self._plan = start.plan
 
     def __repr__(self) -> str:
-        kept = sum(size.rows for size in self.manifest.sizes.values())
-        return (
-            f"<LocalQuery of {', '.join(self.query.names)}: {self._next} batches done, {kept} rows in state>"
-        )
+        names, kept = ", ".join(self.query.names), sum(size.rows for size in self.manifest.sizes.values())
+        return f"<LocalQuery of {names}: {self._next} batches done, {kept} rows in state>"
 
     def allow(self, allowance: Allowance | None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, bound how much each hop may do, and say why; None means everything.
@@ -89,7 +84,7 @@ class LocalQuery:
     @property
     def manifest(self) -> Manifest:
         """What the next batch starts from."""
-        return self._log.manifest
+        return self._memory.manifest
 
     @property
     def controller(self) -> Controller | None:
@@ -150,12 +145,9 @@ class LocalQuery:
         return {**(batch or {}), **tables}
 
     def _conform(self, batch: Mapping[str, Any]) -> dict[str, pa.Table]:
-        spelled = {name.lower(): name for name in self.query.names}
         named: dict[str, Any] = {}
         for given, table in batch.items():
-            name = spelled.get(str(given).lower())
-            if name is None:
-                raise unknown_name("stream", str(given), self.query.names)
+            name = match_name("stream", str(given), self.query.names)
             if name in named:
                 raise _twice(name)
             named[name] = table

@@ -18,11 +18,6 @@ S = TypeVar("S", pa.Schema, pa.Table)
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
-def is_table(given: Any) -> bool:
-    """True for Arrow, Polars and pandas tables: whatever hands out an Arrow stream."""
-    return isinstance(given, pa.Table | pa.RecordBatch) or hasattr(given, "__arrow_c_stream__")
-
-
 def read_all(given: Mapping[str, Any]) -> dict[str, pa.Table | pa.Schema]:
     """Every input as Arrow, each read once, since a stream of batches cannot be read twice."""
     read: dict[int, pa.Table | pa.Schema] = {}
@@ -32,19 +27,21 @@ def read_all(given: Mapping[str, Any]) -> dict[str, pa.Table | pa.Schema]:
     return {name: read[id(table)] for name, table in given.items()}
 
 
-def read_schema(name: str, given: Any) -> pa.Schema:
-    """The columns of a table, or of an Arrow schema that stands for tables to come."""
-    schema = given if isinstance(given, pa.Schema) else read_table(name, given).schema
-    return _normalise(name, _drop_unnamed_index(schema))
+def read_schema(name: str, given: pa.Table | pa.Schema) -> pa.Schema:
+    """The columns of a table, or of a schema for tables to come, without row numbers that pandas keeps."""
+    schema = given if isinstance(given, pa.Schema) else given.schema
+    if b"pandas" in (schema.metadata or {}):
+        schema = pa.schema([field for field in schema if not _UNNAMED_INDEX.fullmatch(field.name)])
+    return _normalise(name, schema)
 
 
 def read_table(name: str, given: Any) -> pa.Table:
-    """A table as Arrow, without a copy where the other side allows it."""
+    """An Arrow, Polars or pandas table as Arrow, without a copy where the other side allows it."""
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
     if isinstance(given, pa.Table):
         return given
-    if not is_table(given):
+    if not hasattr(given, "__arrow_c_stream__"):
         raise QueryError(
             f"stream '{name}' must be an Arrow, Polars or pandas table, or an Arrow schema; "
             f"got {type(given).__name__}"
@@ -52,13 +49,21 @@ def read_table(name: str, given: Any) -> pa.Table:
     try:
         return pa.table(given)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise _unreadable(name, given, error) from error
+        column = _find_unreadable_column(given)
+        where = f"stream '{name}'" if column is None else f"stream '{name}', column '{column}'"
+        raise QueryError(f"{where}: Arrow cannot hold this {type(given).__name__}: {error}") from error
 
 
 def conform(stream: Stream, given: Any) -> pa.Table:
     """A table with exactly the columns and types of a stream."""
     table = read_table(stream.name, given)
-    _check_columns(stream, Counter(table.column_names))
+    columns = Counter(table.column_names)
+    for name in stream.schema.names:
+        if columns[name] > 1:
+            raise QueryError(f"a batch of stream '{stream.name}' has column '{name}' {columns[name]} times")
+        if not columns[name]:
+            known = ", ".join(f"'{column}'" for column in columns)
+            raise QueryError(f"a batch of stream '{stream.name}' lacks column '{name}'; it has {known}")
     table = _normalise(stream.name, table.select(stream.schema.names))
     for wanted, got in zip(stream.schema, table.schema, strict=True):
         if wanted.type != got.type:
@@ -69,17 +74,6 @@ def conform(stream: Stream, given: Any) -> pa.Table:
     return table
 
 
-def _check_columns(stream: Stream, columns: Counter[str]) -> None:
-    for name in stream.schema.names:
-        if columns[name] > 1:
-            raise QueryError(f"a batch of stream '{stream.name}' has column '{name}' {columns[name]} times")
-        if not columns[name]:
-            raise QueryError(
-                f"a batch of stream '{stream.name}' lacks column '{name}'; it has "
-                + ", ".join(f"'{column}'" for column in columns)
-            )
-
-
 def _normalise(name: str, given: S) -> S:
     try:
         return normalise(given)
@@ -87,20 +81,7 @@ def _normalise(name: str, given: S) -> S:
         raise QueryError(f"stream '{name}', {error}") from error.__cause__
 
 
-def _drop_unnamed_index(schema: pa.Schema) -> pa.Schema:
-    """Drop the row numbers that pandas keeps of a frame that was filtered or sorted."""
-    if b"pandas" not in (schema.metadata or {}):
-        return schema
-    return pa.schema([field for field in schema if not _UNNAMED_INDEX.fullmatch(field.name)])
-
-
-def _unreadable(name: str, given: Any, error: Exception) -> QueryError:
-    column = _first_unreadable_column(given)
-    where = f"stream '{name}'" if column is None else f"stream '{name}', column '{column}'"
-    return QueryError(f"{where}: Arrow cannot hold this {type(given).__name__}: {error}")
-
-
-def _first_unreadable_column(given: Any) -> str | None:
+def _find_unreadable_column(given: Any) -> str | None:
     """The first column that Arrow cannot read alone, since its message may not name it."""
     for column in getattr(given, "columns", ()):
         try:

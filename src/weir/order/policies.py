@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.errors import QueryError
-from weir.order.pending import Int64s, PendingRows
 from weir.plan.tree import Join
 from weir.stats.hop import Hop
 
@@ -28,6 +29,7 @@ DriverPolicy = Literal[
 ]
 # A list of the streams, or the policy that chooses the order of each batch.
 DriverOrder = tuple[str, ...] | DriverPolicy
+Int64s = NDArray[np.int64]
 # What a policy returns: streams, each processed as a whole, or the rank of every row if streams interleave.
 Streams = tuple[str, ...]
 Ranks = dict[str, Int64s]
@@ -35,6 +37,23 @@ Ranks = dict[str, Int64s]
 _MAX_PERMUTED = 5
 # Selectivity of a hop that has not been measured yet.
 _UNKNOWN_SELECTIVITY = 1e-3
+
+
+@dataclass(frozen=True)
+class PendingRows:
+    """Rows of each stream that wait to be processed (`deltas`), and rows that each state of the plan holds.
+
+    `selectivities` is the share of a partner's rows that a probe matches at each hop, and `gains` the results
+    per row of each stream: given, or learned from earlier batches. `times` are the event times of the waiting
+    rows, where they have been read.
+    """
+
+    plan: Join
+    deltas: Mapping[str, int]
+    states: Mapping[str, int]
+    selectivities: Mapping[Hop, float] = field(default_factory=dict)
+    gains: Mapping[str, float] = field(default_factory=dict)
+    times: Mapping[str, Int64s] = field(default_factory=dict)
 
 
 def check_policy(policy: str) -> None:
@@ -54,6 +73,24 @@ def choose_order(policy: DriverPolicy, pending: PendingRows) -> Streams:
     """Choose the order of streams by a policy; the plan's order if the policy interleaves rows."""
     chosen = apply_policy(policy, pending)
     return pending.plan.streams if isinstance(chosen, dict) else chosen
+
+
+def rank_rows(order: DriverOrder, pending: PendingRows, times: Mapping[str, Int64s]) -> Ranks:
+    """Return the rank of every row of a batch, given the event times of each stream's rows.
+
+    Rows of one rank belong to one stream, and of two rows of different streams one has the lower rank, so
+    that exactly one of them sees the other.
+
+    >>> from weir.plan.tree import join
+    >>> pending = PendingRows(join("a", "b"), {"a": 3, "b": 1}, {})
+    >>> by_stream = rank_rows("timestamp", pending, {"a": np.array([5, 1, 9]), "b": np.array([7])})
+    >>> by_stream["a"].tolist(), by_stream["b"].tolist()
+    ([0, 0, 2], [1])
+    """
+    chosen = apply_policy(order, replace(pending, times=times)) if isinstance(order, str) else order
+    if isinstance(chosen, dict):
+        return chosen
+    return {name: np.full(len(rows), chosen.index(name), np.int64) for name, rows in times.items()}
 
 
 def timestamp(pending: PendingRows) -> Ranks:
@@ -109,16 +146,15 @@ def _greedy(pending: PendingRows, score: Callable[[int, float], float]) -> Strea
     visible = {s: pending.states.get(s, 0) for s in deltas}
     logs = {s: math.log(rows) if rows else 0.0 for s, rows in visible.items()}
     empty, whole = sum(not rows for rows in visible.values()), sum(logs.values())
-    remaining = dict.fromkeys(deltas)
-    chosen: list[str] = []
+    remaining, chosen = list(deltas), []
+
+    def rank(stream: str) -> tuple[float, int]:
+        others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
+        return score(deltas[stream], others), deltas[stream]
+
     while remaining:
-        best, best_score = "", (-math.inf, -1)
-        for stream in remaining:
-            others = -math.inf if empty > (not visible[stream]) else whole - logs[stream]
-            stream_score = (score(deltas[stream], others), deltas[stream])
-            if stream_score > best_score:
-                best, best_score = stream, stream_score
-        del remaining[best]
+        best = max(remaining, key=rank)
+        remaining.remove(best)
         chosen.append(best)
         if deltas[best]:
             empty -= not visible[best]
@@ -130,8 +166,7 @@ def _greedy(pending: PendingRows, score: Callable[[int, float], float]) -> Strea
 
 def least_work(pending: PendingRows) -> Streams:
     """The order with the fewest probes and partials: the best of all for few streams, else a good one."""
-    streams = pending.plan.streams
-    known = pending.selectivities
+    streams, known = pending.plan.streams, pending.selectivities
     paths = {
         stream: [(hop.partner, known.get(hop, _UNKNOWN_SELECTIVITY), feeds) for hop, feeds in hops]
         for stream, hops in _paths(pending.plan).items()
@@ -154,13 +189,11 @@ def _paths(plan: Join) -> dict[str, list[tuple[Hop, str | None]]]:
     return paths
 
 
-# One hop of a stream's path: its partner's state, its selectivity, the state that its matches enter.
-_PathStep = tuple[str, float, str | None]
+# The hops of each stream: the partner's state, its selectivity, the state that the matches enter.
+_Paths = Mapping[str, Sequence[tuple[str, float, str | None]]]
 
 
-def _count_work(
-    pending: PendingRows, paths: Mapping[str, Sequence[_PathStep]], streams: Sequence[str]
-) -> float:
+def _count_work(pending: PendingRows, paths: _Paths, streams: Sequence[str]) -> float:
     """Estimate the probes and partials of a batch whose streams are processed in an order."""
     visible: dict[str, float] = dict(pending.states)
     work = 0.0
@@ -178,7 +211,7 @@ def _count_work(
     return work
 
 
-def _cheapest_first(pending: PendingRows, paths: Mapping[str, Sequence[_PathStep]]) -> Streams:
+def _cheapest_first(pending: PendingRows, paths: _Paths) -> Streams:
     """Take the stream that would now make the fewest partials next."""
     visible = dict(pending.states)
     remaining, chosen = list(pending.plan.streams), []

@@ -153,18 +153,14 @@ def balance_slices(stored: Sequence[StoredSlice], partitions: int) -> list[int]:
     >>> balance_slices([StoredSlice(0, 5, until) for until in (1, 2, 3, 4)], partitions=2)
     [1, 0, 1, 0]
     """
-    loads = [0] * partitions
-    homes = [0] * len(stored)
+    loads, homes = [0] * partitions, [0] * len(stored)
+    lives = [(inf if each.until is None else each.until, each.rows) for each in stored]
     # Longest-lived first: whenever some slices have died, those left were dealt out evenly before them.
-    for i in sorted(range(len(stored)), key=lambda i: _life(stored[i]), reverse=True):
+    for i in sorted(range(len(stored)), key=lives.__getitem__, reverse=True):
         own = stored[i].partition
         homes[i] = min(range(partitions), key=lambda partition: (loads[partition], partition != own))
         loads[homes[i]] += stored[i].rows
     return homes
-
-
-def _life(stored_slice: StoredSlice) -> tuple[float, int]:
-    return (inf if stored_slice.until is None else stored_slice.until), stored_slice.rows
 
 
 def _cells_per_window(partitions: int) -> int:
@@ -191,11 +187,11 @@ class _Loads:
         # A row at time t counts (until - t) / retention, so the sums of rows and of rows * until suffice.
         self._rows, self._ends, self._lasting = ([0.0] * partitions for _ in range(3))
         self._queue: list[tuple[int, int, float]] = []
-        for stored_slice in stored:
-            if stored_slice.partition < partitions and stored_slice.until is not None:
-                self.add(stored_slice.partition, stored_slice.rows, stored_slice.until)
-            elif stored_slice.partition < partitions:
-                self._lasting[stored_slice.partition] += stored_slice.rows
+        for each in (each for each in stored if each.partition < partitions):
+            if each.until is not None:
+                self.add(each.partition, each.rows, each.until)
+            else:
+                self._lasting[each.partition] += each.rows
 
     def add(self, partition: int, rows: float, until: int) -> None:
         heappush(self._queue, (until, partition, rows))

@@ -1,21 +1,35 @@
-"""Choose the plan to run: by exact search for few streams, else by the two-layer search."""
+"""Choose the plan to run: by exact search for few streams, else by the two-layer search.
+
+The two layers (Zhu et al. 2010, section 5.1, algorithm 2) are for graphs with too many plans to try. First
+layer: the mjoin, with the least memory, and the best bjtree. Second layer, if neither fits: state-selection
+from the mjoin, then state-removal from the bjtree.
+
+As printed, the search gives up as soon as the best bjtree is over the CPU limit. That takes this tree for the
+plan with the least CPU, which it need not be once a stored row costs about as much as a match; here only a
+proven lower bound ends the search early, and a local search has the last word.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.plan.bushy import find_bushy_tree
-from weir.plan.cheapest_plan import find_cheapest_plan
-from weir.plan.jtree_finder import find_frontier
+from weir.plan.hill_climb import least_cpu, local_search, state_removal, state_selection
+from weir.plan.jtree_finder import find_cheapest_plan, find_frontier
 from weir.plan.limits import NO_LIMITS, Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join
-from weir.plan.two_layer import is_small, most_headroom, search_two_layers
 from weir.stats.join_graph import JoinGraph
 
-# The exact search takes milliseconds where there are at most so many streams and connected sets of them.
-_EXACT_STREAMS, _EXACT_SETS = 8, 64
+# The exact search takes milliseconds up to six streams, and for more where few sets of them are connected.
+_ALWAYS_SMALL, _EXACT_STREAMS, _EXACT_SETS = 6, 8, 64
+# When the hill-climbing searches fail, the exact search may take a second.
+SEARCHED_STREAMS, _SEARCHED_SETS = 10, 255
+# In a hurry, only where the best plan is at most this many times over its limits.
+_NEAR = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +72,87 @@ def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, quick: bool = False) ->
     check_plannable(graph)
     space = Space(graph)
     mjoin, bjtree = make_mjoin(space), find_bushy_tree(space)
-    if is_small(space, _EXACT_STREAMS, _EXACT_SETS):
+    if _is_small(space, _EXACT_STREAMS, _EXACT_SETS):
         plan, found_by = _search_exactly(space, limits), "exhaustive search"
     else:
         plan, found_by = search_two_layers(space, limits, mjoin, bjtree, quick)
-    return Choice(
-        taken=_rank(space, plan),
-        limits=limits,
-        qualified=limits.allow(plan.cpu, plan.memory),
-        found_by=found_by,
-        mjoin=_rank(space, mjoin),
-        bjtree=_rank(space, bjtree),
-    )
-
-
-def _search_exactly(space: Space, limits: Limits) -> PlanCandidate:
-    cheapest = find_cheapest_plan(space)
-    assert cheapest is not None, "without a limit there is a plan"
-    if _is_best(cheapest, limits):
-        return cheapest
-    if fitting := find_frontier(space, limits):
-        return most_headroom(fitting, limits)
-    return min(find_frontier(space), key=lambda plan: limits.excess(plan.cpu, plan.memory))
-
-
-def _is_best(cheapest: PlanCandidate, limits: Limits) -> bool:
-    """True if CPU is the tighter limit of the plan with the least CPU: no plan has more headroom."""
-    by_cpu = limits.excess(cheapest.cpu, 0.0)
-    if not by_cpu:
-        return cheapest.memory <= limits.memory
-    return by_cpu >= limits.excess(0.0, cheapest.memory)
+    taken, *others = (_rank(space, candidate) for candidate in (plan, mjoin, bjtree))
+    return Choice(taken, limits, limits.allow(plan.cpu, plan.memory), found_by, *others)
 
 
 def _rank(space: Space, plan: PlanCandidate) -> RankedPlan:
     tree = to_tree(space, plan)
     assert isinstance(tree, Join)
     return RankedPlan(tree, plan.cpu, plan.memory)
+
+
+def _is_small(space: Space, streams: int, sets: int) -> bool:
+    """True if all plans can be searched: the work grows with the connected sets, not with the streams."""
+    count = len(space.names)
+    return count <= _ALWAYS_SMALL or (count <= streams and space.connected_count <= sets)
+
+
+def _search_exactly(space: Space, limits: Limits) -> PlanCandidate:
+    cheapest = find_cheapest_plan(space)
+    assert cheapest is not None, "without a limit there is a plan"
+    # If CPU is the tighter limit of the plan with the least CPU, no plan has more headroom.
+    by_cpu, by_memory = limits.excess(cheapest.cpu, 0.0), limits.excess(0.0, cheapest.memory)
+    if by_cpu >= by_memory if by_cpu else cheapest.memory <= limits.memory:
+        return cheapest
+    if fitting := find_frontier(space, limits):
+        return most_headroom(fitting, limits)
+    return min(find_frontier(space), key=lambda plan: limits.excess(plan.cpu, plan.memory))
+
+
+def most_headroom(plans: Sequence[PlanCandidate], limits: Limits) -> PlanCandidate:
+    """Choose the plan furthest below the tighter limit, or with the least CPU if that is not limited."""
+    if math.isinf(limits.cpu):
+        return min(plans, key=lambda plan: (plan.cpu, plan.memory))
+    return min(plans, key=lambda plan: (limits.excess(plan.cpu, plan.memory), plan.cpu))
+
+
+def search_two_layers(
+    space: Space, limits: Limits, mjoin: PlanCandidate, bjtree: PlanCandidate, quick: bool = False
+) -> tuple[PlanCandidate, str]:
+    """Find a plan that fits, or the one that is least over the limits; and say which step found it.
+
+    The search starts from the mjoin and the best bjtree. With `quick`, what the layers do not find is
+    searched for exactly only where that is likely to succeed.
+    """
+    if mjoin.memory > limits.memory:
+        return mjoin, "first layer: no plan needs less memory than the mjoin"
+    bjtree_fits = limits.allow(bjtree.cpu, bjtree.memory)
+    if mjoin.cpu <= limits.cpu:
+        return most_headroom([mjoin, bjtree] if bjtree_fits else [mjoin], limits), "first layer"
+    if least_cpu(space) > limits.cpu:
+        plan = _least_over(space, limits, [mjoin, bjtree], quick)
+        return plan, "first layer: no plan needs less CPU than the results themselves"
+    if bjtree_fits:
+        return bjtree, "first layer"
+    if (selected := state_selection(space, limits, mjoin)) is not None:
+        return selected, "state-selection"
+    if (shorter := state_removal(space, limits, bjtree)) is not None:
+        return shorter, "state-removal"
+    return _least_over(space, limits, [mjoin, bjtree], quick), "local search"
+
+
+def _least_over(space: Space, limits: Limits, plans: list[PlanCandidate], quick: bool) -> PlanCandidate:
+    """The plan that is least over the limits, or fits after all."""
+    small = _is_small(space, SEARCHED_STREAMS, _SEARCHED_SETS)
+    if not quick:
+        fitting = _best_fitting(space, limits) if small else None
+        return local_search(space, limits, plans if fitting is None else [fitting])
+    plan = local_search(space, limits, plans)
+    over = limits.excess(plan.cpu, plan.memory)
+    # Steps from plan to plan get stuck where both limits are tight, hardly ever where one is.
+    if small and not math.isinf(limits.memory) and 1 < over <= _NEAR:
+        return _best_fitting(space, limits) or plan
+    return plan
+
+
+def _best_fitting(space: Space, limits: Limits) -> PlanCandidate | None:
+    """Of all plans the one that fits best, if any does."""
+    if math.isinf(limits.memory):
+        return find_cheapest_plan(space, limits.cpu)
+    plans = find_frontier(space, limits)
+    return min(plans, key=lambda plan: limits.excess(plan.cpu, plan.memory), default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from weir.expr.nodes import streams_of
 from weir.plan.tree import Join, Leaf
 from weir.query.model import Query
@@ -21,11 +23,8 @@ def mjoin(query: Query) -> Join:
 def linear(query: Query) -> Join:
     """Binary joins in a chain from the first stream on; the best connected stream is added next."""
     first, *others = (Leaf(query.names[i]) for i in (0, *_order(query, 0)))
-    tree: Leaf | Join = first
-    for leaf in others:
-        tree = Join((tree, leaf), ((1,), (0,)))
-    assert isinstance(tree, Join)
-    return tree
+    pair = Join((first, others[0]), ((1,), (0,)))
+    return reduce(lambda tree, leaf: Join((tree, leaf), ((1,), (0,))), others[1:], pair)
 
 
 def _order(query: Query, driver: int) -> tuple[int, ...]:

@@ -89,13 +89,10 @@ def state_removal(space: Space, limits: Limits, bjtree: PlanCandidate) -> PlanCa
     """Algorithm 4: remove the state that costs the least CPU for the memory it frees, until both fit."""
     plan = bjtree
     while not limits.allow(plan.cpu, plan.memory):
-        shorter = [
-            ((fewer.cpu - plan.cpu) / space.memory(state.mask), fewer)
-            for state, fewer in remove_each_state(space, plan)
-        ]
+        shorter = [(fewer.cpu - plan.cpu, state, fewer) for state, fewer in remove_each_state(space, plan)]
         if not shorter:
             return None
-        plan = min(shorter, key=lambda pair: pair[0])[1]
+        *_, plan = min(shorter, key=lambda removed: removed[0] / space.memory(removed[1].mask))
     return plan
 
 
@@ -141,8 +138,8 @@ def local_search(space: Space, limits: Limits, plans: list[PlanCandidate]) -> Pl
     return plan
 
 
-def lower_bound(space: Space) -> Limits:
-    """What every plan needs at least: the streams' own states, one probe per row, and the results."""
+def least_cpu(space: Space) -> float:
+    """The CPU that every plan needs at least: for the streams' own states, one probe per row, the results."""
     costs = space.graph.costs
     streams: list[Mask] = [1 << i for i in range(len(space.names))]
     # A state that holds few rows may have no slice to visit.
@@ -150,7 +147,4 @@ def lower_bound(space: Space) -> Limits:
     probes = costs.probe * visited * sum(space.rate(mask) for mask in streams)
     results = (costs.match + space.output_seconds(space.everything)) * space.rate(space.everything)
     hops = costs.fixed / space.graph.batch * sum(space.slice_model(mask).new_slices for mask in streams)
-    return Limits(
-        cpu=sum(space.maintenance_seconds(mask) for mask in streams) + probes + results + hops,
-        memory=sum(space.memory(mask) for mask in streams),
-    )
+    return sum(space.maintenance_seconds(mask) for mask in streams) + probes + results + hops

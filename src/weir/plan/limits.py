@@ -26,13 +26,9 @@ class Limits:
 
     def excess(self, cpu: float, memory: float) -> float:
         """The use of the tighter limit, as a multiple of it: at most 1 if both fit."""
-        return max(_use(cpu, self.cpu), _use(memory, self.memory))
+        pairs = ((cpu, self.cpu), (memory, self.memory))
+        uses = (used / most if most > 0 else math.inf for used, most in pairs if not math.isinf(most))
+        return max(uses, default=0.0)
 
 
 NO_LIMITS = Limits()
-
-
-def _use(taken: float, limit: float) -> float:
-    if math.isinf(limit):
-        return 0.0
-    return taken / limit if limit > 0 else math.inf

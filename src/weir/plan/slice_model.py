@@ -10,8 +10,9 @@ window that is still alive:
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,24 +40,9 @@ def model_state(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> Slic
     if not graph.basic:
         return SliceModel(1.0, graph.slices, rows, 0.0)
     lead, *others = streams
-    window, basic, batch = graph.window_seconds(lead), graph.basic[lead], graph.batch
-    grace = basic / 2 + graph.lag
-    cells = window / basic + 1
-    new_rows = rows / window * batch
-    new_slices, stored = _occupied(batch / basic + 1, new_rows), rows * (1 + grace / window)
-    for other in others:
-        # When another stream's row completes a combination, the lead's row is half a window old on average;
-        # any row of the slice that lives a whole window more keeps the slice.
-        completed = rows / graph.window_seconds(other) * batch
-        new_slices += _occupied(cells + batch / basic, completed)
-        stored += completed / batch * (window / 2 + grace)
-        new_rows += completed
-    # Of one stream, only the basic window that is still filling is merged, like a binary counter; of
-    # several streams, every basic window that new rows fall into.
-    rewrites = min(1.0, basic / batch) + max(0.0, math.log2(basic / batch))
-    rewritten = stored / batch * -math.expm1(-new_rows / cells) if others else rows / window * rewrites
-    # Of the slices of its own batch, a row sees those of lower ranks: half of them.
-    return SliceModel(new_slices, _occupied(cells, stored) + new_slices / 2, stored, rewritten)
+    completed = [rows / graph.window_seconds(other) * graph.batch for other in others]
+    figures = _model(graph, graph.window_seconds(lead), graph.basic[lead], rows, completed, bool(others))
+    return SliceModel(*map(float, figures))
 
 
 def model_all_states(graph: JoinGraph, rows: Floats) -> tuple[Floats, Floats, Floats]:
@@ -67,29 +53,43 @@ def model_all_states(graph: JoinGraph, rows: Floats) -> tuple[Floats, Floats, Fl
     if not graph.basic:
         return np.ones(len(rows)), np.full(len(rows), graph.slices), np.zeros(len(rows))
     windows = np.array([graph.window_seconds(name) for name in graph.streams])
-    masks, batch = np.arange(len(rows)), graph.batch
+    basic = np.array([graph.basic[name] for name in graph.streams])
+    masks = np.arange(len(rows))
     # The empty set is led by the first stream, and stores nothing.
     low = np.where(masks, masks & -masks, 1)
-    lead = np.bitwise_count(low - 1)
-    window, basic = windows[lead], np.array([graph.basic[name] for name in graph.streams])[lead]
+    lead, others = np.bitwise_count(low - 1), masks & ~low
+    completed = [np.where(others >> i & 1, rows / w * graph.batch, 0.0) for i, w in enumerate(windows)]
+    new_slices, visited, _, rewritten = _model(graph, windows[lead], basic[lead], rows, completed, others > 0)
+    return new_slices, visited, rewritten
+
+
+def _model(
+    graph: JoinGraph, window: Any, basic: Any, rows: Any, completed: Sequence[Any], has_others: Any
+) -> tuple[Any, Any, Any, Any]:
+    """The figures of `SliceModel`, for one state or for arrays of them.
+
+    `window` and `basic` are those of the lead; `completed` are the rows per batch that each other stream
+    completes.
+    """
+    batch = graph.batch
     grace, cells = basic / 2 + graph.lag, window / basic + 1
     new_rows = rows / window * batch
-    new_slices, stored = _occupied_all(batch / basic + 1, new_rows), rows * (1 + grace / window)
-    for i, other in enumerate(windows):
-        completed = np.where((masks & ~low) >> i & 1, rows / other * batch, 0.0)
-        new_slices += _occupied_all(cells + batch / basic, completed)
-        stored += completed / batch * (window / 2 + grace)
-        new_rows += completed
+    new_slices, stored = _occupied(batch / basic + 1, new_rows), rows * (1 + grace / window)
+    for more in completed:
+        # When another stream's row completes a combination, the lead's row is half a window old on average;
+        # any row of the slice that lives a whole window more keeps the slice.
+        new_slices = new_slices + _occupied(cells + batch / basic, more)
+        stored = stored + more / batch * (window / 2 + grace)
+        new_rows = new_rows + more
+    # Of one stream, only the basic window that is still filling is merged, like a binary counter; of
+    # several streams, every basic window that new rows fall into.
     rewrites = np.minimum(1.0, basic / batch) + np.maximum(0.0, np.log2(basic / batch))
-    alone = rows / window * rewrites
-    rewritten = np.where(masks & ~low, stored / batch * -np.expm1(-new_rows / cells), alone)
-    return new_slices, _occupied_all(cells, stored) + new_slices / 2, rewritten
+    merged = stored / batch * -np.expm1(-new_rows / cells)
+    rewritten = np.where(has_others, merged, rows / window * rewrites)
+    # Of the slices of its own batch, a row sees those of lower ranks: half of them.
+    return new_slices, _occupied(cells, stored) + new_slices / 2, stored, rewritten
 
 
-def _occupied(cells: float, rows: float) -> float:
+def _occupied(cells: Any, rows: Any) -> Any:
     """How many of these cells get a row, if rows fall into them at random."""
-    return cells * -math.expm1(-rows / cells)
-
-
-def _occupied_all(cells: Floats, rows: Floats) -> Floats:
     return cells * -np.expm1(-rows / cells)

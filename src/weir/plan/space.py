@@ -43,6 +43,7 @@ class Space(StreamSets):
         self._leads = leads or {}
         self._models: dict[Mask, SliceModel] = {}
         self._memory: dict[Mask, float] = {}
+        self._hop_overheads: dict[Mask, float] = {}
 
     def slice_model(self, mask: Mask) -> SliceModel:
         """How the state of a set is stored."""
@@ -99,9 +100,12 @@ class Space(StreamSets):
 
     def hop_overhead(self, partner: Mask) -> float:
         """Seconds for one new slice to probe a state, however few rows it has."""
-        costs = self.graph.costs
-        slice_seconds = costs.visit + costs.gather * self._columns(partner)
-        return costs.fixed + slice_seconds * self.slice_model(partner).visited_slices
+        if partner not in self._hop_overheads:
+            costs = self.graph.costs
+            slice_seconds = costs.visit + costs.gather * self._columns(partner)
+            seconds = costs.fixed + slice_seconds * self.slice_model(partner).visited_slices
+            self._hop_overheads[partner] = seconds
+        return self._hop_overheads[partner]
 
     @cached_property
     def state_tables(self) -> tuple[Floats, ...]:

@@ -9,8 +9,10 @@ are also tabulated: arrays over all sets, indexed by mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
+from math import prod
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,12 @@ class StreamSets:
         self.everything: Mask = (1 << len(self.names)) - 1
         self._bit = {name: 1 << i for i, name in enumerate(self.names)}
         self._classes = [(self.mask(members), share) for members, share in graph.classes.items()]
-        self._near = [self._neighbours(name) for name in self.names]
+        connections = [*graph.edges, *graph.classes]
+        # The streams that an edge or a class connects with each stream.
+        self._near = [
+            self.mask({other for streams in connections if name in streams for other in streams} - {name})
+            for name in self.names
+        ]
         self._rows: dict[Mask, float] = {1 << i: graph.window_rows(s) for i, s in enumerate(self.names)}
         self._edges = {self.mask(edge): graph.selectivities[edge] for edge in graph.edges}
         self._indexed = {self.mask(edge): share for edge, share in graph.narrowing.items()}
@@ -43,6 +50,7 @@ class StreamSets:
         self._indices = [*self._indexed.items(), *self._classes]
         self._corrections = [(self.mask(s), factor) for s, factor in graph.corrections().items()]
         self._renewal = [1.0 / graph.window_seconds(name) for name in self.names]
+        self._renewal_rates: dict[Mask, float] = {}
 
     def mask(self, streams: Iterable[str]) -> Mask:
         """The set of these streams."""
@@ -57,10 +65,7 @@ class StreamSets:
 
     def neighbours(self, mask: Mask) -> Mask:
         """The streams outside a set that an edge connects with it."""
-        near = 0
-        for i in bits(mask):
-            near |= self._near[i]
-        return near & ~mask
+        return reduce(or_, (self._near[i] for i in bits(mask)), 0) & ~mask
 
     def component(self, start: Mask, within: Mask) -> Mask:
         """The part of the set `within` that its edges connect with `start`."""
@@ -68,31 +73,20 @@ class StreamSets:
             start |= grown
         return start
 
-    def is_connected(self, mask: Mask) -> bool:
-        """True if edges within the set connect all of it."""
-        return self.component(mask & -mask, mask) == mask
-
     def rows(self, mask: Mask) -> float:
         """How many combinations of these streams are alive: the size of their state."""
         rows = self._rows.get(mask)
         if rows is None:
             low = mask & -mask
             rest = mask ^ low
-            rows = self.rows(low) * self.rows(rest)
-            for i in bits(rest & self._near[low.bit_length() - 1]):
-                rows *= self._edges.get(low | (1 << i), 1.0)
-            for streams, share in self._classes:
-                if streams & low and streams & rest:
-                    rows *= share
-            for streams, factor in self._corrections:
-                if streams & mask == streams and streams & low:
-                    rows *= factor
-            self._rows[mask] = rows
+            rows = self._rows[mask] = self.rows(low) * self.rows(rest) * self.selectivity(low, rest)
         return rows
 
     def renewal_rate(self, mask: Mask) -> float:
         """The share of a set's state that is new each second: the sum of 1 / W over its streams."""
-        return sum(self._renewal[i] for i in bits(mask))
+        if mask not in self._renewal_rates:
+            self._renewal_rates[mask] = sum(self._renewal[i] for i in bits(mask))
+        return self._renewal_rates[mask]
 
     def rate(self, mask: Mask) -> float:
         """Combinations of these streams that are completed each second."""
@@ -166,45 +160,33 @@ class StreamSets:
     @cached_property
     def rows_table(self) -> Floats:
         """`rows` of every set."""
-        rows = self._products([self.rows(1 << i) for i in range(len(self.names))], self._edges)
-        rows *= self._class_table
-        masks = np.arange(len(rows))
-        for mask, factor in self._corrections:
-            rows[masks & mask == mask] *= factor
-        return rows
+        streams = [(1 << i, self.rows(1 << i)) for i in range(len(self.names))]
+        return self._products([*streams, *self._edges.items(), *self._corrections])
 
     @cached_property
     def compared_table(self) -> Floats:
         """The product, for every set, of the shares that the indices of its edges leave to compare."""
-        return self._products([1.0] * len(self.names), self._indexed) * self._class_table
+        return self._products(self._indexed.items())
 
     @cached_property
     def renewal_table(self) -> Floats:
         """`renewal_rate` of every set."""
-        sums = np.zeros(1)
-        for rate in self._renewal:
-            sums = np.concatenate([sums, sums + rate])
-        return sums
+        members = np.arange(self.everything + 1)[:, None] >> np.arange(len(self.names)) & 1
+        return np.asarray(members @ np.array(self._renewal))
 
-    @cached_property
-    def _class_table(self) -> Floats:
-        """Selectivity of the classes within every set: each stream of a class after the first counts."""
-        masks = np.arange(1 << len(self.names))
-        selectivity = np.ones(len(masks))
-        for streams, share in self._classes:
-            selectivity *= share ** np.maximum(np.bitwise_count(masks & streams) - 1.0, 0.0)
-        return selectivity
+    def _products(self, factors: Iterable[tuple[Mask, float]]) -> Floats:
+        """For every set, the product of the factors of all that is within it, and of its classes.
 
-    def _products(self, singles: Sequence[float], pairs: Mapping[Mask, float]) -> Floats:
-        """For every set, the product of the factors of its streams and edges."""
+        Each stream of a class after the first counts.
+        """
         if len(self.names) > _MAX_TABULATED_STREAMS:
             raise ValueError(f"no table for {len(self.names)} streams")
-        products = np.ones(1)
-        for i, single in enumerate(singles):
-            edges = np.ones(1)
-            for j in range(i):
-                edges = np.concatenate([edges, edges * pairs.get((1 << i) | (1 << j), 1.0)])
-            products = np.concatenate([products, products * edges * single])
+        masks = np.arange(self.everything + 1)
+        products = np.ones(len(masks))
+        for streams, factor in factors:
+            products[masks & streams == streams] *= factor
+        for streams, share in self._classes:
+            products *= share ** np.maximum(np.bitwise_count(masks & streams) - 1.0, 0.0)
         return products
 
     @cached_property
@@ -221,23 +203,12 @@ class StreamSets:
                 pairs[2][i, j] = 1.0
         return pairs
 
-    def _neighbours(self, name: str) -> Mask:
-        sets = [*self.graph.edges, *self.graph.classes]
-        return self.mask({other for near in sets if name in near for other in near if other != name})
-
 
 def _multiply(shares: Iterable[tuple[Mask, float]], bound: Mask, partner: Mask) -> float:
     """The product of the shares of the sets that have a stream on both sides."""
-    product = 1.0
-    for streams, share in shares:
-        if streams & bound and streams & partner:
-            product *= share
-    return product
+    return prod((share for streams, share in shares if streams & bound and streams & partner), start=1.0)
 
 
 def bits(mask: Mask) -> Iterator[int]:
     """The positions of the bits that are set, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    return (i for i in range(mask.bit_length()) if mask >> i & 1)

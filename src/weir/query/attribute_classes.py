@@ -5,8 +5,9 @@ a.k = b.k AND b.k = c.k     →     class k: a.k = b.k = c.k
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -14,9 +15,9 @@ from weir.expr.build import cast
 from weir.expr.nodes import Call, Column, Expr, streams_of
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
-from weir.query.components import find_components
 from weir.query.predicate import AttributeClass, Domain, Equality, Filter, Residual
 
+T = TypeVar("T", bound=Hashable)
 _types = pa.types
 _OWN_DOMAIN = (
     _types.is_decimal, _types.is_string, _types.is_binary, _types.is_date32,
@@ -49,6 +50,22 @@ def find_attribute_classes(equalities: Iterable[Equality]) -> tuple[AttributeCla
     return tuple(classes.values())
 
 
+def find_components(links: Iterable[Collection[T]]) -> tuple[tuple[T, ...], ...]:
+    """Group the items that links connect, in order of first appearance.
+
+    >>> find_components([("a",), ("b", "c"), ("d", "a")])
+    (('a', 'd'), ('b', 'c'))
+    """
+    groups: list[dict[T, None]] = []
+    for link in links:
+        linked = [group for group in groups if not group.keys().isdisjoint(link)]
+        merged = dict.fromkeys(item for group in (*linked, link) for item in group)
+        position = groups.index(linked[0]) if linked else len(groups)
+        groups = [group for group in groups if group not in linked]
+        groups.insert(position, merged)
+    return tuple(map(tuple, groups))
+
+
 def _ends(equality: Equality) -> tuple[tuple[Expr, Domain], tuple[Expr, Domain]]:
     domain = domain_of(equality.left.type)
     return (_strip_casts(equality.left, domain), domain), (_strip_casts(equality.right, domain), domain)
@@ -56,10 +73,9 @@ def _ends(equality: Equality) -> tuple[tuple[Expr, Domain], tuple[Expr, Domain]]
 
 def _strip_casts(expr: Expr, domain: Domain) -> Expr:
     """Remove the casts that encoding in the domain does anyway."""
-    while (
-        isinstance(expr, Call) and expr.function == "cast" and _widens(expr.args[0].type, expr.type, domain)
-    ):
-        expr = expr.args[0]
+    match expr:
+        case Call("cast", (inner,), type) if _widens(inner.type, type, domain):
+            return _strip_casts(inner, domain)
     return expr
 
 
@@ -86,7 +102,7 @@ def derive_equalities(classes: Iterable[AttributeClass]) -> list[Filter | Residu
         members = sorted(attribute_class.members, key=_sorted_streams)
         for _, group in groupby(members, key=_sorted_streams):
             first, *others = group
-            derived += [_to_condition(_equate(first, other, attribute_class)) for other in others]
+            derived += [_equate(first, other, attribute_class) for other in others]
     return derived
 
 
@@ -94,14 +110,11 @@ def _sorted_streams(expr: Expr) -> list[str]:
     return sorted(streams_of(expr))
 
 
-def _equate(left: Expr, right: Expr, attribute_class: AttributeClass) -> Call:
+def _equate(left: Expr, right: Expr, attribute_class: AttributeClass) -> Filter | Residual:
     sides = (cast(left, attribute_class.domain), cast(right, attribute_class.domain))
-    return Call("<=>" if attribute_class.null_safe else "=", sides, pa.bool_())
-
-
-def _to_condition(expr: Expr) -> Filter | Residual:
-    streams = streams_of(expr)
-    return Filter(next(iter(streams)), expr) if len(streams) == 1 else Residual(expr)
+    equality = Call("<=>" if attribute_class.null_safe else "=", sides, pa.bool_())
+    stream, *others = streams_of(equality)
+    return Residual(equality) if others else Filter(stream, equality)
 
 
 def derive_not_null(classes: Iterable[AttributeClass]) -> list[Filter]:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 
-from weir.errors import QueryError
+from weir.errors import QueryError, locate_errors, match_name
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
+from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
-from weir.query.components import find_components
 from weir.query.difference_bounds import close_bounds
-from weir.query.model import Query, check_names
-from weir.query.options import QueryOptions
-from weir.query.parse import bind_expression, bind_outputs, parse_condition, parse_select_list
-from weir.query.per_stream import read_freshness, read_streams, read_windows
+from weir.query.model import Query, Stream, check_names
+from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
-from weir.query.sql import SelectStatement, parse_sql
+from weir.query.sql import bind_expression, bind_outputs, read_clauses
+from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.units import parse_interval
+
+_ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
 
 def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
@@ -33,33 +37,65 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     (('a', 'b'), 600000000, ['k'])
     """
     check_names(schemas)
-    clauses = _read_clauses(options)
+    clauses = read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
-    streams, scope = read_streams(normal, options.time, options.late), Scope(normal, options.user_functions)
+    streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
     names = tuple(normal)
-    windows = read_windows(clauses.window, names)
+    spans = _by_stream(clauses.window, names, "within")
+    windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
     predicate = classify(_all([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
-    return Query(
-        streams=streams,
-        windows=windows,
-        predicate=predicate,
-        select=bind_outputs(clauses.select, streams, scope),
-        fresh=read_freshness(clauses.freshness, names, windows),
-        budget=options.budget,
-        bounds=bounds,
-        basic=None if options.basic is None else parse_interval(options.basic),
-    )
+    select = bind_outputs(clauses.select, streams, scope)
+    fresh = _by_stream(clauses.freshness, names, "fresh")
+    freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
+    basic = None if options.basic is None else parse_interval(options.basic)
+    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
 
 
-def _read_clauses(options: QueryOptions) -> SelectStatement:
-    if options.statement is not None:
-        return parse_sql(options.statement)
-    conditions = () if options.on is None else (parse_condition(options.on),)
-    select = None if options.select is None else parse_select_list(options.select)
-    return SelectStatement((), conditions, select, options.within, options.fresh)
+def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tuple[Stream, ...]:
+    columns = _by_stream(options.time, schemas, "time")
+    lateness = _by_stream(options.late, schemas, "late")
+    streams = []
+    for name, schema in schemas.items():
+        if name not in columns:
+            raise QueryError(f"no time column is given for stream '{name}'; add it to time=")
+        given = columns[name]
+        column = next((known for known in schema.names if known.lower() == given.lower()), given)
+        with locate_errors(f"the lateness of stream '{name}': "):
+            late = parse_interval(lateness.get(name, timedelta()))
+        streams.append(Stream(name, schema, column, late))
+    return tuple(streams)
+
+
+def _by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:
+    """The value of each stream that has one, by the name that the query spells."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(streams, given)
+    names = [match_name("stream", str(key), streams, where=f" in {argument}=") for key in given]
+    return {name: value for name, value in zip(names, given.values(), strict=True) if value is not None}
+
+
+def _read_window(span: Span, name: str, what: str) -> Window:
+    if isinstance(span, TimeWindow | RowWindow):
+        return span
+    rows = _ROWS.fullmatch(span) if isinstance(span, str) else None
+    with locate_errors(f"the {what} of stream '{name}': "):
+        return RowWindow(int(rows[1].replace(" ", ""))) if rows else TimeWindow(parse_interval(span))
+
+
+def _read_freshness(span: Span | None, name: str, window: Window | None) -> int | None:
+    """The freshness of a stream, in the unit of its window."""
+    if span is None:
+        return None
+    fresh = _read_window(span, name, "freshness")
+    if isinstance(fresh, RowWindow) != isinstance(window, RowWindow):
+        unit = "rows" if isinstance(window, RowWindow) else "time"
+        raise QueryError(f"the freshness of stream '{name}' must be in {unit}, like its window; got {fresh}")
+    return fresh.rows if isinstance(fresh, RowWindow) else fresh.microseconds
 
 
 def _all(conditions: Sequence[Expr]) -> Expr | None:

@@ -9,62 +9,46 @@ anything else                          → Residual
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import pyarrow as pa
 
 from weir.expr.build import fold_constant
-from weir.expr.nodes import Call, Expr, Literal, split_conjuncts, streams_of
+from weir.expr.nodes import Call, Column, Expr, Literal, split_conjuncts, streams_of
 from weir.expr.types import INTERVAL, is_number, is_time
 from weir.query.attribute_classes import derive_equalities, derive_not_null, domain_of, find_attribute_classes
-from weir.query.extract_time_bounds import extract_time_bounds
 from weir.query.model import Stream
-from weir.query.predicate import (
-    Band,
-    Comparison,
-    Conjunct,
-    Cosine,
-    Equality,
-    Filter,
-    Order,
-    Predicate,
-    Residual,
-    TimeBound,
-)
+from weir.query.predicate import Band, Comparison, Conjunct, Cosine, Equality, Filter, Predicate, Residual
+from weir.query.windows import TimeBound
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+# A linear expression: the coefficient of each stream's event time, and a constant in microseconds.
+Linear = Mapping[str, int]
+_CONSTANT = ""
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 
 
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
+    bounds = {part: extract_time_bounds(part, times) for part in _split(condition)}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []
-    bounds: list[TimeBound] = []
-    for part in _split(condition):
-        part_bounds = extract_time_bounds(part, times)
-        bounds += part_bounds
+    for part, part_bounds in bounds.items():
         if len(streams_of(part)) < 2:
             filters += _to_filters(part, streams)
         elif not part_bounds:
             conjuncts.append(classify_conjunct(part))
         elif len(part_bounds) == 2 and (key := match_equality(part)):
             conjuncts.append(key)
-    return _add_derived(filters, conjuncts, bounds)
-
-
-def _add_derived(filters: list[Filter], conjuncts: list[Conjunct], bounds: list[TimeBound]) -> Predicate:
     classes = find_attribute_classes(conjunct for conjunct in conjuncts if isinstance(conjunct, Equality))
-    derived = derive_equalities(classes)
-    filters += [condition for condition in derived if isinstance(condition, Filter)]
-    conjuncts += [condition for condition in derived if isinstance(condition, Residual)]
-    filters += derive_not_null(classes)
-    return Predicate(
-        tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(conjuncts)), classes, tuple(dict.fromkeys(bounds))
-    )
+    for derived in (*derive_equalities(classes), *derive_not_null(classes)):
+        filters += [derived] if isinstance(derived, Filter) else []
+        conjuncts += [derived] if isinstance(derived, Residual) else []
+    all_bounds = tuple(dict.fromkeys(chain.from_iterable(bounds.values())))
+    return Predicate(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(conjuncts)), classes, all_bounds)
 
 
 def _split(condition: Expr | None) -> Iterator[Expr]:
@@ -74,15 +58,13 @@ def _split(condition: Expr | None) -> Iterator[Expr]:
 
 def _push_not(expr: Expr) -> Expr:
     """Move NOT below OR and into comparisons."""
-    if not isinstance(expr, Call) or expr.function != "not" or not isinstance(expr.args[0], Call):
-        return expr
-    inner = expr.args[0]
-    if inner.function == "not":
-        return _push_not(inner.args[0])
-    if inner.function == "or":
-        return Call("and", tuple(_push_not(Call("not", (arg,), expr.type)) for arg in inner.args), expr.type)
-    if inner.function in _OPPOSITE:
-        return Call(_OPPOSITE[inner.function], inner.args, expr.type)
+    match expr:
+        case Call("not", (Call("not", (inner,)),)):
+            return _push_not(inner)
+        case Call("not", (Call("or", args),), type):
+            return Call("and", tuple(_push_not(Call("not", (arg,), type)) for arg in args), type)
+        case Call("not", (Call(op, args),), type) if op in _OPPOSITE:
+            return Call(_OPPOSITE[op], args, type)
     return expr
 
 
@@ -101,56 +83,40 @@ def classify_conjunct(expr: Expr) -> Conjunct:
 
 def match_equality(expr: Expr) -> Equality | None:
     """Match `left = right` or `left <=> right` of a type that can be a key."""
-    if not isinstance(expr, Call) or expr.function not in ("=", "<=>") or not _read_different(*expr.args):
-        return None
-    left, right = expr.args
-    if domain_of(left.type) is None or left.type != right.type:
-        return None
-    return Equality(left, right, expr.function == "<=>", expr)
+    match expr:
+        case Call("=" | "<=>" as op, (left, right)) if _can_compare(left, right) and domain_of(left.type):
+            return Equality(expr, left, right, op == "<=>")
+    return None
 
 
 def match_comparison(expr: Expr) -> Comparison | None:
     """Match `<`, `<=`, `>` and `>=` of a type that has an order."""
-    if not isinstance(expr, Call) or expr.function not in get_args(Order) or not _read_different(*expr.args):
-        return None
-    left, right = expr.args
-    if not _is_ordered(left.type) or left.type != right.type:
-        return None
-    return Comparison(left, expr.function, right, expr)  # type: ignore[arg-type]
+    match expr:
+        case Call("<" | "<=" | ">" | ">=" as op, (left, right)) if _can_compare(left, right):
+            return Comparison(expr, left, right, op) if _is_ordered(left.type) else None
+    return None
 
 
 def match_band(expr: Expr) -> Band | None:
     """Match `abs(left - right) <= width`, in either order."""
     side, op, width = _split_comparison(expr)
-    distance = _strip_exact_cast(side)
-    if op not in ("<", "<=") or width is None or not isinstance(distance, Call) or distance.function != "abs":
-        return None
-    gap = distance.args[0]
-    if not isinstance(gap, Call) or gap.function != "-" or not _read_different(*gap.args):
-        return None
-    if not is_number(gap.type) or width.value is None or not 0 <= width.value < math.inf:
-        return None
-    if op == "<" and not width.value:
-        return None
-    return Band(gap.args[0], gap.args[1], width, expr)
+    match _strip_exact_cast(side):
+        case Call("abs", (Call("-", (left, right), type),)) if op in ("<", "<=") and is_number(type):
+            is_width = width.value is not None and 0 <= width.value < math.inf and (op == "<=" or width.value)
+            return Band(expr, left, right, width) if is_width and _read_different(left, right) else None
+    return None
 
 
 def match_cosine(expr: Expr) -> Cosine | None:
     """Match `cosine(left, right) >= threshold`, in either order."""
-    side, op, threshold = _split_comparison(expr)
-    if op not in (">", ">=") or threshold is None or threshold.value is None:
-        return None
-    if not isinstance(side, Call) or side.function != "cosine" or not _read_different(*side.args):
-        return None
-    return Cosine(side.args[0], side.args[1], float(threshold.value), expr)
+    match _split_comparison(expr):
+        case Call("cosine", (left, right)), ">" | ">=", Literal(threshold) if _read_different(left, right):
+            return None if threshold is None else Cosine(expr, left, right, float(threshold))
+    return None
 
 
-MATCHERS: tuple[Callable[[Expr], Conjunct | None], ...] = (
-    match_equality,
-    match_comparison,
-    match_band,
-    match_cosine,
-)
+MATCHERS: tuple[Callable[[Expr], Conjunct | None], ...]
+MATCHERS = (match_equality, match_comparison, match_band, match_cosine)
 
 
 def _read_different(left: Expr, right: Expr) -> bool:
@@ -158,21 +124,25 @@ def _read_different(left: Expr, right: Expr) -> bool:
     return bool(left_streams and right_streams) and left_streams.isdisjoint(right_streams)
 
 
-def _split_comparison(expr: Expr) -> tuple[Expr, str, Literal | None]:
-    """Split a comparison with a constant into (side, operator, constant), as if the constant stood right."""
+def _can_compare(left: Expr, right: Expr) -> bool:
+    return bool(left.type == right.type) and _read_different(left, right)
+
+
+def _split_comparison(expr: Expr) -> tuple[Expr, str, Literal]:
+    """Split a comparison into its side, operator and constant, as if that stood right; NULL if none."""
     if not isinstance(expr, Call) or expr.function not in _MIRRORED:
-        return expr, "", None
+        return expr, "", Literal(None, pa.null())
     left, right = expr.args
-    left_constant = fold_constant(left)
-    if left_constant is not None:
-        return right, _MIRRORED[expr.function], left_constant
-    return left, expr.function, fold_constant(right)
+    if constant := fold_constant(left):
+        return right, _MIRRORED[expr.function], constant
+    return left, expr.function, fold_constant(right) or Literal(None, pa.null())
 
 
 def _strip_exact_cast(expr: Expr) -> Expr:
     """Remove a cast that loses nothing."""
-    if isinstance(expr, Call) and expr.function == "cast" and _is_exact(expr.args[0].type, expr.type):
-        return expr.args[0]
+    match expr:
+        case Call("cast", (inner,), type) if _is_exact(inner.type, type):
+            return inner
     return expr
 
 
@@ -192,3 +162,59 @@ def _is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
 
 def _is_ordered(kind: pa.DataType) -> bool:
     return is_number(kind) or is_time(kind) or kind in (INTERVAL, pa.string())
+
+
+def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """Return the bounds that a comparison is equivalent to, given the streams' time columns; else none.
+
+    abs(b.ts - a.ts) <= INTERVAL 5 SECONDS     →     b - a <= 5 seconds and a - b <= 5 seconds
+    """
+    match expr:
+        case Call(">" | ">=" as op, (left, right), type):
+            return extract_time_bounds(Call(op.replace(">", "<"), (right, left), type), times)
+        case Call("<" | "<=" as op, (Call("abs", (gap,)), limit)):
+            return _bound_absolute(op, gap, limit, times)
+        case Call("<" | "<=" | "=" | "<=>" as op, (left, right)):
+            return _bound_difference(op, _to_linear(left, times), _to_linear(right, times))
+    return ()
+
+
+def _bound_absolute(op: str, gap: Expr, limit: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """Return the bounds of `abs(gap) op limit`: those of `gap op limit` and of `-limit op gap`."""
+    gap_sum, limit_sum = _to_linear(gap, times), _to_linear(limit, times)
+    if gap_sum is None or limit_sum is None:
+        return ()
+    upper = _bound_difference(op, gap_sum, limit_sum)
+    lower = _bound_difference(op, _add({}, limit_sum, -1), gap_sum)
+    return upper + lower if upper and lower else ()
+
+
+def _bound_difference(op: str, left: Linear | None, right: Linear | None) -> tuple[TimeBound, ...]:
+    if left is None or right is None:
+        return ()
+    gap = _add(left, right, -1)
+    times = {stream: count for stream, count in gap.items() if stream != _CONSTANT and count}
+    if sorted(times.values()) != [-1, 1]:
+        return ()
+    earlier, later = sorted(times, key=times.__getitem__)
+    limit = -gap.get(_CONSTANT, 0)  # T_later - T_earlier op limit; a strict bound is one microsecond less
+    upper = TimeBound(earlier, later, limit - (op == "<"))
+    return (upper,) if op in ("<", "<=") else (TimeBound(later, earlier, -limit), upper)
+
+
+def _add(left: Linear, right: Linear, sign: int) -> Linear:
+    return {key: left.get(key, 0) + sign * right.get(key, 0) for key in (*left, *right)}
+
+
+def _to_linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
+    match expr:
+        case Column(stream, name):
+            return {stream: 1} if times.get(stream) == name else None
+        case Call("cast", (inner,), type) if all(map(pa.types.is_timestamp, (type, inner.type))):
+            return _to_linear(inner, times)
+        case Call("+" | "-" | "negative" as op, args):
+            *left, right = [_to_linear(arg, times) for arg in args]
+            first = left[0] if left else {}
+            return None if first is None or right is None else _add(first, right, 1 if op == "+" else -1)
+    constant = fold_constant(expr) if pa.types.is_duration(expr.type) else None
+    return None if constant is None or constant.value is None else {_CONSTANT: constant.value}

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
 from weir.query.model import Query
-from weir.query.predicate import AttributeClass, TimeBound
-from weir.query.windows import RowWindow
+from weir.query.predicate import AttributeClass
+from weir.query.windows import RowWindow, TimeBound
 from weir.units import format_interval
 
 
 def describe(query: Query) -> str:
     """List the streams, the kind of each conjunct, the time bounds and the output columns."""
+    conditions = (*query.predicate.filters, *query.predicate.conjuncts)
     sections = {
         "streams": _describe_streams(query),
-        "conditions": _describe_conditions(query),
+        "conditions": [f"{type(part).__name__.lower()}: {to_sql(part.expr)}" for part in conditions]
+        + [f"time bound: {bound}" for bound in query.predicate.bounds],
         "classes": map(_describe_class, query.predicate.classes),
         "time bounds": _describe_bounds(query),
         "select": (f"{output.name}: {to_sql(output.expr)}" for output in query.select),
@@ -35,24 +37,13 @@ def _describe_streams(query: Query) -> Iterator[str]:
         window, fresh = query.windows[i], query.fresh[i]
         counts_rows = isinstance(window, RowWindow)
         parts = [f"time {stream.time}", f"window {window}" if window else "window from time bounds"]
-        parts += [] if counts_rows else [f"kept {_describe_retention(query.bounds.retention(i))}"]
+        kept = query.bounds.retention(i)
+        length = "for ever" if kept is None else format_interval(kept) if kept > 0 else "not at all"
+        parts += [] if counts_rows else [f"kept {length}"]
         parts += [f"late {format_interval(stream.late)}"] if stream.late else []
         if fresh is not None:
             parts.append(f"fresh {RowWindow(fresh) if counts_rows else format_interval(fresh)}")
         yield f"{stream.name}: {', '.join(parts)}"
-
-
-def _describe_retention(retention: int | None) -> str:
-    if retention is None:
-        return "for ever"
-    return format_interval(retention) if retention > 0 else "not at all"
-
-
-def _describe_conditions(query: Query) -> Iterator[str]:
-    for part in (*query.predicate.filters, *query.predicate.conjuncts):
-        yield f"{type(part).__name__.lower()}: {to_sql(part.expr)}"
-    for bound in query.predicate.bounds:
-        yield f"time bound: {bound}"
 
 
 def _describe_class(attribute_class: AttributeClass) -> str:
@@ -62,8 +53,7 @@ def _describe_class(attribute_class: AttributeClass) -> str:
 
 
 def _describe_bounds(query: Query) -> Iterator[str]:
-    names = query.names
-    for i, row in enumerate(query.bounds.upper):
-        for j, bound in enumerate(row):
-            if i != j and bound is not None:
-                yield str(TimeBound(names[i], names[j], bound))
+    for name, row in zip(query.names, query.bounds.upper, strict=True):
+        for other, bound in zip(query.names, row, strict=True):
+            if other != name and bound is not None:
+                yield str(TimeBound(name, other, bound))

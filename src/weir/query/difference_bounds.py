@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 
 from weir.errors import QueryError
-from weir.query.predicate import TimeBound
-from weir.query.windows import RowWindow, TimeWindow, Window, check_length
+from weir.query.windows import RowWindow, TimeBound, TimeWindow, Window, check_length
 from weir.units import format_interval
+
+Windows = Sequence[Window | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,7 @@ class Bounds:
         return None if None in uppers else max(bound for bound in uppers if bound is not None) + 1
 
 
-def close_bounds(
-    names: Sequence[str], windows: Sequence[Window | None], bounds: Iterable[TimeBound]
-) -> Bounds:
+def close_bounds(names: Sequence[str], windows: Windows, bounds: Iterable[TimeBound]) -> Bounds:
     """Tighten the bounds, and raise if streams contradict each other or a stream is unbounded.
 
     >>> closed = close_bounds(["a", "b", "c"], [None] * 3, [
@@ -56,58 +56,44 @@ def close_bounds(
     for i, name in enumerate(names):
         if closed.retention(i) is None and not isinstance(windows[i], RowWindow):
             raise _unbounded(closed, i, name)
-        _check_sums(closed, i)
+        for other, bound in zip(names, closed.upper[i], strict=True):
+            if bound is not None:  # bounds that are short enough may add up to one that is too long
+                total = f"{other} - {name} <= {format_interval(bound)}"
+                check_length(bound, f"the sum of the time bounds, {total},")
     return closed
 
 
-def _check_sums(closed: Bounds, i: int) -> None:
-    """Raise if bounds that are short enough add up to one that is too long."""
-    for j, bound in enumerate(closed.upper[i]):
-        if bound is not None:
-            total = f"{closed.names[j]} - {closed.names[i]} <= {format_interval(bound)}"
-            check_length(bound, f"the sum of the time bounds, {total},")
-
-
-def tighten(names: Sequence[str], windows: Sequence[Window | None], bounds: Iterable[TimeBound]) -> Bounds:
+def tighten(names: Sequence[str], windows: Windows, bounds: Iterable[TimeBound]) -> Bounds:
     """Compute the shortest paths over the constraints of windows and bounds (Floyd and Warshall)."""
     upper = _edges(names, windows, bounds)
-    cycle = _negative_cycle(upper)
-    if cycle:
+    if cycle := _negative_cycle(upper):
         raise _contradiction(names, upper, cycle)
     for k, i, j in product(range(len(names)), repeat=3):
-        upper[i][j] = _minimum(upper[i][j], _sum(upper[i][k], upper[k][j]))
-    return Bounds(tuple(names), tuple(map(tuple, upper)))
+        upper[i][j] = min(upper[i][j], upper[i][k] + upper[k][j])
+    rows = ((None if length == inf else int(length) for length in row) for row in upper)
+    return Bounds(tuple(names), tuple(map(tuple, rows)))
 
 
-def _edges(
-    names: Sequence[str], windows: Sequence[Window | None], bounds: Iterable[TimeBound]
-) -> list[list[int | None]]:
-    lengths = [window.microseconds - 1 if isinstance(window, TimeWindow) else None for window in windows]
+def _edges(names: Sequence[str], windows: Windows, bounds: Iterable[TimeBound]) -> list[list[float]]:
+    """Return the length of each edge in whole microseconds, infinite where there is none."""
+    lengths = [window.microseconds - 1 if isinstance(window, TimeWindow) else inf for window in windows]
     upper = [[0 if i == j else length for j in range(len(names))] for i, length in enumerate(lengths)]
     for bound in bounds:
         i, j = names.index(bound.earlier), names.index(bound.later)
-        upper[i][j] = _minimum(upper[i][j], bound.microseconds)
+        upper[i][j] = min(upper[i][j], bound.microseconds)
     return upper
 
 
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else left + right
-
-
-def _minimum(left: int | None, right: int | None) -> int | None:
-    return right if left is None else left if right is None else min(left, right)
-
-
-def _negative_cycle(upper: list[list[int | None]]) -> list[int]:
+def _negative_cycle(upper: list[list[float]]) -> list[int]:
     """Find a negative cycle (Bellman and Ford): a distance that still shrinks after n rounds leads to one."""
     size = len(upper)
-    distance, predecessor, shrunk = [0] * size, [0] * size, -1
+    distance: list[float] = [0] * size
+    predecessor, shrunk = [0] * size, -1
     for _ in range(size + 1):
         shrunk = -1
         for i, j in product(range(size), repeat=2):
-            through = _sum(distance[i], upper[i][j])
-            if through is not None and through < distance[j]:
-                distance[j], predecessor[j], shrunk = through, i, j
+            if distance[i] + upper[i][j] < distance[j]:
+                distance[j], predecessor[j], shrunk = distance[i] + upper[i][j], i, j
         if shrunk < 0:
             return []
     return _follow_cycle(predecessor, shrunk)
@@ -122,9 +108,9 @@ def _follow_cycle(predecessor: list[int], start: int) -> list[int]:
     return cycle[::-1]
 
 
-def _contradiction(names: Sequence[str], upper: list[list[int | None]], cycle: list[int]) -> QueryError:
+def _contradiction(names: Sequence[str], upper: list[list[float]], cycle: list[int]) -> QueryError:
     steps = zip(cycle, cycle[1:] + cycle[:1], strict=True)
-    bounds = " and ".join(str(TimeBound(names[i], names[j], upper[i][j] or 0)) for i, j in steps)
+    bounds = " and ".join(str(TimeBound(names[i], names[j], int(upper[i][j]))) for i, j in steps)
     streams = ", ".join(f"'{name}'" for name in names if names.index(name) in cycle)
     return QueryError(
         f"the time bounds of {streams} contradict each other, so no rows could ever join: {bounds}"

@@ -35,20 +35,15 @@ class Stream:
             raise QueryError("a stream needs a name")
         _refuse_characters(self.name)
         _refuse_duplicates(f"column of stream '{self.name}'", self.schema.names)
+        time, late = f"the time of stream '{self.name}'", format_interval(self.late)
         if self.time not in self.schema.names:
-            raise unknown_name(
-                "column", self.time, self.schema.names, where=f" as the time of stream '{self.name}'"
-            )
+            raise unknown_name("column", self.time, self.schema.names, where=f" as {time}")
         kind = self.schema.field(self.time).type
         if not pa.types.is_timestamp(kind):
-            raise QueryError(
-                f"the time of stream '{self.name}' must be a timestamp; '{self.time}' is {spark_name(kind)}"
-            )
+            raise QueryError(f"{time} must be a timestamp; '{self.time}' is {spark_name(kind)}")
         if self.late < 0:
-            raise QueryError(
-                f"lateness cannot be negative; stream '{self.name}' has {format_interval(self.late)}"
-            )
-        check_length(self.late, f"the lateness of stream '{self.name}', {format_interval(self.late)},")
+            raise QueryError(f"lateness cannot be negative; stream '{self.name}' has {late}")
+        check_length(self.late, f"the lateness of stream '{self.name}', {late},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +158,12 @@ class Query:
 
     def _check_freshness(self, i: int, name: str) -> None:
         fresh, window = self.fresh[i], self.windows[i]
-        if fresh is None:
-            return
         if isinstance(window, RowWindow):
             minimum, given = window.rows, str(fresh)
         else:
             minimum = window.microseconds if window else self.bounds.retention(i) or 0
-            given = format_interval(fresh)
-        if fresh < minimum:
+            given = format_interval(fresh or 0)
+        if fresh is not None and fresh < minimum:
             raise QueryError(
                 f"the freshness of stream '{name}' is {given}, below its window of "
                 f"{window or format_interval(minimum)}: rows that may still join would be ignored; "
@@ -184,11 +177,10 @@ class Query:
         basic = format_interval(self.basic)
         if self.basic <= 0:
             raise QueryError(f"basic windows must be longer than zero; got {basic}")
-        lengths = [self.bounds.retention(i) or 0 for i in range(len(self.names))]
-        length = max(lengths)
-        window = (
-            f"the longest window, {format_interval(length)} of stream '{self.names[lengths.index(length)]}'"
-        )
+        lengths = {name: self.bounds.retention(i) or 0 for i, name in enumerate(self.names)}
+        name = max(lengths, key=lengths.__getitem__)
+        length = lengths[name]
+        window = f"the longest window, {format_interval(length)} of stream '{name}'"
         if 0 < length < self.basic:
             raise QueryError(f"basic windows of {basic} do not fit into {window}; make them shorter")
         if length > MAX_BASIC_WINDOWS * self.basic:

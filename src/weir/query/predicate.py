@@ -9,8 +9,7 @@ from typing import TypeAlias, get_args
 import pyarrow as pa
 
 from weir.expr.nodes import Expr, Literal, streams_of
-from weir.query.windows import check_length
-from weir.units import format_interval
+from weir.query.windows import TimeBound
 
 Order = Choice["<", "<=", ">", ">="]
 Domain: TypeAlias = pa.DataType
@@ -33,10 +32,10 @@ class Filter:
         return frozenset([self.stream])
 
 
+@dataclass(frozen=True, slots=True)
 class Connection:
     """Base of the conjuncts that connect streams; `expr` is the exact condition."""
 
-    __slots__ = ()
     expr: Expr
 
     @property
@@ -45,10 +44,10 @@ class Connection:
         return streams_of(self.expr)
 
 
+@dataclass(frozen=True, slots=True)
 class Pair(Connection):
     """Base of the conjuncts whose two sides read different streams."""
 
-    __slots__ = ()
     left: Expr
     right: Expr
 
@@ -64,20 +63,14 @@ class Pair(Connection):
 class Equality(Pair):
     """`left = right`, or `left <=> right` if null-safe."""
 
-    left: Expr
-    right: Expr
     null_safe: bool
-    expr: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Pair):
     """`left op right` over an ordered type."""
 
-    left: Expr
     op: Order
-    right: Expr
-    expr: Expr
 
     def __post_init__(self) -> None:
         Pair.__post_init__(self)  # super() does not work in a dataclass with slots
@@ -89,10 +82,7 @@ class Comparison(Pair):
 class Band(Pair):
     """`abs(left - right) <= width` over numbers; where `expr` says `<`, it excludes the width itself."""
 
-    left: Expr
-    right: Expr
     width: Literal
-    expr: Expr
 
     def __post_init__(self) -> None:
         Pair.__post_init__(self)  # super() does not work in a dataclass with slots
@@ -104,17 +94,12 @@ class Band(Pair):
 class Cosine(Pair):
     """`cosine(left, right) >= threshold` over vectors; where `expr` says `>`, it excludes the threshold."""
 
-    left: Expr
-    right: Expr
     threshold: float
-    expr: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Residual(Connection):
     """A condition over two or more streams that no index can answer."""
-
-    expr: Expr
 
     def __post_init__(self) -> None:
         if len(streams_of(self.expr)) < 2:
@@ -144,34 +129,6 @@ class AttributeClass:
     def streams(self) -> frozenset[str]:
         """The streams that some member reads."""
         return frozenset().union(*map(streams_of, self.members))
-
-
-@dataclass(frozen=True, slots=True)
-class TimeBound:
-    """`T_later - T_earlier <= microseconds`; the bound may be negative.
-
-    >>> str(TimeBound("a", "b", 5_000_000)), str(TimeBound("a", "b", 4_999_999))
-    ('b - a <= 5 seconds', 'b - a < 5 seconds')
-    """
-
-    earlier: str
-    later: str
-    microseconds: int
-
-    def __post_init__(self) -> None:
-        if self.earlier == self.later:
-            raise ValueError(f"a time bound needs two different streams; got '{self.later}' twice")
-        check_length(self.microseconds, f"the time bound {self}")
-
-    @property
-    def streams(self) -> frozenset[str]:
-        """The two streams that it connects."""
-        return frozenset([self.earlier, self.later])
-
-    def __str__(self) -> str:
-        limit, below = format_interval(self.microseconds), format_interval(self.microseconds + 1)
-        bound = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
-        return f"{self.later} - {self.earlier} {bound}"
 
 
 @dataclass(frozen=True, slots=True)

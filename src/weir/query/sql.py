@@ -1,18 +1,22 @@
-"""Parse a SQL statement: SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..."""
+"""Parse a SQL statement, SELECT ... FROM ... WHERE ... WINDOW ... FRESHNESS ..., and bind its expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlglot import exp
 
 from weir.errors import QueryError, match_name
-from weir.query.model import check_names
-from weir.query.options import PerStream, Span
-from weir.query.parse import parse_statements
-from weir.query.unsupported_sql import refuse_clauses, refuse_outer, refuse_subqueries
+from weir.expr.bind import bind
+from weir.expr.dialect import nesting_error, parse_statements
+from weir.expr.nodes import Column, Expr
+from weir.expr.scope import Scope
+from weir.expr.to_sql import to_sql
+from weir.query.model import Output, Stream, check_names
+from weir.query.options import PerStream, QueryOptions, Span
+from weir.query.unsupported_sql import refuse_aggregates, refuse_clauses, refuse_outer, refuse_subqueries
 from weir.query.window_clauses import split_window_clauses
 
 T = TypeVar("T")
@@ -29,6 +33,15 @@ class SelectStatement:
     freshness: PerStream[Span] | None
 
 
+def read_clauses(options: QueryOptions) -> SelectStatement:
+    """Parse the statement of the options, or the arguments that stand for its clauses."""
+    if options.statement is not None:
+        return parse_sql(options.statement)
+    conditions = () if options.on is None else (parse_condition(options.on),)
+    select = None if options.select is None else parse_select_list(options.select)
+    return SelectStatement((), conditions, select, options.within, options.fresh)
+
+
 def parse_sql(text: str) -> SelectStatement:
     """Parse a statement into its parts, or raise an error that says what is not supported.
 
@@ -36,7 +49,10 @@ def parse_sql(text: str) -> SelectStatement:
     (('t', 'a'), ('u', 'b'))
     """
     select_text, lengths = split_window_clauses(text)
-    select = _parse_select(select_text)
+    expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
+    select, *more = parse_statements(select_text, expected) or [exp.Null()]
+    if more or not isinstance(select, exp.Select):
+        raise QueryError(f"'{select_text.strip()}' is not one SELECT; expected {expected}")
     refuse_clauses(select)
     refuse_subqueries(select)
     joins = select.args.get("joins") or []
@@ -61,23 +77,75 @@ def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]
     return {alias: tables[match_name("table", table, tables, where=" in FROM")] for table, alias in named}
 
 
-def _parse_select(text: str) -> exp.Select:
-    expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
-    statements = parse_statements(text, expected)
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QueryError(f"'{text.strip()}' is not one SELECT; expected {expected}")
-    return statements[0]
-
-
 def _name_table(node: exp.Expression) -> tuple[str, str]:
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise QueryError(f"'{node.sql('spark')}' in FROM is not the name of a stream")
-    extra = [
-        name for name, value in node.args.items() if value and name not in ("this", "db", "catalog", "alias")
-    ]
-    if extra:
+    for name, value in node.args.items():
+        if value and name not in ("this", "db", "catalog", "alias"):
+            raise QueryError(
+                f"{name.upper()} is not supported after '{node.name}' in FROM; expected a name alone"
+            )
+    return ".".join(part.name for part in node.parts), node.alias or node.name
+
+
+def parse_condition(text: str) -> exp.Expression:
+    """Parse the one condition of a text."""
+    expected = "a condition, like 'a.k = b.k AND a.x > b.y'"
+    nodes = parse_statements(text, expected)
+    if len(nodes) != 1 or isinstance(nodes[0], exp.Query):
+        raise QueryError(f"'{text.strip()}' is not one condition; expected {expected}")
+    return nodes[0]
+
+
+def bind_expression(node: exp.Expression, scope: Scope) -> Expr:
+    """Bind a parsed expression: resolve its names and check its types.
+
+    >>> import pyarrow as pa
+    >>> scope = Scope({"a": pa.schema({"x": pa.int32()}), "b": pa.schema({"y": pa.int64()})})
+    >>> str(bind_expression(parse_condition("a.x < b.y"), scope))
+    '<(cast(a.x), b.y)'
+    """
+    refuse_aggregates(node, scope.functions)
+    try:
+        return bind(node, scope)
+    except RecursionError:
+        raise nesting_error() from None
+
+
+def parse_select_list(text: str) -> tuple[exp.Expression, ...]:
+    """Parse a SELECT list without the SELECT, as in `select=`."""
+    node, *more = parse_statements(
+        f"SELECT {text}", "a list of columns and expressions, like 'a.x, b.y + 1 AS z'"
+    )
+    extra = [name for name, value in node.args.items() if value and name != "expressions"]
+    if not isinstance(node, exp.Select) or more or extra or not node.expressions:
         raise QueryError(
-            f"{extra[0].upper()} is not supported after '{node.name}' in FROM; expected a name alone"
+            f"the select list '{text}' must hold columns and expressions only, like 'a.x, b.y AS z'"
         )
-    table = ".".join(part.name for part in node.parts)
-    return table, node.alias or node.name
+    return tuple(node.expressions)
+
+
+def bind_outputs(
+    items: Sequence[exp.Expression] | None, streams: Sequence[Stream], scope: Scope
+) -> tuple[Output, ...]:
+    """Bind the output columns; without a list, and for `*`, select all columns as `<stream>_<column>`."""
+    listed = [exp.Star()] if items is None else items
+    return tuple(output for item in listed for output in _bind_item(item, streams, scope))
+
+
+def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) -> tuple[Output, ...]:
+    if isinstance(item, exp.Star):
+        return tuple(output for stream in streams for output in _select_all(stream, f"{stream.name}_"))
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        names = [stream.name for stream in streams]
+        name = match_name("stream", item.table, names, where=f" in '{item.table}.*'")
+        return _select_all(streams[names.index(name)])
+    inner = item.this if isinstance(item, exp.Alias) else item
+    expr = bind_expression(inner, scope)
+    name = item.alias or (expr.name if isinstance(expr, Column) else to_sql(expr))
+    return (Output(name, expr),)
+
+
+def _select_all(stream: Stream, prefix: str = "") -> tuple[Output, ...]:
+    columns = [Column(stream.name, field.name, field.type) for field in stream.schema]
+    return tuple(Output(f"{prefix}{column.name}", column) for column in columns)

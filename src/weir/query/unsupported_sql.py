@@ -40,11 +40,10 @@ def refuse_clauses(select: exp.Select) -> None:
         if select.args.get(clause) or select.args.get(clause.rstrip("_")):
             raise QueryError(sentence)
     allowed = {"kind", "hint", "expressions", "from", "from_", "joins", "where"}
-    extra = [name for name, value in select.args.items() if value and name not in allowed]
-    if extra:
-        raise QueryError(
-            f"{extra[0].rstrip('_').upper()} is not supported; expected SELECT, FROM, JOIN and WHERE"
-        )
+    for name, value in select.args.items():
+        if value and name not in allowed:
+            clause = name.rstrip("_").upper()
+            raise QueryError(f"{clause} is not supported; expected SELECT, FROM, JOIN and WHERE")
 
 
 def refuse_subqueries(select: exp.Select) -> None:
@@ -76,7 +75,6 @@ def refuse_outer(join: exp.Join) -> None:
         raise QueryError(
             f"{words} JOIN is not supported; only inner joins are, written JOIN ... ON or with commas"
         )
-    using = join.args.get("using")
-    if using:
+    if using := join.args.get("using"):
         column = using[0].sql("spark")
         raise QueryError(f"USING ({column}) is not supported; write it out, like ON a.{column} = b.{column}")

@@ -12,8 +12,7 @@ from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
-from weir.expr.dialect import UntranslatedSpark
-from weir.query.parse import syntax_error
+from weir.expr.dialect import UntranslatedSpark, syntax_error
 
 Lengths = str | Mapping[str, str]
 
@@ -101,13 +100,8 @@ def _parse_lengths(clause: str, tokens: Sequence[Token], text: str) -> Lengths:
 
 def split_tokens(tokens: Sequence[Token], separator: TokenType) -> list[list[Token]]:
     """Split tokens at a separator."""
-    parts: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.token_type == separator:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
+    ends = [i for i, token in enumerate(tokens) if token.token_type == separator]
+    return [list(tokens[a + 1 : b]) for a, b in pairwise([-1, *ends, len(tokens)])]
 
 
 def _source_text(tokens: Sequence[Token], text: str) -> str:

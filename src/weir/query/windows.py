@@ -1,4 +1,4 @@
-"""Windows: how long a stream's rows stay joinable, a time or a number of rows."""
+"""Windows, how long a stream's rows stay joinable, and bounds on the difference of two event times."""
 
 from __future__ import annotations
 
@@ -65,3 +65,31 @@ def rows(count: int) -> RowWindow:
     '1000 rows'
     """
     return RowWindow(count)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBound:
+    """`T_later - T_earlier <= microseconds`; the bound may be negative.
+
+    >>> str(TimeBound("a", "b", 5_000_000)), str(TimeBound("a", "b", 4_999_999))
+    ('b - a <= 5 seconds', 'b - a < 5 seconds')
+    """
+
+    earlier: str
+    later: str
+    microseconds: int
+
+    def __post_init__(self) -> None:
+        if self.earlier == self.later:
+            raise ValueError(f"a time bound needs two different streams; got '{self.later}' twice")
+        check_length(self.microseconds, f"the time bound {self}")
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The two streams that it connects."""
+        return frozenset([self.earlier, self.later])
+
+    def __str__(self) -> str:
+        limit, below = format_interval(self.microseconds), format_interval(self.microseconds + 1)
+        bound = f"<= {limit}" if len(limit) <= len(below) else f"< {below}"
+        return f"{self.later} - {self.earlier} {bound}"

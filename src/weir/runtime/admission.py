@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import compress
+from operator import not_
 
 from weir.adapt.eviction import choose_kept
 from weir.adapt.slice_summary import SliceSummary
 from weir.runtime.manifest import summarise
-from weir.runtime.partition_state import PartitionState
+from weir.runtime.partition_batch import PartitionState
 from weir.stats.lag_histogram import LagHistograms
 
 
@@ -16,29 +18,19 @@ def fit_into_memory(
     parts: Mapping[int, PartitionState], max_bytes: int, now: int | None, lags: LagHistograms | None
 ) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
     """Return the partitions with at most so many bytes, and a summary of what was evicted of each state."""
-    summaries = {number: summarise(part) for number, part in parts.items()}
-    everything = [summary for of_part in summaries.values() for summary in of_part]
-    stays = iter(choose_kept(everything, max_bytes, now, lags))
-    left, evicted = {}, dict[str, SliceSummary]()
-    for number, part in parts.items():
-        kept = []
-        for entry, summary in zip(part.slices, summaries[number], strict=True):
-            if next(stays):
-                kept.append(entry)
-            else:
-                earlier = evicted.get(entry.node)
-                evicted[entry.node] = summary if earlier is None else _merge(earlier, summary)
-        left[number] = replace(part, slices=tuple(kept))
+    summaries = summarise(entry for part in parts.values() for entry in part.slices)
+    stays = choose_kept(summaries, max_bytes, now, lags)
+    answers = iter(stays)  # each partition takes as many as it has slices
+    left = {n: replace(part, slices=tuple(compress(part.slices, answers))) for n, part in parts.items()}
+    evicted: dict[str, SliceSummary] = {}
+    for summary in compress(summaries, map(not_, stays)):
+        earlier = evicted.get(summary.node)
+        evicted[summary.node] = summary if earlier is None else _merge(earlier, summary)
     return left, tuple(evicted.values())
 
 
 def _merge(summary: SliceSummary, other: SliceSummary) -> SliceSummary:
-    deadlines = (summary.deadline, other.deadline)
-    return SliceSummary(
-        summary.node,
-        summary.rows + other.rows,
-        summary.bytes + other.bytes,
-        min(summary.first, other.first),
-        max(summary.last, other.last),
-        None if None in deadlines else max(deadline for deadline in deadlines if deadline is not None),
-    )
+    size = summary.rows + other.rows, summary.bytes + other.bytes
+    span = min(summary.first, other.first), max(summary.last, other.last)
+    deadlines = [each.deadline for each in (summary, other) if each.deadline is not None]
+    return SliceSummary(summary.node, *size, *span, max(deadlines) if len(deadlines) == 2 else None)

@@ -18,10 +18,9 @@ from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.runtime.admission import fit_into_memory
-from weir.runtime.manifest import Manifest, summarise_all
-from weir.runtime.partition_batch import TaskReport
-from weir.runtime.partition_state import PartitionState
-from weir.stats.batch_counts import BatchCounts, StateSize, add_up, count_steps
+from weir.runtime.manifest import Manifest, summarise
+from weir.runtime.partition_batch import PartitionState, TaskReport
+from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 
 # The phases of a task that take less time if less is probed.
 _JOINING = ("build", "probe")
@@ -51,7 +50,7 @@ class FinishedBatch:
     @property
     def counts(self) -> BatchCounts:
         """What all partitions counted."""
-        return add_up(task.counts for task in self.tasks)
+        return sum((task.counts for task in self.tasks), BatchCounts())
 
     @property
     def newest(self) -> dict[str, int]:
@@ -74,25 +73,21 @@ class FinishedBatch:
         # `stored` is below `read` where a filter drops rows, and above it where `atr` stores copies.
         return {name: min(stored[name], count) for name, count in read.items()}
 
-    @property
-    def driver_order(self) -> tuple[str, ...] | None:
-        """The order in which the streams went; None if it was not one for all partitions."""
-        orders = {task.counts.order for task in self.tasks if task.counts.order}
-        return orders.pop() if len(orders) == 1 else None
-
 
 def next_manifest(
     batch: FinishedBatch, plan: PhysicalPlan, is_skewed: bool, max_bytes: int | None
 ) -> tuple[Manifest, Mapping[str, int]]:
     """Draw up the manifest after a batch; return it with the rows of each state that were evicted."""
-    before, decision = batch.before, batch.decision
-    newest = batch.newest
+    before, decision, newest = batch.before, batch.decision, batch.newest
     now = max(newest.values(), default=None)
     watermark = advance_watermark(plan, before.watermark, newest, decision.idle)
     parts = {**before.parts, **{task.partition: task.part for task in batch.tasks}}
     live = {number: _drop_dead(part, watermark) for number, part in parts.items()}
     partitions = 0 if decision.placement is None else decision.placement.partitions
     kept = {number: part for number, part in live.items() if part.slices or number < partitions}
+    # The first rows have nothing before them, from which they could have advanced.
+    rows_in_time = sum(sum(task.counts.rows_in_time.values()) for task in batch.tasks) if before.newest else 0
+    advance = 0 if now is None or before.clock is None else now - before.clock
     evicted: tuple[SliceSummary, ...] = ()
     if max_bytes is not None:
         kept, evicted = fit_into_memory(kept, max_bytes, now, before.statistics.lags)
@@ -103,11 +98,7 @@ def next_manifest(
         parts=kept,
         recall=_estimate_recall(batch, plan, now),
         statistics=before.statistics,
-        skew=before.skew.after(
-            sum(sum(task.counts.rows_in_time.values()) for task in batch.tasks) if before.newest else 0,
-            _advance(before.newest, newest),
-            is_skewed,
-        ),
+        skew=before.skew.after(rows_in_time, advance, is_skewed),
         placement=decision.placement,
         plan=decision.plan,
         evicted=tuple(gone for gone in (*before.evicted, *evicted) if not is_dead(gone.deadline, now)),
@@ -123,10 +114,10 @@ def report_batch(
 
     Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
     """
-    answered = batch.answered
-    decided = batch.decision.plan
+    answered, decided = batch.answered, batch.decision.plan
     earlier = next((plan for plan in after.answering_plans if plan != decided), decided)
     decision = answered or decide_for_plan(batch.decision, earlier)
+    orders = {task.counts.order for task in batch.tasks if task.counts.order}
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
         batch=batch.number,
@@ -135,14 +126,14 @@ def report_batch(
         rows=batch.rows_stored,
         newest=batch.before.newest,
         reached=after.newest,
-        held=count_live_rows(summarise_all(batch.before), batch.before.clock),
+        held=count_live_rows(summarise(batch.before.entries), batch.before.clock),
         seconds=0.0,
         # More partitions than cores take turns.
         work=max(max(seconds, default=0.0), sum(seconds) / cores),
         is_complete=batch.is_complete,
         is_mixed=answered is None,
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
-        order=batch.driver_order,
+        order=orders.pop() if len(orders) == 1 else None,
         watermark=after.watermark,
         state={**dict.fromkeys(plan.schemas, StateSize(0, 0, 0)), **after.sizes},
         recall=after.recall.estimate(decision.plan),
@@ -156,14 +147,11 @@ def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) 
     before, answered = batch.before, batch.answered
     if not batch.is_complete or answered is None:
         return before.recall
-    lost: Mapping[str, float] = {}
+    lost, lags = dict[str, float](), before.statistics.lags
     if before.evicted:
-        lags = before.statistics.lags
-        lost = estimate_loss(before.evicted, summarise_all(before), answered.clock, lags)
-    clock = before.watermark, now
-    return before.recall.after(
-        answered.plan, batch.counts.hops, answered.allowance, lost, clock, plan.query.reach
-    )
+        lost = estimate_loss(before.evicted, summarise(before.entries), answered.clock, lags)
+    hops, clock = batch.counts.hops, (before.watermark, now)
+    return before.recall.after(answered.plan, hops, answered.allowance, lost, clock, plan.query.reach)
 
 
 def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict[int, int]:
@@ -186,16 +174,7 @@ def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
     return shares
 
 
-def _advance(before: Mapping[str, int], after: Mapping[str, int]) -> int:
-    """How far the newest event time advanced; 0 for the first rows, which have nothing before them."""
-    return max(after.values()) - max(before.values()) if before and after else 0
-
-
 def _drop_dead(part: PartitionState, watermark: int | None) -> PartitionState:
     """Drop the slices that no row to come can reach, and the row-window lines that serve one batch only."""
-    live = tuple(
-        entry
-        for entry in part.slices
-        if not is_dead(entry.deadline, watermark) and not entry.node.endswith(ROW_ORDER)
-    )
-    return replace(part, slices=live)
+    live = (entry for entry in part.slices if not is_dead(entry.deadline, watermark))
+    return replace(part, slices=tuple(entry for entry in live if not entry.node.endswith(ROW_ORDER)))

@@ -6,21 +6,22 @@ The decision is recorded before the batch begins, and a batch that is tried agai
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from weir.adapt.analyse import Recommendation, Scope
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.controller import Controller, Scope
+from weir.adapt.controller import Controller
 from weir.adapt.describe_decision import describe_decision
-from weir.adapt.recommendation import PlanInForce, Recommendation
+from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.plan_migration import PhysicalPlans, limit_migration_steps
-from weir.order.pending import PendingRows
-from weir.order.policies import LEARNING_POLICIES, DriverOrder, choose_order
+from weir.order.policies import LEARNING_POLICIES, DriverOrder, PendingRows, choose_order
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
@@ -93,11 +94,6 @@ class Policy:
     adapt: Adapt | None = None
     scope: Scope = field(default_factory=Scope)
 
-    @property
-    def learns(self) -> bool:
-        """True if batches are observed: to adapt, or for the driver order."""
-        return self.adapt is not None or self.driver_order in LEARNING_POLICIES
-
 
 class Decider:
     """Decides before each batch what it does, and learns from its report after it."""
@@ -106,8 +102,7 @@ class Decider:
         self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: Log, placing: Placing
     ) -> None:
         self._policy, self._plans, self._log, self._placing = policy, plans, log, placing
-        self._decided = start
-        self._budget = policy.query.budget
+        self._decided, self._budget = start, policy.query.budget
         self.placement: Placement | None = None  # by the last decision
         self._steps = 0
         self.controller: Controller | None = None
@@ -158,7 +153,9 @@ class Decider:
         decision, attempt = (self._decide(before), 1) if known is None else self._retry(*known, before)
         self._log.record(batch, decision, attempt)
         if recommendation is not None:
-            self._log.record_history(batch, _history_line(decision, recommendation))
+            predicted = {name: getattr(recommendation, name) for name in ("recall", "cpu", "memory")}
+            line = {"predicted": predicted, "analysisSeconds": recommendation.seconds}
+            self._log.record_history(batch, {**describe_decision(decision), **line})
         self.placement = decision.placement
         return decision, attempt
 
@@ -167,11 +164,12 @@ class Decider:
 
         Batches that the sink did not read to the end, or that ran two plans, are not learned from.
         """
-        self._steps = report.steps
-        if not self._policy.learns or not report.is_complete or report.is_mixed:
+        self._steps, policy = report.steps, self._policy
+        learns = policy.adapt is not None or policy.driver_order in LEARNING_POLICIES
+        if not learns or not report.is_complete or report.is_mixed:
             return known
         if self.controller is None:
-            return known.after(self._policy.query, report)
+            return known.after(policy.query, report)
         self.controller.learn(report)
         return self.controller.statistics
 
@@ -190,9 +188,8 @@ class Decider:
             reason = f"smaller after {attempts} failed attempts"
             decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
-            self._decided = DecidedPlan(
-                decision.plan, decision.allowance, decision.reason, decision.interim_allowance
-            )
+            plan, interim_allowance = decision.plan, decision.interim_allowance
+            self._decided = DecidedPlan(plan, decision.allowance, decision.reason, interim_allowance)
             self._start_controller(before)
         return decision, attempts + 1
 
@@ -263,10 +260,9 @@ class Decider:
         if not placement.is_shared or not isinstance(wanted, str):
             return wanted
         # What will come is taken to be like what is there.
-        rows = before.rows
-        return choose_order(
-            wanted, PendingRows(plan, rows, rows, seen.selectivities(plan), seen.results_per_row)
-        )
+        rows = Counter({node: size.rows for node, size in before.sizes.items()})
+        shares = seen.selectivities(plan)
+        return choose_order(wanted, PendingRows(plan, rows, rows, shares, seen.results_per_row))
 
     def _idle(self, before: Manifest) -> tuple[str, ...]:
         """The streams whose newest row is further behind the clock than `idle` allows."""
@@ -282,8 +278,3 @@ def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | Non
     if newer is None or older is None:
         return newer or older
     return replace(newer, probes={**older.probes, **newer.probes}, ages={**older.ages, **newer.ages})
-
-
-def _history_line(decision: Decision, recommendation: Recommendation) -> dict[str, Any]:
-    predicted = {"recall": recommendation.recall, "cpu": recommendation.cpu, "memory": recommendation.memory}
-    return {**describe_decision(decision), "predicted": predicted, "analysisSeconds": recommendation.seconds}

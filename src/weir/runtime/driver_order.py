@@ -34,9 +34,7 @@ def choose_driver_order(
     return tuple(_order_streams(plan, probing, mean_lags))
 
 
-def _order_streams(
-    node: JTree, probing: Mapping[str, float], mean_lags: Mapping[str, float]
-) -> Iterator[str]:
+def _order_streams(node: JTree, probing: Mapping[str, float], lags: Mapping[str, float]) -> Iterator[str]:
     """Yield the streams below a node, input by input, those that probe least first."""
     if isinstance(node, Leaf):
         yield node.stream
@@ -44,7 +42,7 @@ def _order_streams(
 
     def rank(child: JTree) -> tuple[float, float]:
         # Inputs that are joins have no lag; they need none, since ages are skipped in mjoins only.
-        return probing.get(str(child), 1.0), mean_lags.get(str(child), 0.0)
+        return probing.get(str(child), 1.0), lags.get(str(child), 0.0)
 
     for child in sorted(node.inputs, key=rank):
-        yield from _order_streams(child, probing, mean_lags)
+        yield from _order_streams(child, probing, lags)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from weir.adapt.recall import Recall
@@ -13,7 +12,7 @@ from weir.adapt.statistics import Statistics
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
-from weir.runtime.partition_state import PartitionState, SliceEntry, measure_states
+from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.stats.batch_counts import StateSize
 
 
@@ -56,12 +55,11 @@ class Manifest:
     @property
     def sizes(self) -> dict[str, StateSize]:
         """How much each state holds, over all partitions."""
-        return measure_states(self.entries)
-
-    @property
-    def rows(self) -> Counter[str]:
-        """How many rows each state holds, over all partitions."""
-        return Counter({node: size.rows for node, size in self.sizes.items()})
+        sizes: dict[str, StateSize] = {}
+        for entry in self.entries:
+            size = sizes.get(entry.node, StateSize(0, 0, 0))
+            sizes[entry.node] = StateSize(size.rows + entry.rows, size.bytes + entry.bytes, size.slices + 1)
+        return sizes
 
     @property
     def answering_plans(self) -> set[Join]:
@@ -74,14 +72,9 @@ class Manifest:
         return replace(self, parts=parts, plan=plan)
 
 
-def summarise(part: PartitionState) -> list[SliceSummary]:
-    """Summaries of a partition's slices, one for one."""
+def summarise(entries: Iterable[SliceEntry]) -> list[SliceSummary]:
+    """Summaries of slices, one for one."""
     return [
         SliceSummary(entry.node, entry.rows, entry.bytes, *entry.spans[entry.lead], deadline=entry.deadline)
-        for entry in part.slices
+        for entry in entries
     ]
-
-
-def summarise_all(manifest: Manifest) -> list[SliceSummary]:
-    """Summaries of all slices."""
-    return [summary for part in manifest.parts.values() for summary in summarise(part)]

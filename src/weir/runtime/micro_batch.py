@@ -121,21 +121,26 @@ class MicroBatches(Generic[Rows]):
         timer.end("build")
         notify("built", number)
         notify("emit", number)
-        produced = []
-        emission = _Emission(self._engine.emit(batch, tasks))
-        for chunk in emission:
+        produced, reports = [], list[Sequence[TaskReport] | None]()
+
+        def emit() -> Iterator[pa.Table]:
+            reports.append((yield from self._engine.emit(batch, tasks)))
+
+        for chunk in emit():
             produced.append((perf_counter() - started, chunk.num_rows))
             timer.end("emit")
             yield chunk
             timer.end("consumer")
         timer.end("emit")
         notify("emitted", number)
-        finished = FinishedBatch(
-            number, batch.decision, batch.before, emission.tasks or tasks, emission.tasks is not None
-        )
-        report, after = self._commit(finished, batch, tuple(produced), timer)
+        tasks = reports[0] or tasks
+        finished = FinishedBatch(number, batch.decision, batch.before, tasks, reports[0] is not None)
+        report, after = self._commit(finished, batch.plan, produced, timer)
         notify("committed", number)
-        self._remember(report, after, finished.tasks, timer)
+        self.reports[number] = report
+        self.progress[number] = describe_batch(report, after, tasks, timer.seconds)
+        for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
+            del self.progress[old], self.reports[old]
         self.decider.analyse()
         self._is_first = False
 
@@ -146,23 +151,14 @@ class MicroBatches(Generic[Rows]):
         return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)
 
     def _commit(
-        self,
-        finished: FinishedBatch,
-        batch: Batch,
-        produced: tuple[tuple[float, int], ...],
-        timer: PhaseTimer,
+        self, batch: FinishedBatch, plan: PhysicalPlan, produced: list[tuple[float, int]], timer: PhaseTimer
     ) -> tuple[BatchReport, Manifest]:
-        after, evicted = next_manifest(
-            finished, batch.plan, self._engine.is_skewed(finished), self.decider.max_bytes
-        )
-        report = report_batch(finished, batch.plan, after, evicted, self._engine.cores)
+        is_skewed, max_bytes = self._engine.is_skewed(batch), self.decider.max_bytes
+        after, evicted = next_manifest(batch, plan, is_skewed, max_bytes)
+        report = report_batch(batch, plan, after, evicted, self._engine.cores)
         timer.end("commit")
-        report = replace(
-            report,
-            seconds=self._seconds(finished, report.work, timer),
-            interval=self._engine.interval,
-            produced=produced,
-        )
+        seconds, interval = self._seconds(batch, report.work, timer), self._engine.interval
+        report = replace(report, seconds=seconds, interval=interval, produced=tuple(produced))
         after = replace(after, statistics=self.decider.observe(after.statistics, report))
         timer.end("observe")
         self._log.commit(after)
@@ -179,23 +175,3 @@ class MicroBatches(Generic[Rows]):
             return work + usual
         # Building states for another plan is neither work of this one nor done in every batch.
         return whole - max((task.seconds.get("migrate", 0.0) for task in finished.tasks), default=0.0)
-
-    def _remember(
-        self, report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], timer: PhaseTimer
-    ) -> None:
-        number = report.batch
-        self.reports[number] = report
-        self.progress[number] = describe_batch(report, after, tasks, timer.seconds)
-        for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
-            del self.progress[old], self.reports[old]
-
-
-class _Emission:
-    """Iterates over results, and keeps the task reports that their generator returns."""
-
-    def __init__(self, results: Generator[pa.Table, None, Sequence[TaskReport] | None]) -> None:
-        self._results = results
-        self.tasks: Sequence[TaskReport] | None = None
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        self.tasks = yield from self._results

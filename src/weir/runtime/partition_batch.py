@@ -1,12 +1,13 @@
-"""One partition's share of a micro-batch: load its slices, build, store, probe.
+"""One partition's share of a micro-batch: what is kept of it, and how it loads, builds, stores and probes.
 
 The local engine and Spark's workers run this same code; they differ in the store that keeps the slices.
+Workers import this module, so it needs the kernel and nothing above it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -20,11 +21,80 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, expire, merge_slices
+from weir.plan.tree import Join
 from weir.query.model import Query
-from weir.runtime.partition_state import PartitionState, SliceEntry
 from weir.stats.batch_counts import BatchCounts
 
 Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEntry:
+    """Where one slice is stored, and what can be known of it without opening it.
+
+    `spans` are the least and the greatest of each stored number but keys, `lead` names the time it is cut by;
+    from `deadline` on no row of it can join, None if that is never.
+    """
+
+    node: str
+    file: str
+    index: int
+    batch: int
+    rank: int
+    rows: int
+    bytes: int
+    spans: Mapping[str, tuple[int, int]]
+    lead: str
+    deadline: int | None
+    sorted_by: str
+    checksum: int = 0
+
+    @staticmethod
+    def of(stored: Slice, file: str, index: int, checksum: int = 0) -> SliceEntry:
+        """Describe a slice that is stored at a place in a file."""
+        return SliceEntry(
+            node=stored.schema.node,
+            file=file,
+            index=index,
+            batch=stored.batch,
+            rank=stored.rank,
+            rows=stored.rows,
+            bytes=stored.bytes,
+            spans=stored.spans,
+            lead=stored.schema.lead,
+            deadline=stored.deadline,
+            sorted_by=str(stored.sorted_by),
+            checksum=checksum,
+        )
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file and the index in it, which no other slice has."""
+        return self.file, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """The live slices of a partition, the counters of its row windows, and which plan answers there.
+
+    Without a `migration`, the plan that is decided answers: no batch has built here yet.
+    """
+
+    slices: tuple[SliceEntry, ...] = ()
+    next_sequence: int = 0
+    next_row_numbers: Mapping[str, int] = field(default_factory=dict)
+    migration: MigrationState | None = None
+
+    def migration_to(self, plan: Join) -> MigrationState:
+        """Which plan answers, and what is being built, when a plan is decided."""
+        return (self.migration or MigrationState(plan)).aim_at(plan)
+
+    def prepare_for(self, plan: Join, plans: PhysicalPlans) -> PartitionState:
+        """Drop the slices that neither the plan decided nor the one that answers needs."""
+        migration = self.migration_to(plan)
+        physical = plans.of(migration.plan, migration.migration_joins(plan))
+        slices = tuple(entry for entry in self.slices if physical.schema_of(entry.node) is not None)
+        return replace(self, slices=slices, migration=migration)
 
 
 class SliceStore(Protocol):
@@ -62,7 +132,6 @@ class Assignment:
 
     def load(self, partition: int, plan: PhysicalPlan | None = None) -> tuple[State, dict[int, SliceEntry]]:
         """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
-        self.store.retain(self._every_entry())
         return self._load(self.part(partition), plan or self.plan)
 
     def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
@@ -75,15 +144,14 @@ class Assignment:
     def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
         """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
         own = {entry.place for entry in self.part(partition).slices}
-        entries = self._every_entry()
-        self.store.retain(entries)
-        state, loaded = self._load(PartitionState(entries), self.plan)
+        state, loaded = self._load(PartitionState(self._every_entry()), self.plan)
         return state, frozenset(number for number, entry in loaded.items() if entry.place in own)
 
     def _every_entry(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
     def _load(self, part: PartitionState, plan: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+        self.store.retain(self._every_entry())
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
@@ -175,12 +243,8 @@ class PartitionBatch:
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        return PartitionState(
-            tuple(known[id(kept)] for kept in live),
-            after.next_sequence,
-            dict(after.next_row_numbers),
-            self._prepared.migration,
-        )
+        slices, row_numbers = tuple(known[id(kept)] for kept in live), dict(after.next_row_numbers)
+        return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
 
 
 def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
@@ -196,11 +260,8 @@ def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts)
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:
     """Refuse rows without an event time, if that is asked for."""
-    if on_null_time == "drop":
-        return
-    for name in query.names:
-        missing = sum(part.null_time.get(name, 0) for part in counts)
-        if missing:
+    for name in query.names if on_null_time != "drop" else ():
+        if missing := sum(part.null_time.get(name, 0) for part in counts):
             raise QueryError(
                 f"stream '{name}' has {missing} row{'s' * (missing != 1)} without a time "
                 f"('{query.stream(name).time}' is NULL); fill it in, or pass on_null_time='drop' to leave "

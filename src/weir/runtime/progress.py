@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from weir.adapt.batch_report import BatchReport
@@ -15,6 +16,10 @@ from weir.runtime.partition_batch import TaskReport
 from weir.stats.batch_counts import StateSize, count_steps
 from weir.stats.hop import HopStats
 
+_PLACEMENT_KEYS = {"spread": "spread", "partitions": "partitions", "relocated": "relocate"}
+# The counts of a hop that are shown by another name.
+_HOP_KEYS = {"sampled_matches": "sampledMatches", "visited": "slicesVisited", "unvisited": "slicesNotVisited"}
+
 
 def describe_batch(
     report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], seconds: Mapping[str, float]
@@ -24,7 +29,10 @@ def describe_batch(
     What was put out, skipped and done is None if the sink did not read all results. `seconds` are those of
     the batch's phases; under "task" stand the CPU seconds of its slowest task, phase by phase.
     """
-    counts = report.counts
+    counts, building = report.counts, report.counts.migration_hops.values()
+    placed, phases = after.placement, sorted({phase for task in tasks for phase in task.seconds})
+    states = {**dict.fromkeys(report.evicted, StateSize(0, 0, 0)), **report.state}
+    building_seconds = sum((hop.seconds for hop in building), 0.0)
 
     def known(value: Any) -> Any:
         return value if report.is_complete else None
@@ -40,7 +48,7 @@ def describe_batch(
         "plan": str(report.plan),
         "decision": {**describe_decision(report.decision), "building": dict(report.building)},
         "driverOrder": None if report.order is None else list(report.order),
-        "placement": _describe_placement(after),
+        "placement": placed and {key: getattr(placed, name) for key, name in _PLACEMENT_KEYS.items()},
         "statistics": _describe_statistics(after.statistics, report.plan),
         "streams": {
             name: {
@@ -52,21 +60,21 @@ def describe_batch(
             for name, rows in counts.rows_in.items()
         },
         "state": {
-            node: _describe_state(report.state.get(node, StateSize(0, 0, 0)), report.evicted.get(node, 0))
-            for node in sorted({*report.state, *report.evicted})
+            node: {
+                "numRowsTotal": size.rows,
+                "memoryUsedBytes": size.bytes,
+                "numSlices": size.slices,
+                "numRowsShed": report.evicted.get(node, 0),
+            }
+            for node, size in sorted(states.items())
         },
         "partitions": _describe_partitions(after, tasks),
         "hops": known({str(hop): _describe_hop(hop_stats) for hop, hop_stats in counts.hops.items()}),
-        "building": known(
-            {
-                "steps": count_steps(counts.migration_hops.values()),
-                "seconds": sum((hop.seconds for hop in counts.migration_hops.values()), 0.0),
-            }
-        ),
+        "building": known({"steps": count_steps(building), "seconds": building_seconds}),
         "lags": known(None if counts.lags is None else to_json(counts.lags)),
         "seconds": {
             **{phase: spent for phase, spent in seconds.items() if phase != "consumer"},
-            "task": _slowest(tasks),
+            "task": {phase: max(task.seconds.get(phase, 0.0) for task in tasks) for phase in phases},
         },
     }
 
@@ -84,55 +92,17 @@ def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[s
     }
 
 
-def _slowest(tasks: Sequence[TaskReport]) -> dict[str, float]:
-    phases = {phase for task in tasks for phase in task.seconds}
-    return {phase: max(task.seconds.get(phase, 0.0) for task in tasks) for phase in sorted(phases)}
-
-
-def _describe_state(size: StateSize, evicted: int) -> dict[str, int]:
-    return {
-        "numRowsTotal": size.rows,
-        "memoryUsedBytes": size.bytes,
-        "numSlices": size.slices,
-        "numRowsShed": evicted,
-    }
-
-
 def _describe_hop(hop: HopStats) -> dict[str, float]:
-    return {
-        "probes": hop.probes,
-        "skipped": hop.skipped,
-        "comparisons": hop.comparisons,
-        "matches": hop.matches,
-        "seconds": hop.seconds,
-        "sampled": hop.sampled,
-        "sampledMatches": hop.sampled_matches,
-        "narrowed": hop.narrowed,
-        "slicesVisited": hop.visited,
-        "slicesNotVisited": hop.unvisited,
-    }
+    return {_HOP_KEYS.get(name, name): count for name, count in asdict(hop).items()}
 
 
 def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None:
     """What is known of the streams and of what batches take; None if the query does not learn."""
     if not known.batches:
         return None
+    shown = ("batches", "rates", "scale", "work", "seconds", "span", "lag", "oldest")
     return {
-        "batches": known.batches,
-        "rates": known.rates,
+        **{name: getattr(known, name) for name in shown},
         "selectivities": {str(hop): share for hop, share in known.selectivities(plan).items()},
-        "scale": known.scale,
         "fixed": known.fixed.value,
-        "work": known.work,
-        "seconds": known.seconds,
-        "span": known.span,
-        "lag": known.lag,
-        "oldest": known.oldest,
     }
-
-
-def _describe_placement(after: Manifest) -> dict[str, Any] | None:
-    placed = after.placement
-    if placed is None:
-        return None
-    return {"spread": placed.spread, "partitions": placed.partitions, "relocated": placed.relocate}

@@ -10,7 +10,9 @@ SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from sqlglot import Token, TokenType
 
@@ -19,12 +21,55 @@ from weir.errors import QueryError, locate_errors, match_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
 from weir.query.window_clauses import outer_tokens
-from weir.script.model import Script, Sink, StreamSource
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
 
+_Options: TypeAlias = dict[str, str]
 _BUDGET = ("cpu", "memory")
 _ADAPT = {"change": "0.05", "gain": "0.05", "calibrate": "3"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A stream declared by `CREATE STREAM`; if `columns` is None, the source provides the schema.
+
+    `rate` is the expected number of rows per second, for the planner; `late` is in microseconds.
+    """
+
+    name: str
+    columns: str | None
+    format: str
+    options: Mapping[str, str]
+    time: str
+    late: int
+    line: int
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The INTO clause: where results go, and how the query runs.
+
+    `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
+    adapts if there is a budget.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    trigger: int | None = None
+    budget: Budget | None = None
+    adapt: Adapt | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A job; `tables` pairs each declared stream of the FROM list with its alias."""
+
+    sources: tuple[StreamSource, ...]
+    select: str
+    line: int
+    tables: tuple[tuple[StreamSource, str], ...]
+    sink: Sink
 
 
 def parse_script(text: str) -> Script:
@@ -122,20 +167,18 @@ def _parse_adapt(reader: TokenReader) -> Adapt | bool | None:
     line, given = reader.line, _parse_options(reader, "ADAPT", "expected OFF or (")
     if not given:
         return None
-    settings = _check_keys(given, list(_ADAPT), line, "setting", "ADAPT")
-    numbers = {
-        key: _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key]) for key, text in settings.items()
-    }
-    whole = {key: int(number) if number.is_integer() else number for key, number in numbers.items()}
+    settings = _check_keys(given, _ADAPT, line, "setting", "ADAPT")
+    numbers: dict[str, Any] = {}
+    for key, text in settings.items():
+        number = _parse_number(text, line, f"{key} of ADAPT", _ADAPT[key])
+        numbers[key] = int(number) if number.is_integer() else number
     with locate_errors(f"line {line}: "):
-        return Adapt(**whole)  # type: ignore[arg-type] # it checks that batches are whole
+        return Adapt(**numbers)  # it checks that batches are whole
 
 
-def _check_keys(
-    given: Mapping[str, str], known: Sequence[str], line: int, what: str, where: str
-) -> dict[str, str]:
+def _check_keys(given: _Options, known: Collection[str], line: int, what: str, where: str) -> _Options:
     """Return the values by key in lower case, or raise for an unknown or repeated key."""
-    values: dict[str, str] = {}
+    values: _Options = {}
     for key, value in given.items():
         with locate_errors(f"line {line}: "):
             match_name(what, key, known, where=f" in {where}")
@@ -145,29 +188,25 @@ def _check_keys(
     return values
 
 
-def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "expected (") -> dict[str, str]:
-    options: dict[str, str] = {}
+def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "expected (") -> _Options:
+    options: _Options = {}
     if not reader.accept(word):
         return options
     line = reader.line
     parts = reader.read_list(opening, "expected a key and its value")
-    end = parts[-1][1] + 2
+    # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
+    read_word = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
     for first, last in parts:
         reader.position = first
-        # Only keys of sources and sinks contain dots: in (cpu .5) the dot belongs to the number.
-        read_key = reader.read_dotted_name if word == "OPTIONS" else reader.read_name
-        key = (
-            reader.read_string("expected a key")
-            if reader.next_is_type(TokenType.STRING)
-            else read_key("a key")
-        )
+        is_quoted = reader.next_is_type(TokenType.STRING)
+        key = reader.read_string("expected a key") if is_quoted else read_word("a key")
         if key in options:
             raise QueryError(f"line {line}: option '{key}' is given twice")
         reader.accept("=")
         options[key] = reader.read_value()
         if reader.position != last + 1:
             raise reader.error("expected , or )")
-    reader.position = end
+    reader.position = parts[-1][1] + 2
     return options
 
 
@@ -194,20 +233,14 @@ def _parse_query(reader: TokenReader, sources: tuple[StreamSource, ...]) -> Scri
     by_name = {source.name: source for source in sources}
     with locate_errors(f"line {line}, in the SELECT: "):
         named = parse_sql(select).tables
-        tables = tuple(
-            (by_name[match_name("stream", table, by_name, " in FROM")], alias) for table, alias in named
-        )
-    return Script(sources, select, line, tables, sink)
+        matched = [(match_name("stream", table, by_name, " in FROM"), alias) for table, alias in named]
+    return Script(sources, select, line, tuple((by_name[name], alias) for name, alias in matched), sink)
 
 
 def _find_into(tokens: Sequence[Token]) -> int | None:
     """Find the last INTO that is a keyword, outside of parentheses and not the name of a column."""
-    into = None
-    for position, token in outer_tokens(tokens):
-        is_name = token.token_type == TokenType.IDENTIFIER or tokens[position - 1].token_type == TokenType.DOT
-        if position and not is_name and is_word(token, "INTO"):
-            into = position
-    return into
+    words = [position for position, token in outer_tokens(tokens) if position and is_word(token, "INTO")]
+    return max((i for i in words if tokens[i - 1].token_type != TokenType.DOT), default=None)
 
 
 def _parse_sink(reader: TokenReader) -> Sink:
@@ -216,8 +249,7 @@ def _parse_sink(reader: TokenReader) -> Sink:
     line, options = reader.line, _parse_options(reader)
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
-    budget = _parse_budget(reader)
-    adapt = _parse_adapt(reader)
+    budget, adapt = _parse_budget(reader), _parse_adapt(reader)
     trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
     if not reader.is_done:
         raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import weir.api
-from weir.adapt.planned_join import chart_plan
 from weir.errors import QueryError, locate_errors
-from weir.script.model import Script, Sink, StreamSource
+from weir.plan.explain import render_mermaid
+from weir.script.parse import Script, Sink, StreamSource
 from weir.units import format_interval
 
 if TYPE_CHECKING:
@@ -17,55 +17,9 @@ if TYPE_CHECKING:
     from weir.spark.script import Session
 
 
-def open_join(script: Script, spark: Session, partitions: int | None) -> SparkJoin:
-    """Build the join of a script over its sources."""
-    frames = {source.name: _open_source(source, spark) for source in _list_sources(script)}
-    return _build_join(script, frames, partitions)
-
-
-def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
-    """Start the join; with `once` it ends when it has read all available rows, else it runs until stopped."""
-    from weir.spark.targets import EPHEMERAL_FORMATS  # needs pyspark
-
-    options = dict(script.sink.options)
-    if checkpoint is not None:
-        options["checkpointLocation"] = checkpoint
-    if "checkpointLocation" not in options and script.sink.format.lower() not in EPHEMERAL_FORMATS:
-        raise QueryError(
-            "the join stores its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
-            "INTO, or --checkpoint some/folder"
-        )
-    writer = join.writeStream.format(script.sink.format).queryName(name).options(**options)
-    return writer.trigger(**_trigger_options(script.sink, once)).start()
-
-
-def explain_script(script: Script, spark: Session, partitions: int | None, mermaid: bool) -> str:
-    """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
-    frames = {source.name: _open_source(source, spark, schema_only=True) for source in _list_sources(script)}
-    join = _build_join(script, frames, partitions)
-    if mermaid:
-        return chart_plan(join.planned)
-    sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
-    interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
-    sink = f"  {_format_target(script.sink)}{interval}"
-    return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
-
-
-def _list_sources(script: Script) -> list[StreamSource]:
-    """List the sources that the SELECT reads, each once."""
-    return list({source.name: source for source, _ in script.tables}.values())
-
-
-def _open_source(source: StreamSource, spark: Session, schema_only: bool = False) -> Any:
-    from weir.spark.script import empty_frame, open_stream  # needs pyspark
-
-    with locate_errors(f"line {source.line}, in stream '{source.name}': "):
-        if schema_only and source.columns is not None:
-            return empty_frame(spark, source.columns)
-        return open_stream(spark, source.format, source.columns, source.options)
-
-
-def _build_join(script: Script, frames: dict[str, Any], partitions: int | None) -> SparkJoin:
+def open_join(script: Script, spark: Session, partitions: int | None, schema_only: bool = False) -> SparkJoin:
+    """Build the join of a script over its sources; with `schema_only`, over their declared columns."""
+    frames = {source.name: _open_source(source, spark, schema_only) for source in _list_sources(script)}
     with locate_errors(f"line {script.line}, in the SELECT: "):
         join: Any = weir.api.sql(
             script.select,
@@ -80,6 +34,47 @@ def _build_join(script: Script, frames: dict[str, Any], partitions: int | None) 
     return join  # type: ignore[no-any-return]
 
 
+def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
+    """Start the join; with `once` it ends when it has read all available rows, else it runs until stopped."""
+    from weir.spark.sinks import EPHEMERAL_FORMATS  # needs pyspark
+
+    options = dict(script.sink.options)
+    if checkpoint is not None:
+        options["checkpointLocation"] = checkpoint
+    if "checkpointLocation" not in options and script.sink.format.lower() not in EPHEMERAL_FORMATS:
+        raise QueryError(
+            "the join stores its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
+            "INTO, or --checkpoint some/folder"
+        )
+    writer = join.writeStream.format(script.sink.format).queryName(name).options(**options)
+    if once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{(script.sink.trigger or 0) // 1000} milliseconds").start()
+
+
+def explain_script(script: Script, spark: Session, partitions: int | None, mermaid: bool) -> str:
+    """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
+    join = open_join(script, spark, partitions, schema_only=True)
+    if mermaid:
+        return render_mermaid(join.planned.plan, join.planned.cost)
+    sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
+    interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
+    sink = f"  {_format_target(script.sink)}{interval}"
+    return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
+
+
+def _list_sources(script: Script) -> list[StreamSource]:
+    """List the sources that the SELECT reads, each once."""
+    return list({source.name: source for source, _ in script.tables}.values())
+
+
+def _open_source(source: StreamSource, spark: Session, schema_only: bool) -> Any:
+    from weir.spark.script import open_stream  # needs pyspark
+
+    with locate_errors(f"line {source.line}, in stream '{source.name}': "):
+        return open_stream(spark, source.format, source.columns, source.options, schema_only)
+
+
 def _collect_rates(script: Script) -> dict[str, float] | None:
     """Collect the rates of the CREATE statements; the planner needs all or none."""
     rates = {alias: source.rate for source, alias in script.tables if source.rate is not None}
@@ -87,12 +82,6 @@ def _collect_rates(script: Script) -> dict[str, float] | None:
         if rates and source.rate is None:
             raise QueryError(f"stream '{source.name}' has no RATE, but another one has; give all or none")
     return rates or None
-
-
-def _trigger_options(sink: Sink, once: bool) -> dict[str, Any]:
-    if once:
-        return {"availableNow": True}
-    return {"processingTime": f"{(sink.trigger or 0) // 1000} milliseconds"}
 
 
 def _format_target(target: StreamSource | Sink) -> str:

@@ -139,9 +139,8 @@ class TokenReader:
 
     def error(self, expected: str) -> QueryError:
         """Return the error for the next token, with its line and text."""
-        actual = (
-            "the statement ends" if self.is_done else f"found '{self.source(self.position, self.position)}'"
-        )
+        i = self.position
+        actual = "the statement ends" if self.is_done else f"found '{self.source(i, i)}'"
         return QueryError(f"line {self.line}: {expected}, but {actual}")
 
     def _read_type(self, kind: TokenType, expected: str) -> str:

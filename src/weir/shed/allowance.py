@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from weir.errors import QueryError, refuse_unknown_keys, unknown_name
 from weir.plan.tree import Join, hops
@@ -41,14 +41,11 @@ class Allowance:
                 raise QueryError(
                     f"the ages of {hop} are written weir.Ages(2_000_000, {{0, 3}}); got {ages!r}"
                 )
-        for hop, share in self.probes.items():
-            if not _is_share(share):
-                raise QueryError(f"the allowance of {hop} must be a share from 0 to 1; got {share}")
-        for stream, share in self.drop.items():
-            if not _is_share(share):
-                raise QueryError(f"the share of stream '{stream}' to drop must be from 0 to 1; got {share}")
-        if not _is_share(self.sample):
-            raise QueryError(f"the sample of an allowance must be a share from 0 to 1; got {self.sample}")
+        rules = {f"the allowance of {hop} must be a share": share for hop, share in self.probes.items()}
+        rules |= {f"the share of stream '{name}' to drop must be": share for name, share in self.drop.items()}
+        for rule, share in (*rules.items(), ("the sample of an allowance must be a share", self.sample)):
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise QueryError(f"{rule} from 0 to 1; got {share}")
         if self.choose not in get_args(Choose):
             raise QueryError(f"an allowance chooses the 'newest' rows or by 'hash'; got {self.choose!r}")
 
@@ -83,7 +80,3 @@ class Allowance:
     def share(self, hop: Hop) -> float:
         """The share of the rows reaching a hop that may probe there."""
         return self.probes.get(hop, 1.0)
-
-
-def _is_share(given: Any) -> bool:
-    return isinstance(given, int | float) and 0 <= given <= 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from weir.errors import QueryError
 from weir.plan.space import Space
-from weir.plan.tree import Join, Leaf
+from weir.plan.tree import Join
 from weir.query.model import MAX_BASIC_WINDOWS
 from weir.query.windows import RowWindow
 from weir.shed.harvest_model import Direction, HopHarvest
@@ -40,7 +40,11 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
         joined = bound | partner
         scores, lift = score(names[driver], names[i])
         selectivity = space.selectivity(bound, partner)
-        compared, per_match = _comparisons(space.compared_share(bound, partner), selectivity)
+        # Without an index, all rows are compared, whatever their age. An index leaves the rows that match,
+        # which have the ages of the matches, and some by chance, which have any age.
+        narrowed, compared, per_match = space.compared_share(bound, partner), 1.0, 0.0
+        if narrowed < 1:
+            compared, per_match = max(0.0, narrowed - selectivity), 1.0
         yield HopHarvest(
             hop=Hop(names[driver], node, names[i]),
             rows=space.rows(partner),
@@ -51,17 +55,6 @@ def _build_hops(space: Space, plan: Join, driver: int, score: Scorer) -> Iterato
             match=costs.match + costs.compare * per_match + space.output_seconds(joined),
         )
         bound = joined
-
-
-def _comparisons(narrowed: float, selectivity: float) -> tuple[float, float]:
-    """The share of a window's rows that are compared whatever their age, and the comparisons per match.
-
-    Without an index, all rows are candidates. An index leaves the rows that match, which have the ages of the
-    matches, and some by chance, which have any age.
-    """
-    if narrowed >= 1:
-        return 1.0, 0.0
-    return max(0.0, narrowed - selectivity), 1.0
 
 
 def score_ages(
@@ -85,7 +78,7 @@ def score_ages(
 
 def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
     """Refuse all but an mjoin over time windows, the only plan whose ages can be shed."""
-    if any(not isinstance(child, Leaf) for child in plan.inputs):
+    if not plan.is_mjoin:
         raise QueryError(
             f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
         )
@@ -99,8 +92,7 @@ def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
 
 def is_harvestable(windows: Mapping[str, object], plan: Join) -> bool:
     """True for an mjoin over time windows."""
-    has_row_window = any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
-    return not has_row_window and all(isinstance(child, Leaf) for child in plan.inputs)
+    return plan.is_mjoin and not any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
 
 
 def default_basic_window(windows: Iterable[float]) -> float:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.shed.flow import check_budget
-from weir.shed.harvest_model import Direction, Floats
+from weir.shed.harvest_model import Directions, Floats
 
 # No stream is thinned out further than to e^-30 of its rows.
 _LEAST = -30.0
 
 
-def random_drop(directions: Sequence[Direction], budget: float) -> dict[str, float]:
+def random_drop(directions: Directions, budget: float) -> dict[str, float]:
     """The share of each stream to drop, for the most results within a budget.
 
     Every result needs a row of each stream, so results are a constant times the product of the shares kept;
@@ -35,7 +34,13 @@ def random_drop(directions: Sequence[Direction], budget: float) -> dict[str, flo
 
     if not len(logs) or headroom(np.zeros(len(directions))) >= 0:
         return dict.fromkeys((direction.stream for direction in directions), 0.0)
-    even = _keep_evenly(headroom, len(directions))
+    # To start from: one share for all streams, as large as the budget allows.
+    low, high = _LEAST, 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        fits = headroom(np.full(len(directions), middle)) >= 0
+        low, high = (middle, high) if fits else (low, middle)
+    even = np.full(len(directions), low)
     solution = minimize(
         lambda kept: -kept.sum(),
         even,
@@ -48,16 +53,7 @@ def random_drop(directions: Sequence[Direction], budget: float) -> dict[str, flo
     return {direction.stream: float(1 - share) for direction, share in zip(directions, kept, strict=True)}
 
 
-def _keep_evenly(headroom: Callable[[Floats], float], count: int) -> Floats:
-    """The logarithm of one share for all streams, as large as the budget allows."""
-    low, high = _LEAST, 0.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if headroom(np.full(count, middle)) >= 0 else (low, middle)
-    return np.full(count, low)
-
-
-def _cost_terms(directions: Sequence[Direction]) -> tuple[Floats, NDArray[np.int64]]:
+def _cost_terms(directions: Directions) -> tuple[Floats, NDArray[np.int64]]:
     """The cost as a sum of terms: the logarithm of each, and the power of each stream's share in it."""
     unit = np.eye(len(directions), dtype=np.int64)
     powers_of = {direction.stream: unit[i] for i, direction in enumerate(directions)}

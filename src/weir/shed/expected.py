@@ -8,11 +8,10 @@ from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.directions import Scorer, build_directions, choose_basic_window, is_harvestable, score_ages
-from weir.shed.flow import Flow, compute_flow
+from weir.shed.directions import build_directions, choose_basic_window, is_harvestable, score_ages
+from weir.shed.flow import compute_flow
 from weir.shed.harvest_model import Direction, HopHarvest
-from weir.shed.hop_network import HopNetwork
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
 from weir.stats.lag_histogram import LagHistograms
 
@@ -28,9 +27,11 @@ class ShedForecast:
     ) -> None:
         self.graph, self.lags = graph, lags
         self._space, self._basic_window = Space(graph), basic_window
-        self._scorers: dict[float, Scorer] = {}
+        # Scores of two streams do not depend on the plan.
+        self._score = cache(lambda length, *pair: score_ages(graph, length, lags, *pair))
         self._directions: dict[tuple[Join, float], tuple[Direction, ...]] = {}
-        self._builders: dict[Join, HopNetworkBuilder] = {}
+        # Builds the hop network of a plan, in seconds, for any sizes of its states.
+        self.network_builder = cache(partial(HopNetworkBuilder, self._space, in_seconds=True))
         self._exact: dict[Join, tuple[float, float]] = {}
 
     def basic_window(self, plan: Join) -> float:
@@ -41,18 +42,9 @@ class ShedForecast:
         """The directions of an mjoin, for basic windows of this or of the forecast's own length."""
         length = self.basic_window(plan) if basic_window is None else basic_window
         if (plan, length) not in self._directions:
-            # Scores of two streams do not depend on the plan.
-            score = self._scorers.setdefault(
-                length, cache(partial(score_ages, self.graph, length, self.lags))
-            )
+            score = partial(self._score, length)
             self._directions[plan, length] = build_directions(self._space, plan, score)
         return self._directions[plan, length]
-
-    def network_builder(self, plan: Join) -> HopNetworkBuilder:
-        """The hop network of a plan, in seconds, for any sizes of its states."""
-        if plan not in self._builders:
-            self._builders[plan] = HopNetworkBuilder(self._space, plan, in_seconds=True)
-        return self._builders[plan]
 
     def estimate_exact(self, plan: Join) -> tuple[float, float]:
         """Results and cost each second when nothing is skipped."""
@@ -74,8 +66,12 @@ class ShedForecast:
 
     def _forecast(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
         if not is_harvestable(self.graph.windows, plan):
-            flowing = _flow_through(self.network_builder(plan), allowed)
-            return flowing.results, flowing.spent
+            # With the state sizes that the inserts of the allowance lead to.
+            builder = self.network_builder(plan)
+            net = builder.network()
+            net = builder.resize(net, compute_flow(net, _grant_shares(net, allowed)).inserts)
+            flow = compute_flow(net, _grant_shares(net, allowed))
+            return flow.results, flow.spent
         basic_window = next((ages.every / 1e6 for ages in allowed.ages.values()), None)
         results = spent = 0.0
         for direction in self.directions(plan, basic_window):
@@ -97,14 +93,6 @@ def _probed_shares(hop: HopHarvest, ages: Ages | None) -> tuple[float, float]:
     kept = [k for k in ages.kept if k < len(hop.scores)]
     probed, total = len(kept) / len(hop.scores), sum(hop.scores)
     return probed, sum(hop.scores[k] for k in kept) / total if total else probed
-
-
-def _flow_through(builder: HopNetworkBuilder, allowed: Allowance) -> Flow:
-    """The flow under an allowance, with the state sizes that its own inserts lead to."""
-    net = builder.network()
-    first = compute_flow(net, _grant_shares(net, allowed))
-    steady = builder.resize(net, first.inserts)
-    return compute_flow(steady, _grant_shares(steady, allowed))
 
 
 def _grant_shares(net: HopNetwork, allowed: Allowance) -> list[float]:

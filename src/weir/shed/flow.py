@@ -10,9 +10,6 @@ from weir.errors import QueryError
 from weir.shed.allowance import Allowance
 from weir.shed.hop_network import HopNetwork
 
-# The probes a second that each link may make.
-Grants = tuple[float, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -49,12 +46,8 @@ def compute_flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
 def convert_grants(net: HopNetwork, grants: Sequence[float]) -> Allowance:
     """Express grants as shares of the rows that will reach each hop."""
     flowing = compute_flow(net, grants)
-    return Allowance(
-        {
-            link.hop: probes / arriving if arriving else 1.0
-            for link, arriving, probes in zip(net.links, flowing.arriving, flowing.probes, strict=True)
-        }
-    )
+    rows = zip(net.links, flowing.arriving, flowing.probes, strict=True)
+    return Allowance({link.hop: made / arriving if arriving else 1.0 for link, arriving, made in rows})
 
 
 def check_budget(budget: float) -> None:

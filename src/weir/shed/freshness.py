@@ -9,8 +9,7 @@ susceptible* ones, need a share of the budget. A *cover* is what paths must get 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -19,32 +18,14 @@ from weir.shed.flow import check_budget
 from weir.shed.hop_network import HopNetwork, Path
 from weir.stats.join_graph import JoinGraph
 
+# The part of the budget that each stream's path must get so that all states stay fresh.
+Cover = dict[str, float]
 # A cost above the budget by no more than this factor is rounding.
 ROUNDING = 1 + 1e-6
 
 
 class FreshnessError(QueryError):
     """The states of a plan cannot be kept as fresh as asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """The part of the budget that each stream's path must get so that all states stay fresh."""
-
-    resources: Mapping[str, float]
-
-    @property
-    def cost(self) -> float:
-        """The sum over all paths."""
-        return sum(self.resources.values())
-
-    def grants(self, net: HopNetwork) -> list[float]:
-        """The probes that each link makes for the cover."""
-        grants = [0.0] * len(net.links)
-        for path in net.paths:
-            for i, probes in zip(path.links, path.divide(self.resources.get(path.stream, 0.0)), strict=True):
-                grants[i] += probes
-        return grants
 
 
 def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
@@ -54,9 +35,10 @@ def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str,
     refreshing them costs the least.
     """
     rates = dict.fromkeys(net.states, 0.0)
-    row_costs = _find_row_costs(net)
+    row_costs, paths = _find_row_costs(net), {path.stream: path for path in net.paths}
     for stream, seconds in fresh.items():
-        path = _find_path(net, stream)
+        if stream not in paths:
+            raise unknown_name("stream", stream, list(paths), where=" in fresh")
         window = graph.window_seconds(stream)
         slack = seconds - window
         if not math.isfinite(seconds) or slack < 0:
@@ -64,7 +46,7 @@ def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str,
                 f"the freshness of stream '{stream}' must be at least its window of {window:g} seconds; "
                 f"got {seconds:g}"
             )
-        states = [state for state in path.feeds if state is not None]
+        states = list(paths[stream].count_inserts(1.0))
         if not states:
             continue
         if not slack:
@@ -72,20 +54,13 @@ def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str,
                 f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
                 f"the states {', '.join(states)} at once; allow a little more"
             )
-        costs = [row_costs[state] * net.sizes[state] for state in states]
-        for state, weight in zip(states, _divide_slack(costs), strict=True):
+        # With residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which is
+        # least for d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one more row in S_j.
+        ratios = [math.sqrt(row_costs[state] * net.sizes[state]) for state in states]
+        for state, ratio in zip(states, ratios, strict=True):
+            weight = ratio / sum(ratios) if any(ratios) else 1 / len(ratios)
             rates[state] = max(rates[state], net.sizes[state] / (slack * weight))
     return rates
-
-
-def _divide_slack(costs: Sequence[float]) -> list[float]:
-    """The share of a path's slack that each of its states gets, for the cost of refilling each once.
-
-    With residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which is least for
-    d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one row more in S_j.
-    """
-    total = sum(map(math.sqrt, costs))
-    return [math.sqrt(cost) / total if total else 1 / len(costs) for cost in costs]
 
 
 def _find_row_costs(net: HopNetwork) -> dict[str, float]:
@@ -123,7 +98,7 @@ def greedy_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
         for state, rows in brought.items():
             missing[state] -= spent * rows
         missing = {state: rate for state, rate in missing.items() if rate > 1e-9 * refresh[state]}
-    return Cover(resources)
+    return resources
 
 
 def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
@@ -142,7 +117,7 @@ def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
     if not solution.success:
         raise _infeasible(net, refresh)
     rows = zip(net.paths, solution.x, costs, strict=True)
-    return Cover({path.stream: float(count * cost) for path, count, cost in rows})
+    return {path.stream: float(count * cost) for path, count, cost in rows}
 
 
 def find_loosening_factor(
@@ -157,7 +132,8 @@ def find_loosening_factor(
     def suffices(factor: float) -> bool:
         looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            return least_cover(net, compute_refresh_rates(graph, net, looser)).cost <= budget * ROUNDING
+            cover = least_cover(net, compute_refresh_rates(graph, net, looser))
+            return sum(cover.values()) <= budget * ROUNDING
         except FreshnessError:
             return False
 
@@ -187,13 +163,6 @@ def check_refresh(net: HopNetwork, refresh: Mapping[str, float]) -> Mapping[str,
 def _inserts_per_row(path: Path, state: str) -> float:
     """Rows that enter a state for each row of a path's stream."""
     return path.count_inserts(path.cost).get(state, 0.0)
-
-
-def _find_path(net: HopNetwork, stream: str) -> Path:
-    for path in net.paths:
-        if path.stream == stream:
-            return path
-    raise unknown_name("stream", stream, [path.stream for path in net.paths], where=" in fresh")
 
 
 def _infeasible(net: HopNetwork, refresh: Mapping[str, float]) -> FreshnessError:

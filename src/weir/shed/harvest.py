@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
 
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
-from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost
-from weir.shed.harvest_moves import Counts
+from weir.shed.harvest_model import Directions, HarvestSetting, compute_cost
 from weir.shed.harvest_setting import find_best_setting
 
 
@@ -22,7 +21,7 @@ class Harvest:
 
 
 def harvest(
-    directions: Sequence[Direction], budget: float, basic_window: float, setting: HarvestSetting | None = None
+    directions: Directions, budget: float, basic_window: float, setting: HarvestSetting | None = None
 ) -> Harvest:
     """Probe the basic windows of the best setting, or of a given one that fits the budget."""
     setting, shares = _fill_budget(directions, setting or find_best_setting(directions, budget), budget)
@@ -37,7 +36,7 @@ def harvest(
 
 
 def _fill_budget(
-    directions: Sequence[Direction], setting: HarvestSetting, budget: float
+    directions: Directions, setting: HarvestSetting, budget: float
 ) -> tuple[HarvestSetting, dict[str, float]]:
     """Give the rest of the budget to directions that probe nothing yet: a share of their rows may start.
 
@@ -47,24 +46,18 @@ def _fill_budget(
     counts = dict(zip((direction.stream for direction in directions), setting, strict=True))
     shares = {direction.stream: float(all(counts[direction.stream])) for direction in directions}
     left = budget - compute_cost(directions, setting)
-    idle = [
-        (direction, (1,) * len(direction.hops)) for direction in directions if not shares[direction.stream]
-    ]
-    for direction, least in sorted(idle, key=lambda step: -_output_per_cost(*step)):
-        results, spent = direction.evaluate(least)
+    idle = [direction for direction in directions if not shares[direction.stream]]
+    starts = [(direction.stream, *direction.evaluate((1,) * len(direction.hops))) for direction in idle]
+    starts.sort(key=lambda start: start[1] / (start[2] or math.inf), reverse=True)
+    for stream, results, spent in starts:
         if results > 0 and left > 0:
-            shares[direction.stream] = min(1.0, left / spent) if spent else 1.0
-            counts[direction.stream] = least
-            left -= shares[direction.stream] * spent
+            shares[stream] = min(1.0, left / spent) if spent else 1.0
+            counts[stream] = (1,) * len(counts[stream])
+            left -= shares[stream] * spent
     return tuple(counts[direction.stream] for direction in directions), shares
 
 
-def _output_per_cost(direction: Direction, counts: Counts) -> float:
-    results, spent = direction.evaluate(counts)
-    return results / spent if spent else 0.0
-
-
-def allow_setting(directions: Sequence[Direction], setting: HarvestSetting, basic_window: float) -> Allowance:
+def allow_setting(directions: Directions, setting: HarvestSetting, basic_window: float) -> Allowance:
     """Express a setting as an allowance: hops probe their likeliest ages, idle directions never start."""
     width = round(basic_window * 1e6)
     idle = {d.hops[0].hop: 0.0 for d, counts in zip(directions, setting, strict=True) if not all(counts)}

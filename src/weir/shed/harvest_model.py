@@ -91,16 +91,19 @@ class Direction:
         return self.moves.evaluate(counts)
 
 
-def compute_output(directions: Sequence[Direction], setting: HarvestSetting) -> float:
+Directions = Sequence[Direction]
+
+
+def compute_output(directions: Directions, setting: HarvestSetting) -> float:
     """O: the results each second of a setting."""
     return sum(direction.evaluate(counts)[0] for direction, counts in zip(directions, setting, strict=True))
 
 
-def compute_cost(directions: Sequence[Direction], setting: HarvestSetting) -> float:
+def compute_cost(directions: Directions, setting: HarvestSetting) -> float:
     """C: the cost each second of a setting."""
     return sum(direction.evaluate(counts)[1] for direction, counts in zip(directions, setting, strict=True))
 
 
-def full_setting(directions: Sequence[Direction]) -> HarvestSetting:
+def full_setting(directions: Directions) -> HarvestSetting:
     """The setting that skips nothing."""
     return tuple(direction.full_counts for direction in directions)

@@ -63,10 +63,8 @@ class HarvestMoves:
                 changes = self._changes(counts, by)
             elif by > 0:
                 changes = [(0, *self.evaluate((1,) * len(counts)))]
-            moves = [
-                Move(hop, gain, cost, by * divide_gain(by * gain, by * cost)) for hop, gain, cost in changes
-            ]
-            moves = self._known_moves[counts, by] = sorted(moves, key=_by_ratio)
+            moves = [Move(*change, by * divide_gain(by * change[1], by * change[2])) for change in changes]
+            moves = self._known_moves[counts, by] = sorted(moves, key=lambda move: -move.ratio)
         return moves
 
     def _changes(self, counts: Counts, by: int) -> Iterator[tuple[int, float, float]]:
@@ -107,7 +105,3 @@ def divide_gain(gain: float, price: float) -> float:
     if price > 0:
         return gain / price
     return math.inf if gain > 0 else 0.0
-
-
-def _by_ratio(move: Move) -> float:
-    return -move.ratio

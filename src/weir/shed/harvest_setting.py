@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 
-from weir.shed.harvest_model import Direction, HarvestSetting, compute_cost, compute_output, full_setting
+from weir.shed.harvest_model import Directions, HarvestSetting, compute_cost, compute_output, full_setting
 from weir.shed.harvest_moves import Move, add_basic_window, remove_basic_window
 
 # Costs are sums of many products; a cost above the budget by no more than this factor is rounding.
@@ -13,7 +12,7 @@ ROUNDING = 1 + 1e-9
 _NO_MOVE = Move(0, 0.0, 0.0, -math.inf)
 
 
-def find_best_setting(directions: Sequence[Direction], budget: float) -> HarvestSetting:
+def find_best_setting(directions: Directions, budget: float) -> HarvestSetting:
     """The better of the two greedy settings, improved by exchanges.
 
     The two miss the best in different places; at a small budget both may fall below the 0.98 of it that Gedik
@@ -22,7 +21,7 @@ def find_best_setting(directions: Sequence[Direction], budget: float) -> Harvest
     return improve_by_exchanges(directions, budget, find_greedy_setting(directions, budget))
 
 
-def find_greedy_setting(directions: Sequence[Direction], budget: float) -> HarvestSetting:
+def find_greedy_setting(directions: Directions, budget: float) -> HarvestSetting:
     """The better of the two greedy settings, without exchanges, which take most of the time."""
     if compute_cost(directions, full_setting(directions)) <= budget:
         return full_setting(directions)
@@ -30,9 +29,7 @@ def find_greedy_setting(directions: Sequence[Direction], budget: float) -> Harve
     return max(settings, key=lambda setting: compute_output(directions, setting))
 
 
-def greedy(
-    directions: Sequence[Direction], budget: float, start: HarvestSetting | None = None
-) -> HarvestSetting:
+def greedy(directions: Directions, budget: float, start: HarvestSetting | None = None) -> HarvestSetting:
     """Add the basic window with the best delta output per delta cost until none fits (figure 6).
 
     The ratio of a move does not change until its direction does. So only the best move of each direction is
@@ -56,7 +53,7 @@ def greedy(
     return tuple(setting)
 
 
-def greedy_reverse(directions: Sequence[Direction], budget: float) -> HarvestSetting:
+def greedy_reverse(directions: Directions, budget: float) -> HarvestSetting:
     """From the full setting, remove the basic window with the least loss for its cost until all fits.
 
     `greedy` then fills what the last removal left of the budget.
@@ -65,10 +62,7 @@ def greedy_reverse(directions: Sequence[Direction], budget: float) -> HarvestSet
 
 
 def _shrink(
-    directions: Sequence[Direction],
-    budget: float,
-    start: HarvestSetting,
-    pinned: tuple[int, int] | None = None,
+    directions: Directions, budget: float, start: HarvestSetting, pinned: tuple[int, int] | None = None
 ) -> HarvestSetting:
     """Remove basic windows until the setting fits; the `pinned` hop of a direction keeps its own."""
     setting = list(start)
@@ -89,9 +83,7 @@ def _shrink(
     return tuple(setting)
 
 
-def improve_by_exchanges(
-    directions: Sequence[Direction], budget: float, setting: HarvestSetting
-) -> HarvestSetting:
+def improve_by_exchanges(directions: Directions, budget: float, setting: HarvestSetting) -> HarvestSetting:
     """Exchange: one basic window more somewhere and fewer elsewhere, as long as the output grows.
 
     Greedy steps fill up the cheap later hops of a direction, and then cannot pay for a basic window of its
@@ -99,21 +91,14 @@ def improve_by_exchanges(
     """
     best, most = setting, compute_output(directions, setting)
     while True:
-        exchanged = [
-            greedy(directions, budget, start=_shrink(directions, budget, larger, pinned))
-            for larger, pinned in _add_one(directions, best)
-        ]
-        fitting = [other for other in exchanged if compute_cost(directions, other) <= budget * ROUNDING]
-        better = max(fitting, key=lambda other: compute_output(directions, other), default=best)
+        exchanged = []
+        for i, direction in enumerate(directions):
+            for move in sorted(direction.moves.additions(best[i])):
+                larger = (*best[:i], add_basic_window(best[i], move.hop), *best[i + 1 :])
+                fitting = _shrink(directions, budget, larger, pinned=(i, move.hop))
+                exchanged.append(greedy(directions, budget, start=fitting))
+        affordable = [other for other in exchanged if compute_cost(directions, other) <= budget * ROUNDING]
+        better = max(affordable, key=lambda other: compute_output(directions, other), default=best)
         if compute_output(directions, better) <= most * ROUNDING:
             return best
         best, most = better, compute_output(directions, better)
-
-
-def _add_one(
-    directions: Sequence[Direction], setting: HarvestSetting
-) -> Iterator[tuple[HarvestSetting, tuple[int, int]]]:
-    """Every setting with one basic window more, and the direction and hop that got it."""
-    for i, direction in enumerate(directions):
-        for move in sorted(direction.moves.additions(setting[i])):
-            yield (*setting[:i], add_basic_window(setting[i], move.hop), *setting[i + 1 :]), (i, move.hop)

@@ -1,16 +1,30 @@
-"""JAQPOT (Mukherji et al. 2011, algorithm 1): keep states fresh first, then divide the rest by GrePP.
+"""GrePP and JAQPOT (Mukherji et al. 2011, section 4.1 and algorithm 1), as published, to compare with.
 
-This is the published algorithm, to compare with; `shed='jaqpot'` solves `weir.shed.linear_program` instead.
+GrePP divides probes over a plan by the productivity of whole paths; `weir.shed.linear_program` grants the
+same link by link. JAQPOT keeps states fresh first, then divides the rest by GrePP; `shed='jaqpot'` solves the
+linear program instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weir.shed.flow import Grants, check_budget
+from weir.shed.flow import check_budget
 from weir.shed.freshness import ROUNDING, FreshnessError, greedy_cover, least_cover
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork
+from weir.shed.hop_network import Grants, HopNetwork
+
+
+def grepp(net: HopNetwork, budget: float) -> Grants:
+    """Grant probes to the most productive path first, up to the rate of its stream.
+
+    In Mukherji et al. 2011 a path can use any budget; here the rest goes to the next path.
+    """
+    check_budget(budget)
+    resources = {}
+    for path in sorted(net.paths, key=lambda path: path.productivity, reverse=True):
+        resources[path.stream] = min(budget, path.rate * path.cost) if path.productivity else 0.0
+        budget -= resources[path.stream]
+    return net.divide(resources)
 
 
 def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Grants:
@@ -20,16 +34,16 @@ def jaqpot(net: HopNetwork, budget: float, refresh: Mapping[str, float]) -> Gran
     """
     check_budget(budget)
     cover = greedy_cover(net, refresh)
-    if cover.cost > budget:
+    if sum(cover.values()) > budget:
         cover = least_cover(net, refresh)
-    if cover.cost > budget * ROUNDING:
+    cost = sum(cover.values())
+    if cost > budget * ROUNDING:
         raise FreshnessError(
-            f"keeping this plan as fresh as asked costs {cover.cost:g} and the budget is {budget:g}; "
+            f"keeping this plan as fresh as asked costs {cost:g} and the budget is {budget:g}; "
             "allow older results, or give more CPU"
         )
-    grants = cover.grants(net)
-    left = budget - cover.cost
+    grants, left = net.divide(cover), budget - cost
     if left <= 0:
-        return tuple(grants)
-    more = grepp(net.subtract(cover.resources), left)
+        return grants
+    more = grepp(net.subtract(cover), left)
     return tuple(covering + added for covering, added in zip(grants, more, strict=True))

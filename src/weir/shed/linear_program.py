@@ -16,10 +16,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from weir.shed.flow import Grants, check_budget, compute_flow
+from weir.shed.flow import check_budget, compute_flow
 from weir.shed.freshness import FreshnessError, check_refresh
-from weir.shed.hop_network import HopNetwork
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import Grants, HopNetwork, HopNetworkBuilder
 
 # Sizes and grants are computed in turns; sizes move half-way each time, so that they do not oscillate.
 _ROUNDS = 40

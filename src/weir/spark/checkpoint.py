@@ -16,22 +16,24 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
 from weir.runtime.manifest import Manifest
-from weir.spark.errors import DamagedStateError
+from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
-from weir.spark.history import History
 from weir.spark.job_description import JobDescription, check_unchanged, check_version
 
 # Files that failed attempts left behind, in the checkpoint and the sink, are deleted once in so many batches.
 CLEAN_UP_EVERY = 50
+_HISTORY = "history.jsonl"
+_MAX_HISTORY_LINES = 1000
 
 
 class Checkpoint:
-    """Reads and writes the JSON files of a checkpoint."""
+    """Reads the JSON files of a checkpoint."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -44,15 +46,11 @@ class Checkpoint:
         check_version(body, self.folder.uri)
         return from_json(JobDescription, body)
 
-    def write_job(self, job: JobDescription) -> None:
-        """Record what shapes the state from now on."""
-        self._write("job.json", to_json(job))
-
     def check_job(self, job: JobDescription) -> None:
         """Record the job at the first start; later, refuse one that cannot go on from this state."""
         stored = self.read_job()
         if stored is None:
-            self.write_job(job)
+            self._write("job.json", to_json(job))
         else:
             check_unchanged(stored, job, self.folder.uri)
 
@@ -62,32 +60,10 @@ class Checkpoint:
         body = self._read(f"manifests/{max(batches)}.json") if batches else None
         return Manifest() if body is None else from_json(Manifest, body)
 
-    def write_manifest(self, manifest: Manifest) -> None:
-        """Commit a batch."""
-        self._write(f"manifests/{manifest.batch}.json", to_json(manifest))
-
-    def read_decision(self, batch: int) -> tuple[Decision, int] | None:
+    def decision(self, batch: int) -> tuple[Decision, int] | None:
         """Return what was decided for a batch and the number of its last attempt; None if nothing was."""
         body = self._read(f"decisions/{batch}.json")
         return None if body is None else (from_json(Decision, body["decision"]), body["attempt"])
-
-    def write_decision(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Record what a batch will do."""
-        self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
-
-    def delete_before(self, batch: int) -> None:
-        """Delete the decisions and manifests of older batches."""
-        for kind in ("decisions", "manifests"):
-            for number in self._batches(kind):
-                if number < batch:
-                    self.folder.delete(f"{kind}/{number}.json")
-
-    def delete_unfinished(self) -> None:
-        """Delete files that a driver was writing when it was killed."""
-        for kind in ("decisions", "manifests"):
-            for name in self.folder.names(kind):
-                if not name.endswith((".json", ".crc")):
-                    self.folder.delete(f"{kind}/{name}")
 
     def _batches(self, kind: str) -> list[int]:
         names = [name.removesuffix(".json") for name in self.folder.names(kind) if name.endswith(".json")]
@@ -104,9 +80,7 @@ class Checkpoint:
         except (ValueError, KeyError, TypeError):
             is_intact = False
         if not is_intact:
-            raise DamagedStateError(
-                f"{self.folder.uri}/{name} is damaged; restore it, or start with a new checkpointLocation"
-            )
+            raise damaged_state(f"{self.folder.uri}/{name} is damaged")
         return body
 
     def _write(self, name: str, body: dict[str, Any]) -> None:
@@ -115,78 +89,89 @@ class Checkpoint:
         self.folder.write(name, json.dumps(sealed).encode())
 
 
-class CheckpointLog:
+class CheckpointLog(Checkpoint):
     """The log of a running query: keeps the last manifest in memory, and deletes what is no longer needed.
 
     Slice files live as long as a manifest of the last `batches_to_retain` batches names them.
     """
 
-    def __init__(self, checkpoint: Checkpoint, batches_to_retain: int) -> None:
-        self._checkpoint, self._retain = checkpoint, batches_to_retain
-        self._history = History(checkpoint.folder)
+    def __init__(self, folder: Folder, batches_to_retain: int) -> None:
+        super().__init__(folder)
+        self._retain = batches_to_retain
+        self._history: list[dict[str, Any]] | None = None
         self._last: Manifest | None = None
         self._files_named: dict[int, frozenset[str]] = {}
-        job = checkpoint.read_job()
+        job = self.read_job()
         self._is_shared = job is not None and job.is_shared
 
     def begin(self, batch: int) -> Manifest:
         """Return the manifest that a batch starts from, and delete what no retained manifest names."""
         before = self._last
         if before is None or before.batch != batch - 1:
-            before = self._checkpoint.read_manifest(before=batch)
+            before = self.read_manifest(before=batch)
         if before.batch != batch - 1:
-            raise DamagedStateError(
-                f"{self._checkpoint.folder.uri}/manifests/{batch - 1}.json is missing, and batch {batch} "
-                "starts from it; restore it, or start with a new checkpointLocation"
-            )
+            name = f"{self.folder.uri}/manifests/{batch - 1}.json"
+            raise damaged_state(f"{name} is missing, and batch {batch} starts from it")
         self._vacuum(before, batch)
         return before
-
-    def decision(self, batch: int) -> tuple[Decision, int] | None:
-        """Return what was decided for a batch and the number of its last attempt; None if nothing was."""
-        return self._checkpoint.read_decision(batch)
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
         """Record what a batch will do; if it is the first to share rows, record that before it."""
         placement = decision.placement
         if placement is not None and placement.is_shared and not self._is_shared:
-            job = self._checkpoint.read_job()
+            job = self.read_job()
             assert job is not None, "a query records its job when it starts"
-            self._checkpoint.write_job(replace(job, spread=placement.spread, partitions=None))
+            self._write("job.json", to_json(replace(job, spread=placement.spread, partitions=None)))
             self._is_shared = True
-        self._checkpoint.write_decision(batch, decision, attempt)
+        self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
 
     def record_history(self, batch: int, line: dict[str, Any]) -> None:
-        """Record a change of plan or allowance, for people."""
-        self._history.add(batch, line)
+        """Add a line about a change of plan or allowance, in place of that of an earlier attempt."""
+        lines = self._read_history() if self._history is None else self._history
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        earlier = [entry for entry in lines if entry["batch"] < batch]
+        self._history = [*earlier, {"batch": batch, "time": time, **line}][-_MAX_HISTORY_LINES:]
+        text = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in self._history)
+        self.folder.write(_HISTORY, text.encode())
 
     def commit(self, manifest: Manifest) -> None:
         """Write the manifest after a batch."""
-        self._checkpoint.write_manifest(manifest)
+        self._write(f"manifests/{manifest.batch}.json", to_json(manifest))
         self._files_named[manifest.batch] = manifest.files
         self._last = manifest
 
+    def _read_history(self) -> list[dict[str, Any]]:
+        try:
+            return [json.loads(line) for line in (self.folder.read(_HISTORY) or b"").decode().splitlines()]
+        except ValueError:
+            return []  # nothing depends on it, so damage is no reason to stop
+
     def _vacuum(self, before: Manifest, batch: int) -> None:
         """Delete slices, manifests and decisions that only batches older than the retained ones needed."""
-        folder, first = self._checkpoint.folder, before.batch - self._retain + 1
+        first = before.batch - self._retain + 1
         if not self._files_named:
             self._vacuum_after_start(before, first)
         outdated = [number for number in self._files_named if number < first]
         candidates = frozenset().union(*(self._files_named.pop(number) for number in outdated))
         for name in candidates - frozenset().union(*self._files_named.values()):
-            folder.delete(f"slices/{name}")
+            self.folder.delete(f"slices/{name}")
         if outdated or batch % CLEAN_UP_EVERY == 0:
-            self._checkpoint.delete_before(first)
+            for kind in ("decisions", "manifests"):
+                for number in self._batches(kind):
+                    if number < first:
+                        self.folder.delete(f"{kind}/{number}.json")
 
     def _vacuum_after_start(self, newest: Manifest, first: int) -> None:
-        """Read which files the retained manifests name, and delete all others."""
+        """Delete slices that no retained manifest names, and files that a killed driver was writing."""
         self._files_named[newest.batch] = newest.files
         manifest = newest
         while manifest.batch >= max(first, 0):
             self._files_named[manifest.batch] = manifest.files
-            manifest = self._checkpoint.read_manifest(before=manifest.batch)
+            manifest = self.read_manifest(before=manifest.batch)
         named = frozenset().union(*self._files_named.values())
-        for name in self._checkpoint.folder.names("slices"):
-            if name not in named:
-                self._checkpoint.folder.delete(f"slices/{name}")
-        self._checkpoint.delete_unfinished()
+        outdated = [f"slices/{name}" for name in self.folder.names("slices") if name not in named]
+        for kind in ("decisions", "manifests"):
+            names = self.folder.names(kind)
+            outdated += [f"{kind}/{name}" for name in names if not name.endswith((".json", ".crc"))]
+        for name in outdated:
+            self.folder.delete(name)

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
+from weir.codec import from_json
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
@@ -29,17 +30,19 @@ from weir.partition.placement import SHARED_SPREADS, Placement
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
+from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch
 from weir.runtime.partition_batch import TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
-from weir.spark.job import Job
+from weir.spark.filesystem import Folder
 from weir.spark.probe_job import ProbeJob
 from weir.spark.rebalance import choose_placement, relocate_slices
-from weir.spark.sinks import FrameSink
+from weir.spark.routing import Routing
+from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
-from weir.spark.steps import apply_steps
-from weir.spark.task import REPORT, BuildTask, ResultFiles, read_report
+from weir.spark.steps import Steps, apply_steps
+from weir.spark.task import REPORT, BuildTask, ResultFiles, UnionSlots
 from weir.spark.union import assign_partitions, shuffle_by_partition
 
 _LOG = logging.getLogger("weir")
@@ -54,16 +57,26 @@ _SESSION: Mapping[str, Any] = {
 class SparkEngine:
     """Runs the batches of one query."""
 
-    def __init__(self, spark: SparkSession, job: Job) -> None:
-        self._job = job
-        self._store = FileStore(f"{job.folder.uri}/slices")
-        self._schema = from_arrow_schema(result_schema(job.policy.query), prefer_timestamp_ntz=True)
+    def __init__(
+        self,
+        spark: SparkSession,
+        policy: Policy,
+        routing: Routing,
+        slots: UnionSlots,
+        folder: Folder,
+        sink: Sink,
+        steps: Steps,
+    ) -> None:
+        self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
+        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices")
+        self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         # A start uses the number of partitions that the join asks for, whatever it was before.
-        self._resizes = deque([Resize(job.routing.partitions, "passive")])
+        self._resizes = deque([Resize(routing.partitions, "passive")], maxlen=1)
         self._overhead = _TriggerOverhead()
+        self.sink = sink
         self.cores = spark.sparkContext.defaultParallelism
-        self.interval = job.policy.scope.interval
+        self.interval = policy.scope.interval
 
     def watch(self, query: StreamingQuery) -> None:
         """Read the overhead of triggers from the progress of the started query."""
@@ -89,11 +102,9 @@ class SparkEngine:
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
         """Choose where the rows of the next batch go, and say why that changes."""
         # The joins of a tree find their partners in one partition, so their rows cannot be shared.
-        routing = self._job.routing if plan.is_mjoin else replace(self._job.routing, fallback=None)
-        resize = None
-        while self._resizes:
-            resize = self._resizes.popleft()
-        return choose_placement(before, self._job.policy.query, routing, resize)
+        routing = self._routing if plan.is_mjoin else replace(self._routing, fallback=None)
+        resize = self._resizes.pop() if self._resizes else None
+        return choose_placement(before, self._query, routing, resize)
 
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan whose rows would not find their partners."""
@@ -106,7 +117,7 @@ class SparkEngine:
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
         """Assign slices to other partitions, in the manifest only, if the decision says so."""
-        old, new = before.placement or self._job.routing.first_placement(), _placement_of(decision)
+        old, new = before.placement or self._routing.first_placement(), _placement_of(decision)
         if (new.spread, new.partitions) != (old.spread, old.partitions):
             _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
         return relocate_slices(before, new)
@@ -117,9 +128,9 @@ class SparkEngine:
         placement = _placement_of(batch.decision)
         # A probe of other partitions' slices has to wait until all are written.
         results = None if placement.is_shared else self._result_files
-        task = BuildTask(batch.assign(self._store), self._job.slots, results)
+        task = BuildTask(batch.assign(self._store), self._slots, results)
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), placement.partitions)
-        reports = [read_report(bytes(row.report)) for row in shuffled.mapInArrow(task, REPORT).collect()]
+        reports = [from_json(TaskReport, report) for report in _collect(shuffled.mapInArrow(task, REPORT))]
         return sorted(reports, key=lambda report: report.partition)
 
     def emit(
@@ -131,32 +142,31 @@ class SparkEngine:
         """
         yield from ()  # a generator only to be an `Engine`: the sink takes all results
         assert self._session is not None, "a batch is built before its results are emitted"
-        sink, results = self._job.sink, self._result_files
+        sink, results = self.sink, self._result_files
         # Failed attempts and speculative tasks leave hidden files behind: look for them now and then.
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
             return tasks
-        probe_job = ProbeJob(self._session, self._job.folder, batch.assign(self._store), tasks)
+        probe_job = ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
-            sink.emit(apply_steps(self._job.steps, frame), batch.number, cleans_up)
+            sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
         else:
-            reports = probe_job.run(results, REPORT).collect()
-            files = [name for row in reports for name in json.loads(bytes(row.report))]
+            files = [name for names in _collect(probe_job.run(results, REPORT)) for name in names]
             sink.publish(batch.number, files, cleans_up)
         return probe_job.read_reports()
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
-        decision, routing = batch.answered, self._job.routing
+        decision, routing = batch.answered, self._routing
         if decision is None or not batch.is_complete or routing.fallback is None:
             return False
         if _placement_of(decision).is_shared or not decision.plan.is_mjoin:
             return False
         seconds = [estimate_work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
         # A sink that takes a DataFrame costs a second job anyway.
-        extra = 0.0 if isinstance(self._job.sink, FrameSink) else SECOND_JOB_SECONDS
+        extra = 0.0 if isinstance(self.sink, FrameSink) else SECOND_JOB_SECONDS
         return is_uneven(seconds, routing.partitions, self.cores, extra)
 
     def whole_seconds(self, batch: int, seconds: float) -> float:
@@ -164,14 +174,14 @@ class SparkEngine:
         return self._overhead.add(batch, seconds)
 
     def _spread_of(self, placement: Placement | None) -> str:
-        return self._job.routing.name if placement is None else placement.spread
+        return self._routing.name if placement is None else placement.spread
 
     @property
     def _result_files(self) -> ResultFiles | None:
         """Where workers write results; None if the sink takes a DataFrame."""
-        if isinstance(self._job.sink, FrameSink):
+        if isinstance(self.sink, FrameSink):
             return None
-        return replace(self._job.sink.results, spark_types=self._schema.json())
+        return replace(self.sink.results, spark_types=self._schema.json())
 
     def _use_session(self, session: SparkSession) -> None:
         for name, value in _SESSION.items() if session is not self._session else ():
@@ -182,6 +192,10 @@ class SparkEngine:
 def _placement_of(decision: Decision) -> Placement:
     assert decision.placement is not None, "on Spark every decision places its rows"
     return decision.placement
+
+
+def _collect(reports: DataFrame) -> list[Any]:
+    return [json.loads(bytes(row.report)) for row in reports.collect()]
 
 
 class _TriggerOverhead:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ def qualify(spark: SparkSession, path: str) -> str:
     """Return the path with its scheme, as Hadoop resolves it."""
     try:
         hadoop = _hadoop_path(spark, path)
-        uri: str = hadoop.getFileSystem(_configuration(spark)).makeQualified(hadoop).toString()
+        uri: str = hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(hadoop).toString()
     except (Py4JJavaError, PySparkException) as error:
         reason = next((line for line in str(error).splitlines() if "Exception: " in line), str(error))
         raise QueryError(f"cannot reach the path {path}: {reason.split('Exception: ')[-1]}") from error
@@ -84,28 +85,22 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri = uri.rstrip("/")
         self._spark = spark
-        self._files = _hadoop_path(spark, uri).getFileSystem(_configuration(spark))
+        self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if it does not exist."""
         path = self._path(name)
         if not self._files.exists(path):
             return None
-        stream = self._files.open(path)
-        try:
-            jvm: Any = self._spark._jvm
+        jvm: Any = self._spark._jvm
+        with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
 
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
         hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
-        stream = self._files.create(self._path(hidden), True)
-        try:
+        with closing(self._files.create(self._path(hidden), True)) as stream:
             stream.write(bytearray(data))
-        finally:
-            stream.close()
         self.move(hidden, name)
 
     def names(self, below: str = "") -> list[str]:
@@ -140,7 +135,3 @@ Folder: TypeAlias = LocalFolder | HadoopFolder
 def _hadoop_path(spark: SparkSession, path: str) -> Any:
     jvm: Any = spark._jvm
     return jvm.org.apache.hadoop.fs.Path(path)
-
-
-def _configuration(spark: SparkSession) -> Any:
-    return spark._jsc.hadoopConfiguration()

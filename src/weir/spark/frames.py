@@ -29,9 +29,8 @@ def read_frame(name: str, frame: Any) -> DataFrame:
             "run the query in a classic session (without SPARK_REMOTE or .remote(...))"
         )
     if not isinstance(frame, DataFrame):
-        raise QueryError(
-            f"stream '{name}' must be a Spark DataFrame like the others; got {type(frame).__name__}"
-        )
+        kind = type(frame).__name__
+        raise QueryError(f"stream '{name}' must be a Spark DataFrame like the others; got {kind}")
     return frame
 
 

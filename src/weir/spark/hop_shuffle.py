@@ -20,22 +20,15 @@ import pyarrow as pa
 
 from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
 from weir.kernel.partial import Partial
-from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
-from weir.runtime.partition_batch import Assignment
-from weir.runtime.partition_state import SliceEntry
-from weir.spark.task import PARTITION, ResultFiles, deliver_results, write_counts
+from weir.runtime.partition_batch import Assignment, SliceEntry
+from weir.spark.task import PARTITION, ResultFiles, deliver_results, name_counts, write_counts
 from weir.stats.batch_counts import BatchCounts
 
 _SHUFFLED = pa.schema([(PARTITION, pa.int32()), ("partials", pa.binary())])
 SHUFFLED_COLUMNS = f"{PARTITION} int, partials binary"
-
-
-def count_shuffles(plan: PhysicalPlan) -> int:
-    """Count how often partials are shuffled."""
-    return len(plan.query.names) - 1
 
 
 @dataclass(frozen=True)
@@ -56,21 +49,18 @@ class HopStage:
             if self.number < self.last:
                 yield from probe.send(partials)
             else:
-                chunks = probe.make_results(partials)
+                chunks = (table for parcel in partials for table in probe.make_results(parcel))
                 yield from deliver_results(self.results, self.assignment, partition, chunks)
-            batch, sent_to = self.assignment.batch, sorted(probe.sent_to)
-            write_counts(self.counts, batch, partition, probe.counts, self.number, sent_to)
+            name = name_counts(self.assignment.batch, partition, self.number)
+            write_counts(self.counts, name, probe.counts, sorted(probe.sent_to))
 
 
 def _group_by_partition(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:
     """Group packed partials by partition; at the start, only partition numbers come."""
     groups: dict[int, list[bytes]] = {}
     for batch in batches:
-        has_partials = batch.num_columns > 1
-        for i, number in enumerate(batch.column(0).to_pylist()):
-            group = groups.setdefault(number, [])
-            if has_partials:
-                group.append(batch.column(1)[i].as_py())
+        for number, *partials in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            groups.setdefault(number, []).extend(partials)
     return groups
 
 
@@ -102,9 +92,8 @@ class _PartitionProbe:
             parcel = Parcel(driver, rank, hop_number, concat_partials(partials))
             yield from self._probe.visit(parcel, state, self._counts)
 
-    def make_results(self, parcels: Iterator[Parcel]) -> Iterator[pa.Table]:
-        for parcel in parcels:
-            yield from self._probe.results(parcel, self._counts)
+    def make_results(self, parcel: Parcel) -> Iterator[pa.Table]:
+        return self._probe.results(parcel, self._counts)
 
     def send(self, parcels: Iterator[Parcel]) -> Iterator[pa.RecordBatch]:
         """Yield each parcel once for every partition with slices that it may match."""

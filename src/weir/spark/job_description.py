@@ -48,10 +48,7 @@ def describe_job(query: Query, plan: Join, partitions: int, spread: str) -> JobD
     return JobDescription(
         columns={s.name: {field.name: str(field.type) for field in s.schema} for s in query.streams},
         times={s.name: s.time for s in query.streams},
-        windows={
-            name: str(window or "from time bounds")
-            for name, window in zip(query.names, query.windows, strict=True)
-        },
+        windows={n: str(w or "from time bounds") for n, w in zip(query.names, query.windows, strict=True)},
         query=describe(replace(query, budget=None, basic=None)),
         plan=plan,
         spread=spread,
@@ -71,68 +68,54 @@ def check_version(stored: Mapping[str, Any], uri: str) -> None:
 def check_unchanged(stored: JobDescription, job: JobDescription, uri: str) -> None:
     """Refuse a query that cannot go on from the state of a checkpoint; say what differs and what to do."""
     for difference in _differences(stored, job):
-        raise ChangedQueryError(
-            f"the checkpoint {uri} was written {difference}, or start with a new checkpointLocation"
-        )
+        written = f"the checkpoint {uri} was written {difference}"
+        raise ChangedQueryError(f"{written}, or start with a new checkpointLocation")
 
 
 def _differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
     yield from _stream_differences(old, new)
     for name, window in old.windows.items():
         if new.windows[name] != window:
-            yield (
-                f"with the window {window} of stream '{name}' and the query asks for {new.windows[name]}; "
-                f"ask for {window} again"
-            )
+            kept, asked = f"the window {window} of stream '{name}'", new.windows[name]
+            yield f"with {kept} and the query asks for {asked}; ask for {window} again"
     if old.query != new.query:
-        yield (
-            f"for a query with '{_lines_only_in(old.query, new.query)}' and this one has "
-            f"'{_lines_only_in(new.query, old.query)}'; change it back"
-        )
+        before, now = _lines_only_in(old.query, new.query), _lines_only_in(new.query, old.query)
+        yield f"for a query with '{before}' and this one has '{now}'; change it back"
     # Plans that differ in their probing orders only have the same text, and the same state.
     if str(old.plan) != str(new.plan):
         yield f"with the plan {old.plan} and the query asks for {new.plan}; drop plan= to keep {old.plan}"
     if old.join_windows != new.join_windows:
-        yield (
-            f"with the join windows {old.join_windows} and the plan has {new.join_windows}; "
-            "drop plan= to keep them"
-        )
+        before, now = old.join_windows, new.join_windows
+        yield f"with the join windows {before} and the plan has {now}; drop plan= to keep them"
     yield from _spread_differences(old, new)
 
 
 def _stream_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
     if old.columns.keys() != new.columns.keys():
-        streams = [", ".join(job.columns) for job in (old, new)]
-        yield f"with the streams {streams[0]} and the query joins {streams[1]}; join the same streams"
+        before, now = ", ".join(old.columns), ", ".join(new.columns)
+        yield f"with the streams {before} and the query joins {now}; join the same streams"
         return
     for name, columns in old.columns.items():
-        if old.times[name] != new.times[name]:
-            yield (
-                f"with the time column '{old.times[name]}' of stream '{name}' and the query takes "
-                f"'{new.times[name]}'; pass time='{old.times[name]}'"
-            )
+        time, taken = old.times[name], new.times[name]
+        if time != taken:
+            kept = f"the time column '{time}' of stream '{name}'"
+            yield f"with {kept} and the query takes '{taken}'; pass time='{time}'"
         for column in {**columns, **new.columns[name]}:
-            types = [of.get(column, "absent") for of in (columns, new.columns[name])]
-            if types[0] != types[1]:
-                yield (
-                    f"when column '{column}' of stream '{name}' was {types[0]} and now it is {types[1]}; "
-                    "cast, add or drop it before the join"
-                )
+            before, now = (of.get(column, "absent") for of in (columns, new.columns[name]))
+            if before != now:
+                change = f"column '{column}' of stream '{name}' was {before} and now it is {now}"
+                yield f"when {change}; cast, add or drop it before the join"
 
 
 def _spread_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
     # Shared rows find partners wherever these lie, but only if none of them is stored twice.
     may_share = old.is_shared or old.partitions == 1
     if old.spread != new.spread and not (new.is_shared and may_share):
-        yield (
-            f"with spread='{old.spread}' and the query asks for '{new.spread}'; "
-            f"pass spread='{old.spread}' to keep it"
-        )
+        spread = f"spread='{old.spread}'"
+        yield f"with {spread} and the query asks for '{new.spread}'; pass {spread} to keep it"
     elif new.partitions not in (None, old.partitions):
-        yield (
-            f"with {old.partitions} partitions and the query asks for {new.partitions}; "
-            f"drop partitions= to keep {old.partitions}"
-        )
+        kept, asked = old.partitions, new.partitions
+        yield f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}"
 
 
 def _lines_only_in(text: str, other: str) -> str:

@@ -1,9 +1,10 @@
-"""The join over Spark DataFrames that `weir.join` returns."""
+"""The join over Spark DataFrames that `weir.join` returns, and how it is built from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -11,19 +12,25 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from weir.adapt.planned_join import PlannedJoin, chart_plan, explain_plan
+from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
 from weir.options import JoinOptions
+from weir.partition.placement import SHARED_SPREADS
+from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
+from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.query.options import PerStream
+from weir.query.sql import name_streams
+from weir.spark.frames import read_frame, read_lateness, read_schema
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
-from weir.spark.steps import Step, apply_steps, check_stateless, refuse_stateful
+from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
-from weir.spark.union import shuffle_by_partition, tagged_union
+from weir.spark.union import Frames, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 
@@ -31,20 +38,12 @@ class SparkJoin:
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
-        self,
-        query: Query,
-        planned: PlannedJoin,
-        frames: Mapping[str, DataFrame],
-        options: JoinOptions,
-        steps: tuple[Step, ...] = (),
+        self, query: Query, planned: PlannedJoin, frames: Frames, options: JoinOptions, steps: Steps = ()
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
-        self.query = query
-        self.planned = planned
-        self.frames = frames
-        self.options = options
-        self.steps = steps
+        self.query, self.planned, self.frames = query, planned, frames
+        self.options, self.steps = options, steps
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
@@ -53,8 +52,7 @@ class SparkJoin:
         context, options = self.sparkSession.sparkContext, self.options
         shared = choose_shared_spread(context.master or "")
         spread = shared if was_shared and options.spread == "auto" else options.spread
-        partitions = partitions or options.partitions
-        cores = context.defaultParallelism
+        partitions, cores = partitions or options.partitions, context.defaultParallelism
         routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
         if self.driver_order not in ("timestamp", "round-robin"):
             return routing
@@ -128,7 +126,7 @@ class SparkJoin:
         With one of Spark's modes, print Spark's plan of the input too.
         """
         if str(mode).lower() == "mermaid":
-            print(chart_plan(self.planned))
+            print(render_mermaid(self.planned.plan, self.planned.cost))
             return
         print(self.explanation())
         if mode:
@@ -141,7 +139,8 @@ class SparkJoin:
         return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
 
     def __getattr__(self, name: str) -> Any:
-        refuse_stateful(name)
+        if name in STATEFUL_METHODS:
+            raise stateful_error(name)
         raise AttributeError(f"a join has no '{name}'")
 
     def __repr__(self) -> str:
@@ -157,11 +156,32 @@ class SparkJoin:
 
 def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
     """Turn lists of fixed size into plain lists: Spark has one type of array."""
-    return pa.schema(
-        [
-            pa.field(field.name, pa.list_(field.type.value_type))
-            if pa.types.is_fixed_size_list(field.type)
-            else field
-            for field in schema
-        ]
-    )
+    fixed = pa.types.is_fixed_size_list
+    return pa.schema([pa.field(f.name, pa.list_(f.type.value_type)) if fixed(f.type) else f for f in schema])
+
+
+def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
+    """Build the join of Spark DataFrames."""
+    checked = {name: read_frame(name, frame) for name, frame in given.items()}
+    frames = name_streams(checked, options.statement)
+    schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
+    options = replace(options, late=_complete_lateness(frames, options))
+    request = options.plan_request
+    query = request.divided(build_query(schemas, options))
+    is_streaming = any(frame.isStreaming for frame in frames.values())
+    if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
+        request = replace(request, plan="mjoin")
+    cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
+    planned = request.planned(query, cores=min(options.partitions or cores, cores))
+    return SparkJoin(query, planned, frames, options)
+
+
+def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
+    """Take the lateness from `withWatermark` for streams whose lateness no option gives."""
+    if options.late is not None and not isinstance(options.late, Mapping):
+        return options.late
+    lateness = dict(options.late or {})
+    for name, frame in frames.items():
+        column = options.time.get(name, "") if isinstance(options.time, Mapping) else options.time
+        lateness.setdefault(name, read_lateness(frame, column))
+    return lateness

@@ -27,7 +27,9 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
         return
     # State is files in the page cache of the executors' hosts, beside the heaps. Spark does not tell the
     # memory of hosts, only the heaps of the executors that run now, so a larger budget may be right.
-    available = _executor_bytes(spark)
+    context = spark.sparkContext._jsc.sc()
+    executors = len(context.statusTracker().getExecutorInfos()) - 1  # the driver is listed too
+    available = executors * int(context.executorMemory()) << 20
     if budget is not None and budget.bytes is not None and 0 < available < budget.bytes:
         _LOG.warning(
             "a budget's memory of %s is more than the executors were given, %s; state that their hosts "
@@ -35,13 +37,6 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
             format_size(budget.bytes),
             format_bytes(available),
         )
-
-
-def _executor_bytes(spark: SparkSession) -> int:
-    """The heaps of all executors; zero before the first has registered."""
-    context = spark.sparkContext._jsc.sc()
-    executors = len(context.statusTracker().getExecutorInfos()) - 1  # the driver is listed too
-    return executors * int(context.executorMemory()) << 20
 
 
 def check_workers(spark: SparkSession, folder: Folder) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from weir.codec import from_json
 from weir.runtime.partition_batch import Assignment, TaskReport
 from weir.spark.filesystem import Folder
-from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage, count_shuffles
+from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
 from weir.spark.task import ProbeTask, ResultFiles, StageCounts, name_counts
 from weir.spark.union import shuffle_by_partition
 from weir.stats.batch_counts import BatchCounts
@@ -32,7 +32,7 @@ class ProbeJob:
         self._placement = assignment.decision.placement
         parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
         self._assignment = replace(assignment, parts=parts)
-        self._shuffles = count_shuffles(assignment.plan) if self._placement.spread == "psp" else 0
+        self._shuffles = len(assignment.plan.query.names) - 1 if self._placement.spread == "psp" else 0
 
     def run(self, results: ResultFiles | None, schema: StructType | str) -> DataFrame:
         """Return a DataFrame of the results, or of reports that name the files which tasks wrote."""
@@ -58,13 +58,14 @@ class ProbeJob:
         counts = self._read_counts()
         if counts is None:
             return None
-        # Partitions that got no rows were probed by those that did.
-        probed = {
-            number: TaskReport(number, self._assignment.part(number), BatchCounts(), {}, {})
-            for number in counts
-        }
-        reports = {**probed, **{task.partition: task for task in self._tasks}}
-        return [_add_probes(task, counts.get(number, BatchCounts())) for number, task in reports.items()]
+        tasks, reports = {task.partition: task for task in self._tasks}, []
+        for number, probed in counts.items():
+            # Partitions that got no rows were probed by those that did.
+            idle = TaskReport(number, self._assignment.part(number), BatchCounts(), {}, {})
+            task = tasks.get(number, idle)
+            seconds = {**task.seconds, "probe": task.seconds.get("probe", 0.0) + probed.hop_seconds}
+            reports.append(replace(task, counts=task.counts + probed, seconds=seconds))
+        return reports
 
     def _read_counts(self) -> dict[int, BatchCounts] | None:
         """Read and delete what each partition counted in all stages; None if one did not run to its end."""
@@ -86,8 +87,3 @@ class ProbeJob:
         for name in names:
             self._folder.delete(name)
         return totals if is_complete else None
-
-
-def _add_probes(task: TaskReport, probed: BatchCounts) -> TaskReport:
-    seconds = {**task.seconds, "probe": task.seconds.get("probe", 0.0) + probed.hop_seconds}
-    return replace(task, counts=task.counts + probed, seconds=seconds)

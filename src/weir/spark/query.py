@@ -1,21 +1,48 @@
-"""A running join; follows Spark's StreamingQuery."""
+"""A running join: its micro-batches, and an object that follows Spark's StreamingQuery."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError
+from weir.kernel.physical_plan import compile_plan
+from weir.kernel.plan_migration import PhysicalPlans
 from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
+from weir.runtime.decide import DecidedPlan, Decider, Log, Policy
+from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
-from weir.spark.batches import SparkBatches
+from weir.spark.engine import SparkEngine
 from weir.spark.preflight import check_memory
+
+
+class SparkBatches:
+    """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
+
+    def __init__(
+        self, engine: SparkEngine, log: Log, policy: Policy, start: DecidedPlan, on_null_time: str
+    ) -> None:
+        plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
+        self.engine = engine
+        self.decider = Decider(policy, start, plans, log, engine)
+        self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
+        self.progress = self._batches.progress
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Run one micro-batch; an error gets a note that names the batch."""
+        try:
+            for _ in self._batches.run(rows, batch):
+                raise AssertionError("on Spark results go to the sink")
+        except Exception as error:
+            sink = type(self.engine.sink).__name__
+            error.add_note(f"weir: batch {batch} failed ({sink}); the next start repeats it")
+            raise
 
 
 class SparkQuery:

@@ -21,7 +21,7 @@ from weir.partition.placement import (
 from weir.partition.resize import Resize
 from weir.query.model import Query
 from weir.runtime.manifest import Manifest
-from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.spark.routing import Routing
 
 

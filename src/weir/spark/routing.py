@@ -78,9 +78,7 @@ class Routing:
     @property
     def name(self) -> str:
         """The name of the spread."""
-        if self.shared is not None:
-            return self.shared
-        return "hash" if self.segments is None else "atr"
+        return self.shared or ("hash" if self.segments is None else "atr")
 
     def __str__(self) -> str:
         if self.partitions == 1:
@@ -164,8 +162,7 @@ def limit_changes(changeable: Changeable, routing: Routing) -> Changeable:
 def _find_common_key(query: Query) -> AttributeClass | None:
     """A key with a column of every stream: rows that join then share a partition."""
     for key in query.predicate.classes:
-        streams = {member.stream for member in key.members if isinstance(member, Column)}
-        if streams == set(query.names):
+        if {member.stream for member in key.members if isinstance(member, Column)} == set(query.names):
             return key
     return None
 

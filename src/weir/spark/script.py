@@ -7,7 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -55,25 +55,20 @@ def _start_session(settings: Mapping[str, str], quiet: bool) -> Session:
         builder = builder.config(key, value)
     with tempfile.TemporaryFile() as output:
         try:
-            with _redirect_stderr(output.fileno() if quiet else None):
+            with _redirect_stderr(output.fileno()) if quiet else nullcontext():
                 started: Session = builder.getOrCreate()
         except (PySparkException, Py4JError) as error:
             output.seek(0)
             lines = [*output.read().decode(errors="replace").splitlines(), *str(error).splitlines()]
             reason = next((line for line in lines if "rror" in line or "not found" in line), lines[-1])
-            reason = reason.strip().rstrip(".")
-            raise QueryError(
-                f"Spark does not start: {reason}; it needs Java 17 or later on the PATH or in JAVA_HOME"
-            ) from None
+            hint = "it needs Java 17 or later on the PATH or in JAVA_HOME"
+            raise QueryError(f"Spark does not start: {reason.strip().rstrip('.')}; {hint}") from None
     return started
 
 
 @contextmanager
-def _redirect_stderr(target: int | None) -> Iterator[None]:
+def _redirect_stderr(target: int) -> Iterator[None]:
     """Redirect what a process started here writes to stderr: Java logs before it can be told not to."""
-    if target is None:
-        yield
-        return
     sys.stderr.flush()
     original = os.dup(2)
     os.dup2(target, 2)
@@ -84,21 +79,18 @@ def _redirect_stderr(target: int | None) -> Iterator[None]:
         os.close(original)
 
 
-def open_stream(spark: Session, source: str, columns: str | None, options: Mapping[str, str]) -> DataFrame:
-    """Return the streaming DataFrame of a source."""
-    reader = spark.readStream.format(source).options(**options)
+def open_stream(
+    spark: Session, source: str, columns: str | None, options: Mapping[str, str], schema_only: bool = False
+) -> DataFrame:
+    """Return the streaming DataFrame of a source; with `schema_only`, an empty one if columns are given."""
     try:
+        if schema_only and columns is not None:
+            return spark.createDataFrame([], columns)
+        reader = spark.readStream.format(source).options(**options)
         return (reader if columns is None else reader.schema(columns)).load()
     except (PySparkException, Py4JError) as error:
-        raise QueryError(_first_line(error)) from None
-
-
-def empty_frame(spark: Session, columns: str) -> DataFrame:
-    """Return a DataFrame of these columns without rows, to plan with."""
-    try:
-        return spark.createDataFrame([], columns)
-    except (PySparkException, Py4JError) as error:
-        raise QueryError(_first_line(error)) from None
+        message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+        raise QueryError(str(message).strip().splitlines()[0]) from None
 
 
 def has_ended(query: SparkQuery, seconds: float) -> bool:
@@ -111,15 +103,8 @@ def has_ended(query: SparkQuery, seconds: float) -> bool:
 
 def stop(query: SparkQuery) -> None:
     """Stop, and ignore the error of the interrupted batch, which the next start repeats."""
-    try:
+    with suppress(PySparkException, Py4JError):
         query.stop()
-    except (PySparkException, Py4JError):
-        return
-
-
-def _first_line(error: Exception) -> str:
-    message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-    return str(message).strip().splitlines()[0]
 
 
 def _find_cause(error: Exception) -> str:

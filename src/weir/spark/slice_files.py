@@ -17,8 +17,8 @@ import pyarrow.fs as pafs
 
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
-from weir.runtime.partition_state import SliceEntry
-from weir.spark.errors import DamagedStateError
+from weir.runtime.partition_batch import SliceEntry
+from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.worker_files import open_output, open_path
 
 # Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
@@ -44,10 +44,7 @@ class FileStore:
             return cached
         data = _read_file(f"{self.root}/{entry.file}", entry.checksum)[entry.index]
         if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
-            raise DamagedStateError(
-                f"slice {entry.file} does not hold what its manifest says; restore it, or start with a new "
-                "checkpointLocation"
-            )
+            raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
         _OPEN[key] = Slice(
             schema=schema,
             batch=entry.batch,
@@ -94,20 +91,12 @@ def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
 def _read_file(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
     files, path = open_path(uri)
     try:
-        if isinstance(files, pafs.LocalFileSystem):
-            with pa.memory_map(path) as source:
-                data = source.read_buffer()
-        else:
-            with files.open_input_file(path) as source:
-                data = source.read_buffer()
+        is_local = isinstance(files, pafs.LocalFileSystem)
+        with pa.memory_map(path) if is_local else files.open_input_file(path) as source:
+            data = source.read_buffer()
     except FileNotFoundError:
-        raise DamagedStateError(
-            f"slice {uri} is missing; restore it, or start with a new checkpointLocation"
-        ) from None
+        raise damaged_state(f"slice {uri} is missing") from None
     if zlib.crc32(data) != checksum:
-        raise DamagedStateError(
-            f"slice {uri} is damaged: its checksum differs; restore it, or start with a new "
-            "checkpointLocation"
-        )
+        raise damaged_state(f"slice {uri} is damaged: its checksum differs")
     reader = pa.ipc.open_file(data)
     return tuple(reader.get_batch(i) for i in range(reader.num_record_batches))

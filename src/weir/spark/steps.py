@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame
 from weir.errors import QueryError
 
 Step = Callable[[DataFrame], DataFrame]
+Steps = tuple[Step, ...]
 
-_STATEFUL_METHODS = frozenset(
+STATEFUL_METHODS = frozenset(
     [
         "agg", "crossJoin", "cube", "distinct", "dropDuplicates", "dropDuplicatesWithinWatermark", "except",
         "groupBy", "groupby", "groupingSets", "intersect", "join", "limit", "orderBy", "rollup", "sort",
@@ -29,22 +30,17 @@ def apply_steps(steps: Iterable[Step], results: DataFrame) -> DataFrame:
     return results
 
 
-def refuse_stateful(name: str) -> None:
-    """Refuse a method of DataFrame that would need state across batches."""
-    if name in _STATEFUL_METHODS:
-        raise _stateful_error(name)
-
-
 def check_stateless(frame: DataFrame) -> None:
     """Refuse a step whose plan keeps state or reorders rows."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     for line in plan.toString().splitlines():
         node = re.match(r"[\s:+\-|]*(\w+)", line)
         if node is not None and node[1] in _STATEFUL_NODES:
-            raise _stateful_error(node[1].lower())
+            raise stateful_error(node[1].lower())
 
 
-def _stateful_error(step: str) -> QueryError:
+def stateful_error(step: str) -> QueryError:
+    """Return the error for a step that would need state across batches."""
     return QueryError(
         f"'{step}' after a join would need state across batches; write the joined rows to a table or files "
         "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import process_time
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weir.codec import from_json, to_json
+from weir.codec import to_json
 from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
@@ -36,6 +38,7 @@ from weir.stats.batch_counts import BatchCounts
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 # The schema of what tasks send to the driver: descriptors and counts as JSON, never data.
 REPORT = "report binary"
+Tables: TypeAlias = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class UnionSlots:
     slots: Mapping[str, Mapping[str, str]]
     schemas: Mapping[str, pa.Schema]
 
-    def split(self, batches: Iterator[pa.RecordBatch]) -> dict[int, PartitionRows]:
-        """Split the rows of a task by partition and stream."""
+    def split(self, batches: Iterator[pa.RecordBatch]) -> dict[int, tuple[Tables, Tables]]:
+        """Split the rows of a task by partition and stream; the second are those that others count too."""
         filled = [batch for batch in batches if batch.num_rows]
         if not filled:
             return {}
@@ -57,7 +60,7 @@ class UnionSlots:
             for partition in sorted(pc.unique(rows[PARTITION]).to_pylist())
         }
 
-    def _split_partition(self, rows: pa.Table) -> PartitionRows:
+    def _split_partition(self, rows: pa.Table) -> tuple[Tables, Tables]:
         tables, copies = {}, {}
         for number, name in enumerate(self.streams):
             tagged = rows.filter(pc.equal(rows[STREAM], number))
@@ -69,15 +72,7 @@ class UnionSlots:
             copied = _filter(tables[name], pc.greater(tagged[COPY], 0))
             if copied.num_rows:
                 copies[name] = copied
-        return PartitionRows(tables, copies)
-
-
-@dataclass(frozen=True)
-class PartitionRows:
-    """The rows of each stream in a partition; `copies` are those that another partition counts."""
-
-    tables: Mapping[str, pa.Table]
-    copies: Mapping[str, pa.Table]
+        return tables, copies
 
 
 def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
@@ -116,25 +111,22 @@ class BuildTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
-        for partition, rows in self.slots.split(batches).items():
-            report = self._subtract_copies(self._run(partition, rows.tables), rows.copies)
+        for partition, (tables, copies) in self.slots.split(batches).items():
+            report = self._subtract_copies(self._run(partition, tables), copies)
             yield _report_row(to_json(report))
 
-    def _run(self, partition: int, tables: Mapping[str, pa.Table]) -> TaskReport:
+    def _run(self, partition: int, tables: Tables) -> TaskReport:
         running = PartitionBatch(self.assignment, partition, tables, process_time)
         if self.results is None:
             return running.report()
         return running.report(_write_results(self.results, self.assignment, partition, running.probe()))
 
-    def _subtract_copies(self, report: TaskReport, copies: Mapping[str, pa.Table]) -> TaskReport:
+    def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:
         """Subtract the counts of rows that `atr` copied here: other partitions count them."""
         if not copies:
             return report
         assignment, counts = self.assignment, report.counts
-        own = {
-            name: read - (copies[name].num_rows if name in copies else 0)
-            for name, read in counts.rows_in.items()
-        }
+        own = {name: read - len(copies.get(name, ())) for name, read in counts.rows_in.items()}
         # Nothing counts of a stream that has only copies here, so only the others are ingested again.
         mixed = {name: rows for name, rows in copies.items() if own[name]}
         copied = BatchCounts()
@@ -172,7 +164,7 @@ class ProbeTask:
             counts = BatchCounts()
             chunks = probe_partition(assignment, partition, counts)
             yield from deliver_results(self.results, assignment, partition, chunks)
-            write_counts(self.counts, assignment.batch, partition, counts)
+            write_counts(self.counts, name_counts(assignment.batch, partition, 0), counts)
 
 
 @dataclass(frozen=True)
@@ -186,9 +178,9 @@ class StaticJoinTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield every result."""
-        for rows in self.slots.split(batches).values():
+        for tables, _ in self.slots.split(batches).values():
             counts = BatchCounts()
-            state = build(self.plan, self.decision, State(), rows.tables, 0, counts)
+            state = build(self.plan, self.decision, State(), tables, 0, counts)
             check_null_times(self.plan.query, [counts], self.on_null_time)
             for chunk in probe(self.plan, self.decision, state, 0, counts):
                 yield from chunk.combine_chunks().to_batches()
@@ -210,8 +202,7 @@ def _write_results(
 ) -> tuple[str, ...]:
     """Write results under a hidden name, which the driver replaces; without results write no file."""
     if target.path is None:
-        for _ in chunks:
-            pass
+        deque(chunks, maxlen=0)
         return ()
     name = f"_part-{assignment.batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
     writer = None
@@ -220,9 +211,9 @@ def _write_results(
             stream = open_output(f"{target.path}/{name}")
             metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
             schema = result_schema(assignment.plan.query).with_metadata(metadata)
-            writer = pq.ParquetWriter(
-                stream, schema, compression=target.compression, use_dictionary=_dictionary_columns(schema)
-            )
+            # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
+            texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+            writer = pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts)
         writer.write_table(chunk)
     if writer is None:
         return ()
@@ -231,19 +222,8 @@ def _write_results(
     return (name,)
 
 
-def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """Text and bytes: hashing every number of a wide result costs more than a dictionary saves."""
-    kinds = pa.types
-    return [f.name for f in schema if kinds.is_string(f.type) or kinds.is_binary(f.type)]
-
-
 def _report_row(report: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"report": [json.dumps(report).encode()]})
-
-
-def read_report(data: bytes) -> TaskReport:
-    """Read the report of a `BuildTask`."""
-    return from_json(TaskReport, json.loads(data))
 
 
 def name_counts(batch: int, partition: int, stage: int) -> str:
@@ -251,9 +231,7 @@ def name_counts(batch: int, partition: int, stage: int) -> str:
     return f"{batch}-{partition}-{stage}.json"
 
 
-def write_counts(
-    folder: str, batch: int, partition: int, counts: BatchCounts, stage: int = 0, sent_to: Sequence[int] = ()
-) -> None:
+def write_counts(folder: str, name: str, counts: BatchCounts, sent_to: Iterable[int] = ()) -> None:
     """Write what a partition counted in a stage, in place of an earlier run's counts."""
-    with open_output(f"{folder}/{name_counts(batch, partition, stage)}") as stream:
+    with open_output(f"{folder}/{name}") as stream:
         stream.write(json.dumps(to_json(StageCounts(counts, tuple(sent_to)))).encode())

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import reduce
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -26,10 +27,11 @@ from weir.query.model import Query
 from weir.spark.routing import Routing, Segments
 from weir.spark.task import COPY, PARTITION, STREAM, TIME, UnionSlots
 
+Frames: TypeAlias = Mapping[str, DataFrame]
+Types: TypeAlias = Mapping[str, DataType]
 
-def tagged_union(
-    query: Query, frames: Mapping[str, DataFrame], routing: Routing
-) -> tuple[DataFrame, UnionSlots]:
+
+def tagged_union(query: Query, frames: Frames, routing: Routing) -> tuple[DataFrame, UnionSlots]:
     """Return the rows of all streams, each with its stream's number and its partition.
 
     With spread `atr` a row comes once for each partition that needs it, all but one marked as a copy. For
@@ -39,13 +41,8 @@ def tagged_union(
     slots, types = _assign_slots(
         {name: {c: frames[name].schema[c].dataType for c in columns} for name, columns in needed.items()}
     )
-    tagged = [
-        _tag(query, frames[name], name, routing, _fill_slots(slots[name], types)) for name in query.names
-    ]
-    schemas = {
-        stream.name: pa.schema([stream.schema.field(c) for c in needed[stream.name]])
-        for stream in query.streams
-    }
+    tagged = [_tag(query, frames[n], n, routing, _fill_slots(slots[n], types)) for n in query.names]
+    schemas = {s.name: pa.schema([s.schema.field(c) for c in needed[s.name]]) for s in query.streams}
     return reduce(DataFrame.unionAll, tagged), UnionSlots(query.names, slots, schemas)
 
 
@@ -76,16 +73,12 @@ def _needed_columns(query: Query) -> dict[str, tuple[str, ...]]:
     ]
     read = {(column.stream, column.name) for expr in exprs for column in columns_of(expr)}
     return {
-        stream.name: tuple(
-            name for name in stream.schema.names if name == stream.time or (stream.name, name) in read
-        )
+        stream.name: tuple(c for c in stream.schema.names if c == stream.time or (stream.name, c) in read)
         for stream in query.streams
     }
 
 
-def _assign_slots(
-    types: Mapping[str, Mapping[str, DataType]],
-) -> tuple[dict[str, dict[str, str]], dict[str, DataType]]:
+def _assign_slots(types: Mapping[str, Types]) -> tuple[dict[str, dict[str, str]], Types]:
     """Assign a slot of its type to each column of each stream; return the types of the slots too."""
     slots: dict[str, dict[str, str]] = {}
     slot_types: dict[str, DataType] = {}
@@ -103,7 +96,7 @@ def _assign_slots(
     return slots, slot_types
 
 
-def _fill_slots(slots: Mapping[str, str], types: Mapping[str, DataType]) -> list[SparkColumn]:
+def _fill_slots(slots: Mapping[str, str], types: Types) -> list[SparkColumn]:
     """Put a stream's columns into their slots, and NULL into the others."""
     columns = {slot: column for column, slot in slots.items()}
     filled = {
@@ -113,18 +106,16 @@ def _fill_slots(slots: Mapping[str, str], types: Mapping[str, DataType]) -> list
     return [column.alias(slot, metadata={}) for slot, column in filled.items()]
 
 
-def _tag(
-    query: Query, frame: DataFrame, name: str, routing: Routing, columns: list[SparkColumn]
-) -> DataFrame:
+def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: list[SparkColumn]) -> DataFrame:
     stream = F.lit(query.names.index(name)).alias(STREAM)
     micros = _to_micros(frame, query.stream(name).time)
     if routing.segments is not None:
-        partitions = _partitions_of_segments(name, micros, routing.segments, routing.partitions)
+        partitions = _segment_partitions(name, micros, routing.segments, routing.partitions)
         copied = frame.select(F.posexplode(partitions).alias(COPY, PARTITION), *frame.columns)
-        return copied.select(stream, PARTITION, COPY, *columns)
+        return copied.select(stream, PARTITION, COPY, *slots)
     times = [micros.alias(TIME)] if routing.needs_time else []
     partition = _hash_key(name, routing).alias(PARTITION)
-    return frame.select(stream, partition, F.lit(0).alias(COPY), *times, *columns)
+    return frame.select(stream, partition, F.lit(0).alias(COPY), *times, *slots)
 
 
 def _to_micros(frame: DataFrame, time: str) -> SparkColumn:
@@ -139,17 +130,14 @@ def _floor_divide(micros: SparkColumn, length: int) -> SparkColumn:
     return ((micros - F.pmod(micros, F.lit(length))) / F.lit(length)).cast("long")
 
 
-def _partitions_of_segments(
-    name: str, micros: SparkColumn, segments: Segments, partitions: int
-) -> SparkColumn:
+def _segment_partitions(name: str, micros: SparkColumn, segments: Segments, partitions: int) -> SparkColumn:
     """The partitions of all master segments that a row reaches; of a master row, that of its own."""
     back, ahead = next(((b, a) for other, b, a in segments.reach if other == name), (0, 0))
     first, last = (_floor_divide(micros + F.lit(shift), segments.length) for shift in (-back, ahead))
     # A row without a time goes to some partition, to be counted.
     reached = F.sequence(F.coalesce(first, F.lit(0)), F.coalesce(last, F.lit(0)))
-    return F.array_distinct(
-        F.transform(reached, lambda segment: F.pmod(segment, F.lit(partitions)).cast("int"))
-    )
+    reached = F.transform(reached, lambda segment: F.pmod(segment, F.lit(partitions)).cast("int"))
+    return F.array_distinct(reached)
 
 
 def _hash_row(rows: DataFrame, partitions: int) -> SparkColumn:

@@ -8,22 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
-from weir.kernel.physical_plan import compile_plan
 from weir.plan.tree import Join
 from weir.runtime.decide import DecidedPlan, Policy
-from weir.spark.batches import SparkBatches
-from weir.spark.checkpoint import Checkpoint
+from weir.spark.checkpoint import Checkpoint, CheckpointLog
+from weir.spark.engine import SparkEngine
 from weir.spark.filesystem import open_folder, qualify
-from weir.spark.job import Job
 from weir.spark.job_description import describe_job
 from weir.spark.preflight import check_memory, check_workers
-from weir.spark.query import SparkQuery
+from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sinks import CallSink, Sink
-from weir.spark.targets import EPHEMERAL_FORMATS, Target, choose_sink
+from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, Target, choose_sink
 from weir.spark.union import tagged_union
 from weir.units import parse_interval
 
@@ -116,51 +112,41 @@ class JoinWriter:
         routing = self._route(first_plan, checkpoint)
         checkpoint.check_job(describe_job(join.query, first_plan, routing.partitions, routing.name))
         union, slots = tagged_union(join.query, join.frames, routing)
-        job = Job(
-            policy=self._make_policy(routing),
-            start=self._decide_start(plan, str(plan) != str(first_plan), checkpoint),
-            plan=compile_plan(join.query, plan),
-            routing=routing,
-            slots=slots,
-            folder=folder,
-            sink=sink,
-            steps=join.steps,
-            on_null_time=join.options.on_null_time,
-            # A repeated batch needs the manifest before it, whatever the session says.
-            batches_to_retain=max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)),
-        )
-        batches = SparkBatches(spark, job)
-        started = self._write_stream(union, location).foreachBatch(batches).start()
-        batches.engine.watch(started)
+        policy = self._make_policy(routing)
+        # A repeated batch needs the manifest before it, whatever the session says.
+        log = CheckpointLog(folder, max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)))
+        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps)
+        start = self._decide_start(plan, str(plan) != str(first_plan), checkpoint)
+        batches = SparkBatches(engine, log, policy, start, join.options.on_null_time)
+        writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
+        writer = writer.queryName(self._name) if self._name else writer
+        started = (writer.trigger(**self._trigger) if self._trigger else writer).start()
+        engine.watch(started)
         return SparkQuery(spark, started, batches)
 
     def _route(self, first_plan: Join, checkpoint: Checkpoint) -> Routing:
         """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
         stored, join = checkpoint.read_job(), self._join
         was_shared = stored is not None and stored.is_shared
-        routing = join.route(first_plan, was_shared=was_shared)
         kept = None if stored is None else stored.partitions
-        if kept is None or join.options.partitions is not None or routing.is_shared:
+        routing = join.route(first_plan, was_shared)
+        if kept in (None, routing.partitions) or join.options.partitions is not None or routing.is_shared:
             return routing
-        return routing if routing.partitions == kept else join.route(first_plan, was_shared, kept)
+        return join.route(first_plan, was_shared, kept)
 
     def _make_policy(self, routing: Routing) -> Policy:
         join, idle = self._join, self._join.options.idle
         scope = join.planned.scope(join.query)
-        scope = replace(
-            scope,
-            interval=_trigger_seconds(join.sparkSession, self._trigger),
-            changeable=limit_changes(scope.changeable, routing),
-        )
+        interval = _trigger_seconds(join.sparkSession, self._trigger)
+        scope = replace(scope, interval=interval, changeable=limit_changes(scope.changeable, routing))
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
     def _decide_start(self, plan: Join, has_migrated: bool, checkpoint: Checkpoint) -> DecidedPlan:
         """Resume the last decision of a query that adapts or has migrated; else start as asked."""
         join, options = self._join, self._join.options
-        last = None
-        if options.adaptation is not None or has_migrated:
-            last = checkpoint.read_decision(checkpoint.read_manifest().batch)
+        resumes = options.adaptation is not None or has_migrated
+        last = checkpoint.decision(checkpoint.read_manifest().batch) if resumes else None
         decision = None if last is None else last[0]
         interim = None if decision is None else decision.interim_allowance
         if decision is not None and str(decision.plan) == str(plan):
@@ -207,11 +193,6 @@ class JoinWriter:
                 '.option("checkpointLocation", "some/folder")'
             )
         return qualify(spark, location)
-
-    def _write_stream(self, union: DataFrame, location: str) -> DataStreamWriter:
-        writer = union.writeStream.option("checkpointLocation", location)
-        writer = writer.queryName(self._name) if self._name else writer
-        return writer.trigger(**self._trigger) if self._trigger else writer
 
 
 def _trigger_seconds(spark: SparkSession, trigger: Mapping[str, Any]) -> float | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from typing import TypeVar
 
 from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
 
 Rows = dict[str, int]
+K = TypeVar("K")
+V = TypeVar("V", int, HopStats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +65,20 @@ class BatchCounts:
         return sum(hop.seconds for hop in self.hops.values())
 
     def __add__(self, other: BatchCounts) -> BatchCounts:
+        ours, theirs = self.lags, other.lags
         return BatchCounts(
-            rows_in=_add_rows(self.rows_in, other.rows_in),
-            late=_add_rows(self.late, other.late),
-            null_time=_add_rows(self.null_time, other.null_time),
-            dropped=_add_rows(self.dropped, other.dropped),
+            rows_in=_add_by_key(self.rows_in, other.rows_in, 0),
+            late=_add_by_key(self.late, other.late, 0),
+            null_time=_add_by_key(self.null_time, other.null_time, 0),
+            dropped=_add_by_key(self.dropped, other.dropped, 0),
             order=self.order or other.order,
             results=self.results + other.results,
             stale=self.stale + other.stale,
-            hops=_add_hops(self.hops, other.hops),
-            migration_hops=_add_hops(self.migration_hops, other.migration_hops),
-            lags=_add_lags(self.lags, other.lags),
+            hops=_add_by_key(self.hops, other.hops, HopStats()),
+            migration_hops=_add_by_key(self.migration_hops, other.migration_hops, HopStats()),
+            lags=ours.decay_and_add(theirs, kept=1.0) if ours and theirs else ours or theirs,
             oldest=max((age for age in (self.oldest, other.oldest) if age is not None), default=None),
         )
-
-
-def add_up(counts: Iterable[BatchCounts]) -> BatchCounts:
-    """The counts of several partitions together."""
-    return reduce(BatchCounts.__add__, counts, BatchCounts())
 
 
 def count_steps(hops: Iterable[HopStats]) -> int:
@@ -88,15 +86,5 @@ def count_steps(hops: Iterable[HopStats]) -> int:
     return sum(hop.probes + hop.comparisons + hop.matches for hop in hops)
 
 
-def _add_rows(ours: Rows, theirs: Rows) -> dict[str, int]:
-    return {name: ours.get(name, 0) + theirs.get(name, 0) for name in (*ours, *theirs)}
-
-
-def _add_hops(ours: Mapping[Hop, HopStats], theirs: Mapping[Hop, HopStats]) -> dict[Hop, HopStats]:
-    return {hop: ours.get(hop, HopStats()) + theirs.get(hop, HopStats()) for hop in (*ours, *theirs)}
-
-
-def _add_lags(ours: LagHistograms | None, theirs: LagHistograms | None) -> LagHistograms | None:
-    if ours is None or theirs is None:
-        return ours or theirs
-    return ours.decay_and_add(theirs, kept=1.0)
+def _add_by_key(ours: Mapping[K, V], theirs: Mapping[K, V], zero: V) -> dict[K, V]:
+    return {key: ours.get(key, zero) + theirs.get(key, zero) for key in (*ours, *theirs)}

@@ -67,15 +67,14 @@ class JoinGraph:
             window = self.windows[name]
             if not isinstance(window, RowWindow):
                 _check_amount(window, f"the window of stream '{name}'", "seconds", above_zero=True)
-        for what, shares in (
-            ("selectivity", self.selectivities),
-            ("selectivity", self.classes),
-            ("narrowing", self.narrowing),
-        ):
-            for streams, share in shares.items():
-                self._check_streams(streams, what)
-                if not 0 <= share <= 1:
-                    raise QueryError(f"the {what} of {_join_names(streams)} must be from 0 to 1; got {share}")
+        shares = [("selectivity", *item) for item in (*self.selectivities.items(), *self.classes.items())]
+        for what, streams, share in (*shares, *(("narrowing", *item) for item in self.narrowing.items())):
+            if unknown := sorted(streams - set(self.streams)):
+                raise unknown_name("stream", unknown[0], self.streams, where=f" in a {what}")
+            if len(streams) < 2:
+                raise QueryError(f"a {what} is between two streams or more; got {_join_names(streams)} alone")
+            if not 0 <= share <= 1:
+                raise QueryError(f"the {what} of {_join_names(streams)} must be from 0 to 1; got {share}")
         _check_amount(self.slices, "the number of slices a probe visits", "slices", above_zero=True)
         _check_amount(self.batch, "the time between batches", "seconds", above_zero=True)
         _check_amount(self.lag, "the lag of the watermark", "seconds")
@@ -137,13 +136,6 @@ class JoinGraph:
         edges = math.prod(self.selectivities[edge] for edge in self.edges if edge <= streams)
         shared = ((share, len(members & streams)) for members, share in self.classes.items())
         return edges * math.prod(share ** (count - 1) for share, count in shared if count > 1)
-
-    def _check_streams(self, streams: Streams, what: str) -> None:
-        for name in sorted(streams):
-            if name not in self.streams:
-                raise unknown_name("stream", name, self.streams, where=f" in a {what}")
-        if len(streams) < 2:
-            raise QueryError(f"a {what} is between two streams or more; got {_join_names(streams)} alone")
 
 
 def _check_amount(value: float, what: str, unit: str, above_zero: bool = False) -> None:

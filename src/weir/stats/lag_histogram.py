@@ -34,9 +34,8 @@ class LagHistogram:
     counts: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not (
-            math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high and self.counts
-        ):
+        is_range = math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
+        if not is_range or not self.counts:
             raise QueryError(
                 "lags are counted in one bucket or more between two times; "
                 f"got {len(self.counts)} from {self.low} to {self.high}"

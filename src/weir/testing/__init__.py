@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from weir.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from weir.testing.clock import ManualClock
     from weir.testing.collect import Collected, run
-    from weir.testing.source import Crash, ListSource
+    from weir.testing.source import Crash, ListSource, ManualClock
 
 __all__ = ["Collected", "Crash", "ListSource", "ManualClock", "run"]
 
@@ -17,7 +16,7 @@ __getattr__ = lazy_names(
         "Collected": "weir.testing.collect",
         "Crash": "weir.testing.source",
         "ListSource": "weir.testing.source",
-        "ManualClock": "weir.testing.clock",
+        "ManualClock": "weir.testing.source",
         "run": "weir.testing.collect",
     },
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row = dict[str, Any]
+Job: TypeAlias = "Callable[..., LocalJoin | SparkJoin]"
 # Spark keeps the progress of so many.
 _MAX_SPARK_BATCHES = 100
 
@@ -46,12 +47,7 @@ class Collected:
         return dict(late)
 
 
-def run(
-    job: Callable[..., LocalJoin | SparkJoin],
-    source: ListSource,
-    spark: Any = None,
-    folder: str | Path | None = None,
-) -> Collected:
+def run(job: Job, source: ListSource, spark: Any = None, folder: str | Path | None = None) -> Collected:
     """Run a job, a function that takes its streams by name and returns a join, and collect the results.
 
     Without `spark` it runs in this process, where a crash is a batch that fails and is given again. With a
@@ -70,39 +66,34 @@ def run(
         stop()
 
 
-def _run_local(job: Callable[..., Any], source: ListSource, crasher: _Crasher) -> Collected:
+def _run_local(job: Any, source: ListSource, crasher: _Crasher) -> Collected:
     if any("committed" in phases for phases in source.crashes.values()):
         raise QueryError(
             "in one process there is no checkpoint to start from: a crash after 'committed' needs Spark"
         )
     query = job(**source.schemas).start()
-    results, progress = [], []
+    batches = []
     for batch in source.batches:
-        results.append(crasher.repeat(partial(query.process, batch)))
-        progress.append(query.lastProgress["weir"])
-    return _collect(results, progress)
+        results = crasher.repeat(partial(query.process, batch))
+        batches.append((results, query.lastProgress["weir"]))
+    return _collect(batches)
 
 
-def _run_on_spark(
-    job: Callable[..., Any], source: ListSource, crasher: _Crasher, spark: Any, folder: Path
-) -> Collected:
+def _run_on_spark(job: Any, source: ListSource, crasher: _Crasher, spark: Any, folder: Path) -> Collected:
     from weir.spark.testing import read_results, run_available, stream_files  # Spark need not be installed
 
-    if len(source.batches) > _MAX_SPARK_BATCHES:
-        raise QueryError(
-            f"on Spark a test has at most {_MAX_SPARK_BATCHES} batches; got {len(source.batches)}"
-        )
+    count = len(source.batches)
+    if count > _MAX_SPARK_BATCHES:
+        raise QueryError(f"on Spark a test has at most {_MAX_SPARK_BATCHES} batches; got {count}")
     streams = stream_files(spark, source.schemas, source.batches, folder)
     progress: dict[int, dict[str, Any]] = {}
     crasher.repeat(lambda: run_available(job(**streams), folder, progress))
-    numbers = range(len(source.batches))
-    return _collect(
-        [read_results(folder, number) for number in numbers], [progress[number] for number in numbers]
-    )
+    return _collect([(read_results(folder, batch), progress[batch]) for batch in range(count)])
 
 
-def _collect(results: Sequence[pa.Table], progress: Sequence[dict[str, Any]]) -> Collected:
-    return Collected(tuple(_sorted(table.to_pylist()) for table in results), tuple(progress))
+def _collect(batches: Sequence[tuple[pa.Table, dict[str, Any]]]) -> Collected:
+    results, progress = zip(*batches, strict=True) if batches else ((), ())
+    return Collected(tuple(_sorted(table.to_pylist()) for table in results), progress)
 
 
 def _sorted(rows: list[Row]) -> list[Row]:

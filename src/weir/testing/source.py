@@ -1,17 +1,20 @@
-"""A list source: what each batch brings to each stream, and where the query crashes."""
+"""A list source: what each batch brings to each stream, and where the query crashes; a clock for its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from weir.errors import QueryError, unknown_name
 from weir.runtime.batch_events import PHASES
+from weir.units import parse_interval
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Step: TypeAlias = Mapping[str, Rows]
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,8 @@ class ListSource:
     ([0, 2], {1: ('emitted',)})
     """
 
-    def __init__(
-        self, *steps: Mapping[str, Rows] | Crash, schemas: Mapping[str, pa.Schema] | None = None
-    ) -> None:
-        given: list[Mapping[str, Rows]] = []
+    def __init__(self, *steps: Step | Crash, schemas: Mapping[str, pa.Schema] | None = None) -> None:
+        given: list[Step] = []
         self.crashes: dict[int, tuple[str, ...]] = {}
         for step in steps:
             if isinstance(step, Crash):
@@ -59,7 +60,37 @@ class ListSource:
         )
 
 
-def _infer_schemas(batches: Sequence[Mapping[str, Rows]]) -> dict[str, pa.Schema]:
+class ManualClock:
+    """Event times for the rows of a test; with a time zone, Spark reads them as TIMESTAMP.
+
+    It moves only when the test says so. What a join gives depends on event times alone, never on the time of
+    day, so the rows are all that needs a clock.
+
+    >>> clock = ManualClock("2024-01-02 12:00")
+    >>> clock.advance("5 seconds")
+    datetime.datetime(2024, 1, 2, 12, 0, 5)
+    >>> clock.ago("1 minute")
+    datetime.datetime(2024, 1, 2, 11, 59, 5)
+    """
+
+    def __init__(self, start: str | datetime = "2024-01-01") -> None:
+        self._now = datetime.fromisoformat(start) if isinstance(start, str) else start
+
+    def now(self) -> datetime:
+        """The time it shows."""
+        return self._now
+
+    def ago(self, interval: str | timedelta) -> datetime:
+        """An earlier time, for rows that come late."""
+        return self._now - timedelta(microseconds=parse_interval(interval))
+
+    def advance(self, interval: str | timedelta) -> datetime:
+        """Move on, and return the new time."""
+        self._now += timedelta(microseconds=parse_interval(interval))
+        return self._now
+
+
+def _infer_schemas(batches: Sequence[Step]) -> dict[str, pa.Schema]:
     columns: dict[str, dict[str, list[Any]]] = {}
     for batch in batches:
         for name, rows in batch.items():

@@ -9,8 +9,7 @@ from time import process_time
 
 import numpy as np
 
-from weir.order.pending import PendingRows
-from weir.order.policies import POLICIES, apply_policy
+from weir.order.policies import POLICIES, PendingRows, apply_policy
 from weir.plan.tree import hops, join
 
 STREAMS = 20

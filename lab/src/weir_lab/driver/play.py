@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.order.policies import DriverOrder, DriverPolicy, choose_order
-from weir.order.rank_rows import rank_rows
+from weir.order.policies import DriverOrder, DriverPolicy, choose_order, rank_rows
 from weir_lab.driver.arrivals import Int64s
 from weir_lab.driver.course import Course, mean_early_share, mean_time_ratio
 from weir_lab.driver.settings import (

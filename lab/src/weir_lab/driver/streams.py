@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from weir.order.pending import PendingRows
+from weir.order.policies import PendingRows
 from weir.plan.tree import hops
 from weir.stats.hop import Hop
 from weir_lab.driver.arrivals import Int64s, draw_times

@@ -141,9 +141,9 @@ def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[LagHistogram
     for _ in mine.chunks(batch):
         pass
     stats = mine.stats
-    assert stats is not None and stats.lags is not None
+    assert stats is not None and stats.counts.lags is not None
     pairs = {hop: work.probes * rate * WINDOW for hop, work in stats.per_hop.items()}
-    return stats.lags, {hop: work.matches / pairs[hop] for hop, work in stats.per_hop.items()}
+    return stats.counts.lags, {hop: work.matches / pairs[hop] for hop, work in stats.per_hop.items()}
 
 
 def _pairs(measured: dict[Hop, float]) -> dict[frozenset[str], float]:

@@ -82,8 +82,9 @@ class Learned:
         return JoinGraph(names, dict(rates), windows, edges, costs=UnitCosts(compare=1.0))
 
     def _see(self, stats: BatchReport) -> None:
-        if stats.lags is not None:
-            self._lags = stats.lags if self._lags is None else self._lags.decay_and_add(stats.lags, 1.0)
+        lags = stats.counts.lags
+        if lags is not None:
+            self._lags = lags if self._lags is None else self._lags.decay_and_add(lags, 1.0)
 
 
 def _emptied(lags: LagHistogram) -> LagHistogram:

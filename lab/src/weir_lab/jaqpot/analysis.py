@@ -17,7 +17,7 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow
 from weir.shed.freshness import compute_refresh_rates, greedy_cover, least_cover
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetworkBuilder
 from weir.shed.jaqpot import jaqpot
 from weir.stats.join_graph import JoinGraph
 
@@ -83,12 +83,12 @@ def _analysed(graph: JoinGraph, tree: Join, factor: float, number: int) -> Analy
     fresh = {name: factor * graph.window_seconds(name) for name in graph.streams}
     try:
         refresh = compute_refresh_rates(graph, net, fresh)
-        greedy, least = greedy_cover(net, refresh), least_cover(net, refresh)
+        greedy, least = (sum(cover(net, refresh).values()) for cover in (greedy_cover, least_cover))
     except QueryError:
         return None
-    budget = 2 * greedy.cost
+    budget = 2 * greedy
     _, analysis_ms = _timed(lambda: jaqpot(net, budget, compute_refresh_rates(graph, net, fresh)))
-    return Analysis(len(graph.streams), number, greedy.cost / least.cost - 1, analysis_ms, network_ms)
+    return Analysis(len(graph.streams), number, greedy / least - 1, analysis_ms, network_ms)
 
 
 def _timed(what: Callable[[], T]) -> tuple[T, float]:

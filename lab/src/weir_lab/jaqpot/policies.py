@@ -9,12 +9,10 @@ from weir.errors import QueryError
 from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
-from weir.shed.flow import Grants, compute_flow, convert_grants
+from weir.shed.flow import compute_flow, convert_grants
 from weir.shed.freshness import compute_refresh_rates, find_loosening_factor, greedy_cover
-from weir.shed.grepp import grepp
-from weir.shed.hop_network import HopNetwork
-from weir.shed.hop_network_builder import HopNetworkBuilder
-from weir.shed.jaqpot import jaqpot
+from weir.shed.hop_network import Grants, HopNetwork, HopNetworkBuilder
+from weir.shed.jaqpot import grepp, jaqpot
 from weir.shed.linear_program import solve_grants, solve_steady_grants
 from weir.stats.join_graph import JoinGraph
 from weir_lab.jaqpot.rivals import POLICIES, RIVALS
@@ -56,7 +54,7 @@ def divide(
 def cover_share(graph: JoinGraph, net: HopNetwork, budget: float, fresh: Mapping[str, float]) -> float | None:
     """The share of a budget that JAQPOT spends on freshness; None if there is not enough."""
     try:
-        cost = greedy_cover(net, compute_refresh_rates(graph, net, fresh)).cost
+        cost = sum(greedy_cover(net, compute_refresh_rates(graph, net, fresh)).values())
     except QueryError:
         return None
     return cost / budget if cost <= budget else None

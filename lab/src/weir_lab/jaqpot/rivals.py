@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from weir.errors import QueryError
-from weir.shed.flow import Grants, check_budget, compute_flow, convert_grants
-from weir.shed.grepp import grepp
+from weir.shed.flow import check_budget, compute_flow, convert_grants
 from weir.shed.harvest_model import Direction, full_setting
-from weir.shed.hop_network import HopNetwork, Path
-from weir.shed.mixtures import build_network
-from weir.shed.strategies import Proposal, Strategy, register_strategy
+from weir.shed.hop_network import Grants, HopNetwork, Path
+from weir.shed.jaqpot import grepp
+from weir.shed.strategies import Proposal, Strategy, build_network, register_strategy
 
 ProbePolicy = Callable[[HopNetwork, float], Grants]
 # Results for each row of a path's stream are taken as fractions with denominators up to this.

@@ -20,8 +20,7 @@ from weir.plan.space import Space
 from weir.plan.tree import Join, JTree, Leaf, join
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.flow import Flow, compute_flow
-from weir.shed.hop_network import HopNetwork
-from weir.shed.hop_network_builder import HopNetworkBuilder
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder
 from weir.stats.join_graph import JoinGraph
 
 Shape = Literal["linear", "bushy"]

@@ -8,11 +8,11 @@ from statistics import median
 from time import process_time
 
 from weir.plan.bushy import find_bushy_tree
+from weir.plan.choose import most_headroom
 from weir.plan.hill_climb import state_removal
 from weir.plan.jtree_finder import find_frontier
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin
 from weir.plan.space import Space
-from weir.plan.two_layer import most_headroom
 from weir_lab.qualified import as_printed
 from weir_lab.qualified.settings import Design, Setting, search_layers
 

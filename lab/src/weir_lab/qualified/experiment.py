@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weir.plan.two_layer import SEARCHED_STREAMS
+from weir.plan.choose import SEARCHED_STREAMS
 from weir_lab.aim import Aim
 from weir_lab.csv import write_csv
 from weir_lab.qualified.compare import (

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 
 from weir.plan.bushy import find_bushy_tree
+from weir.plan.choose import search_two_layers
 from weir.plan.limits import Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin
 from weir.plan.space import Space
-from weir.plan.two_layer import search_two_layers
 from weir.stats.join_graph import JoinGraph
 from weir_lab.qualified.table2 import CPU_AVAILABLE, TABLE_3
 

@@ -10,7 +10,7 @@ from weir.plan.tree import join as tree
 from weir.query.build import build_query
 from weir.query.options import QueryOptions
 from weir.runtime.admission import fit_into_memory
-from weir.runtime.partition_state import PartitionState, SliceEntry
+from weir.runtime.partition_batch import PartitionState, SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
 QUERY = build_query(
