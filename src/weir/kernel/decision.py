@@ -27,6 +27,7 @@ class Decision:
     - `candidates`: how many candidate pairs a hop holds at once, if fewer than usual: less memory, more time.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
+    - `one_task`: run all partitions in one task, where that saves more than a second task would.
     - `interim_allowance`: the allowance of the earlier plan that answers while states of the plan are built.
     - `migration_steps`: how many steps of hops the batch may spend on building them; None: no limit.
     """
@@ -42,6 +43,7 @@ class Decision:
     selectivities: Mapping[Hop, float] = field(default_factory=dict)
     gains: Mapping[str, float] = field(default_factory=dict)
     placement: Placement | None = None
+    one_task: bool = False
     reason: str = ""
     interim_allowance: Allowance | None = None
     migration_steps: int | None = None

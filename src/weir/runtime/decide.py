@@ -32,6 +32,10 @@ from weir.shed.allowance import Allowance
 _LOG = logging.getLogger("weir")
 # A batch that failed twice is tried with fewer candidates in flight, so that it does not fail for ever.
 _ATTEMPTS_AS_DECIDED = 2
+# A batch after one of fewer steps runs in one task: bringing rows to several takes longer than the join.
+_SMALL_BATCH_STEPS = 2_000_000
+# Taking in a row takes about as long as this many steps of a hop.
+_STEPS_PER_ROW = 50
 # Under a memory budget, slices are cut so that at least this many fit into it.
 _SLICES_IN_MEMORY = 32
 _FEW_CANDIDATES = 1 << 14
@@ -105,6 +109,7 @@ class Decider:
         self._decided, self._budget = start, policy.query.budget
         self.placement: Placement | None = None  # by the last decision
         self._steps = 0
+        self._is_small = False  # the last batch
         self.controller: Controller | None = None
 
     @property
@@ -165,6 +170,8 @@ class Decider:
         Batches that the sink did not read to the end, or that ran two plans, are not learned from.
         """
         self._steps, policy = report.steps, self._policy
+        rows = sum(report.counts.rows_in.values())
+        self._is_small = report.is_complete and report.steps + _STEPS_PER_ROW * rows < _SMALL_BATCH_STEPS
         learns = policy.adapt is not None or policy.driver_order in LEARNING_POLICIES
         if not learns or not report.is_complete or report.is_mixed:
             return known
@@ -212,6 +219,7 @@ class Decider:
             selectivities={hop: share * partitions for hop, share in shares.items()},
             gains=seen.results_per_row,
             placement=placement,
+            one_task=self._is_small,
             reason="; ".join(filter(None, (why, decided.reason))),
             interim_allowance=decided.interim_allowance,
             migration_steps=limit_migration_steps(self._steps),

@@ -123,13 +123,14 @@ class SparkEngine:
         return relocate_slices(before, new)
 
     def build(self, rows: DataFrame, batch: Batch) -> list[TaskReport]:
-        """Store the batch's rows, one task per partition; probe in the same tasks if the sink is folded."""
+        """Store the batch's rows, partition by partition; probe in the same tasks if the sink is folded."""
         self._use_session(rows.sparkSession)
         placement = _placement_of(batch.decision)
         # A probe of other partitions' slices has to wait until all are written.
         results = None if placement.is_shared else self._result_files
         task = BuildTask(batch.assign(self._store), self._slots, results)
-        shuffled = shuffle_by_partition(assign_partitions(rows, placement), placement.partitions)
+        tasks = 1 if batch.decision.one_task else placement.partitions
+        shuffled = shuffle_by_partition(assign_partitions(rows, placement), tasks)
         reports = [from_json(TaskReport, report) for report in _collect(shuffled.mapInArrow(task, REPORT))]
         return sorted(reports, key=lambda report: report.partition)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -39,13 +42,32 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
         )
 
 
-def check_workers(spark: SparkSession, folder: Folder) -> None:
-    """Write a file of the checkpoint in a task, and read it there and on the driver."""
-    name = f"slices/.probe-{uuid.uuid4().hex[:8]}"
+class WorkerCheck:
+    """`check_workers` in a thread of its own, since starting workers takes seconds."""
+
+    def __init__(self, spark: SparkSession, folder: Folder) -> None:
+        check_writable(folder)
+        executor = ThreadPoolExecutor(1, "weir-worker-check")
+        check = inheritable_thread_target(spark)(partial(check_workers, spark, folder))
+        self._done = executor.submit(check)
+        executor.shutdown(wait=False)
+
+    def wait(self) -> None:
+        """Wait for the end of the check, and raise the error that it ended with."""
+        self._done.result()
+
+
+def check_writable(folder: Folder) -> None:
+    """Refuse a checkpoint that the driver cannot write."""
     try:
         folder.write("slices/.keep", b"")
     except OSError as error:
         raise QueryError(f"the checkpoint {folder.uri} cannot be written: {error}") from error
+
+
+def check_workers(spark: SparkSession, folder: Folder) -> None:
+    """Write a file of the checkpoint in a task, and read it there and on the driver."""
+    name = f"slices/.probe-{uuid.uuid4().hex[:8]}"
     try:
         task = AccessTask(f"{folder.uri}/{name}")
         rows = spark.range(0, 1, 1, 1).mapInArrow(task, "read binary").collect()

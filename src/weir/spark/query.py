@@ -19,23 +19,30 @@ from weir.runtime.decide import DecidedPlan, Decider, Log, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
-from weir.spark.preflight import check_memory
+from weir.spark.preflight import WorkerCheck, check_memory
 
 
 class SparkBatches:
     """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
 
     def __init__(
-        self, engine: SparkEngine, log: Log, policy: Policy, start: DecidedPlan, on_null_time: str
+        self,
+        engine: SparkEngine,
+        log: Log,
+        policy: Policy,
+        start: DecidedPlan,
+        on_null_time: str,
+        workers: WorkerCheck,
     ) -> None:
         plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
-        self.engine = engine
+        self.engine, self._workers = engine, workers
         self.decider = Decider(policy, start, plans, log, engine)
         self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Run one micro-batch; an error gets a note that names the batch."""
+        self._workers.wait()
         try:
             for _ in self._batches.run(rows, batch):
                 raise AssertionError("on Spark results go to the sink")

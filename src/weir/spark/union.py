@@ -56,7 +56,7 @@ def assign_partitions(rows: DataFrame, placement: Placement) -> DataFrame:
 
 
 def shuffle_by_partition(rows: DataFrame, partitions: int) -> DataFrame:
-    """Bring the rows of each partition together in one task."""
+    """Bring the rows of each partition together in one task; one task for all needs no shuffle."""
     if partitions == 1:
         return rows.coalesce(1)
     if hasattr(rows, "repartitionById"):  # since Spark 4.1; a hash may send two partitions to one task

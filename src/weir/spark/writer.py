@@ -16,7 +16,7 @@ from weir.spark.checkpoint import Checkpoint, CheckpointLog
 from weir.spark.engine import SparkEngine
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job_description import describe_job
-from weir.spark.preflight import check_memory, check_workers
+from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.routing import Routing, limit_changes
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, Target, choose_sink
@@ -106,7 +106,8 @@ class JoinWriter:
         check_memory(spark, join.query.budget)
         location, sink = self._locate_checkpoint(), self._choose_sink(table)
         folder = open_folder(spark, f"{location}/weir")
-        check_workers(spark, folder)
+        # The workers start and are checked while the query is prepared; its first batch waits for them.
+        workers = WorkerCheck(spark, folder)
         checkpoint = Checkpoint(folder)
         plan, first_plan = self._choose_plans(checkpoint)
         routing = self._route(first_plan, checkpoint)
@@ -117,11 +118,16 @@ class JoinWriter:
         log = CheckpointLog(folder, max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)))
         engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps)
         start = self._decide_start(plan, str(plan) != str(first_plan), checkpoint)
-        batches = SparkBatches(engine, log, policy, start, join.options.on_null_time)
+        batches = SparkBatches(engine, log, policy, start, join.options.on_null_time, workers)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         started = (writer.trigger(**self._trigger) if self._trigger else writer).start()
         engine.watch(started)
+        try:
+            workers.wait()
+        except Exception:
+            started.stop()
+            raise
         return SparkQuery(spark, started, batches)
 
     def _route(self, first_plan: Join, checkpoint: Checkpoint) -> Routing:
