@@ -39,7 +39,7 @@ def test_what_fits_is_not_shed_and_what_does_not_is_within_the_limit() -> None:
     assert 0 < tenth.recall < half.recall < 1
     assert half.recall > 0.4, "half of the time gives about half of the results, or more"
     samples = [one.allowance.sample for one in (half, tenth)]
-    assert samples == pytest.approx([0.05 * 0.5, 0.05 * 0.1], rel=0.01), "a twentieth of what is allowed"
+    assert samples == pytest.approx([0.05 * 0.5, 0.05 * 0.1], rel=0.05), "a twentieth of what is allowed"
 
 
 def test_probes_are_not_skipped_where_that_would_save_next_to_nothing() -> None:

@@ -122,7 +122,10 @@ _SAMPLES = (
     # Many rows with few matches, so that probes and stored rows dominate. New rows are sorted by the key that
     # they probe first; a second key or a value they probe in random order, which takes several times as long.
     _Sample(5000, 4.1, 0.3, _PAIR),
+    _Sample(100_000, 2.2, 0.3, _PAIR),
+    _Sample(30_000, 2.2, 0.3),
     _Sample(3000, 8.3, 1.5, two_keys=True),
+    _Sample(10_000, 3.3, 1.5, two_keys=True),
     _Sample(1500, 6.2, 1.5, band=True),
     # Many matches that fail a condition, or pass it and give results of few columns or many.
     _Sample(1000, 4.1, 200, _PAIR, passing=0.02),

@@ -57,6 +57,7 @@ def estimate_join_graph(
         costs=costs or UnitCosts(),
         batch=batch,
         basic=_basic_windows(query, rates),
+        slice_rows=ROWS,
         lag=max(stream.late for stream in query.streams) / 1e6,
         columns=count_columns,
     )
@@ -114,8 +115,7 @@ def _basic_windows(query: Query, rates: Mapping[str, float]) -> dict[str, float]
     seconds = {}
     for name in query.names:
         schema = schemas[name]
-        cell = schema.cut_every / (1e6 if schema.cut_by == schema.lead else rates[name])
-        seconds[name] = max(cell, ROWS / rates[name])
+        seconds[name] = schema.cut_every / (1e6 if schema.cut_by == schema.lead else rates[name])
     return seconds
 
 

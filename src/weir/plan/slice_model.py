@@ -1,8 +1,9 @@
 """Model of how the kernel stores a state in slices.
 
-A state of one stream is cut into basic windows, a state of several by the basic windows of its first stream,
-the *lead*. A slice expires when its last row is dead. Rows that complete a combination may lead in any basic
-window that is still alive:
+A state is cut by the lead time of its first stream, at edges of a grid of cells, into slices of a number of
+rows: a dense state has one slice per cell, a sparse one few slices over many cells. A slice expires when its
+last row is dead; one over many cells is rewritten without its dead rows once they are many. Rows that
+complete a combination may lead in any slice that is still alive:
 
     lead time  ──┬─ dead ─┬────────┬────────┬────────┬── now
                  └ kept ──┘        new rows fall into each of these, and it is rewritten
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 from weir.stats.join_graph import JoinGraph
 
 Floats = NDArray[np.float64]
+
+# The share of dead rows at which the kernel rewrites a slice.
+_DEAD_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +76,37 @@ def _model(
     completes.
     """
     batch = graph.batch
-    grace, cells = basic / 2 + graph.lag, window / basic + 1
+    # A slice covers a cell, or as much time as it takes to fill one.
+    length = np.maximum(basic, graph.slice_rows * window / np.maximum(rows, 1.0))
+    is_long = length > basic
+    # Rows that complete combinations fall into the whole window.
+    covered = np.where(has_others, window, np.minimum(length, window))
+    grace = np.where(is_long, _dead_seconds(covered, batch), basic / 2) + graph.lag
+    cells = window / length + 1
     new_rows = rows / window * batch
-    new_slices, stored = _occupied(batch / basic + 1, new_rows), rows * (1 + grace / window)
+    new_slices, stored = _occupied(batch / length + 1, new_rows), rows * (1 + grace / window)
     for more in completed:
         # When another stream's row completes a combination, the lead's row is half a window old on average;
-        # any row of the slice that lives a whole window more keeps the slice.
-        new_slices = new_slices + _occupied(cells + batch / basic, more)
-        stored = stored + more / batch * (window / 2 + grace)
+        # any row that lives a whole window more keeps its slice, unless that is rewritten.
+        parts = np.minimum(cells + batch / length, 1 + more / graph.slice_rows)
+        new_slices = new_slices + _occupied(parts, more)
+        stored = stored + more / batch * np.where(is_long, grace, window / 2 + grace)
         new_rows = new_rows + more
-    # Of one stream, only the basic window that is still filling is merged, like a binary counter; of
-    # several streams, every basic window that new rows fall into.
-    rewrites = np.minimum(1.0, basic / batch) + np.maximum(0.0, np.log2(basic / batch))
+    # Of one stream, only the slice that is still filling is merged, like a binary counter; of several
+    # streams, every slice that new rows fall into.
+    rewrites = np.minimum(1.0, length / batch) + np.maximum(0.0, np.log2(length / batch))
     merged = stored / batch * -np.expm1(-new_rows / cells)
     rewritten = np.where(has_others, merged, rows / window * rewrites)
     # Of the slices of its own batch, a row sees those of lower ranks: half of them.
     return new_slices, _occupied(cells, stored) + new_slices / 2, stored, rewritten
+
+
+def _dead_seconds(live: Any, batch: float) -> Any:
+    """How many seconds of dead rows a state keeps on average: slices with `_DEAD_SHARE` are rewritten.
+
+    Rows die batch by batch, and are dropped at the start of the batch after that which reaches the share.
+    """
+    return batch * np.ceil(live * _DEAD_SHARE / (1 - _DEAD_SHARE) / batch) / 2
 
 
 def _occupied(cells: Any, rows: Any) -> Any:

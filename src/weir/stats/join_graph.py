@@ -38,6 +38,7 @@ class JoinGraph:
 
     - `basic`: seconds of each stream's basic windows, by which its state is cut into slices; then `slices` is
       not read.
+    - `slice_rows`: rows of a full slice; where a cell holds fewer, a slice covers several.
     - `lag`: how far the watermark stays behind, in seconds.
     - `columns`: how many columns of a state, or of a result for the set of all streams, have to be gathered;
       one without it.
@@ -54,6 +55,7 @@ class JoinGraph:
     slices: float = 1.0
     batch: float = 1.0
     basic: Mapping[str, float] = field(default_factory=dict)
+    slice_rows: float = 1.0
     lag: float = 0.0
     columns: Callable[[Streams], float] | None = None
 

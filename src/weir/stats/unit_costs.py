@@ -49,6 +49,6 @@ class UnitCosts:
 # Rounded seconds of a shared machine of 2026; good enough to compare plans. Matches cost nothing beyond the
 # comparisons that find them.
 TYPICAL = UnitCosts(
-    fixed=8e-5, probe=6e-8, compare=2e-8, out=4e-9, insert=1e-7,
-    visit=5e-5, gather=1.2e-5, seek=7.5e-8, cut=2.5e-4, merge=5e-8,
+    fixed=1e-4, probe=2e-8, compare=1e-8, out=3e-9, insert=6e-8,
+    visit=1.5e-4, gather=8e-6, seek=1e-7, cut=5e-4, merge=3e-8,
 )  # fmt: skip
