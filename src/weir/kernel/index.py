@@ -13,6 +13,7 @@ from weir.expr.nodes import Expr
 from weir.kernel.keys import Bools, Int64s, as_int64, unscaled
 
 _CODE_BITS = 63
+_SPARSEST_LOOKUP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,9 @@ class Index:
 class KeyIndex:
     """Keys of a slice and, in one sorted number per row, the key's rank and the time.
 
-    A code is `rank << bits | offset`, with the time's offset from `first`. If that takes more than 63 bits,
-    the offset counts the slice's distinct `times` instead.
+    If keys are near each other, `lookup` has the rank of each number from the least key on, -1 for one that
+    is no key. A code is `rank << bits | offset`, with the time's offset from `first`. If that takes more than
+    63 bits, the offset counts the slice's distinct `times` instead.
 
         keys       7          9
         starts     0          3       5        rows of key 7: 0 to 2
@@ -67,6 +69,7 @@ class KeyIndex:
     first: int
     bits: int
     times: Int64s | None
+    lookup: Int64s | None
 
     @staticmethod
     def of(keys: Int64s, times: Int64s) -> KeyIndex:
@@ -82,12 +85,24 @@ class KeyIndex:
             distinct, offsets = np.unique(times, return_inverse=True)
             bits = len(distinct).bit_length()
         codes = ((np.cumsum(is_new) - 1) << bits) | offsets
-        return KeyIndex(keys[starts], np.append(starts, len(keys)), codes, first, bits, distinct)
+        ends = np.append(starts, len(keys))
+        return KeyIndex(keys[starts], ends, codes, first, bits, distinct, _make_lookup(keys[starts]))
+
+    @property
+    def rows_per_key(self) -> float:
+        """The average number of rows with one key."""
+        return len(self.codes) / max(len(self.keys), 1)
 
     def find_ranks(self, codes: Int64s, valid: Bools | None) -> tuple[Int64s, Bools]:
         """Return the rank of each code, and which of the codes are keys here."""
-        ranks = np.searchsorted(self.keys, codes)
-        present: Bools = self.keys[np.minimum(ranks, len(self.keys) - 1)] == codes
+        present: Bools
+        if self.lookup is not None:
+            nearest = np.clip(codes, self.keys[0], self.keys[-1])
+            ranks = self.lookup[nearest - self.keys[0]]
+            present = (nearest == codes) & (ranks >= 0)
+        else:
+            ranks = np.searchsorted(self.keys, codes)
+            present = self.keys[np.minimum(ranks, len(self.keys) - 1)] == codes
         return ranks, present if valid is None else present & valid
 
     def find_rows(self, ranks: Int64s, low: Int64s | None, high: Int64s | None) -> tuple[Int64s, Int64s]:
@@ -106,6 +121,16 @@ class KeyIndex:
         # Bounded before the subtraction, which could overflow.
         most = self.first + (1 << self.bits) - 1
         return np.clip(times, self.first - (side == "right"), most) - self.first
+
+
+def _make_lookup(keys: Int64s) -> Int64s | None:
+    """Return the rank of each number between the least and the greatest key; None if that would be sparse."""
+    numbers = int(keys[-1]) - int(keys[0]) + 1 if len(keys) else 0
+    if not 0 < numbers <= _SPARSEST_LOOKUP * len(keys):
+        return None
+    lookup = np.full(numbers, -1)
+    lookup[keys - keys[0]] = np.arange(len(keys))
+    return lookup
 
 
 def is_sortable(kind: pa.DataType) -> bool:

@@ -19,6 +19,9 @@ from weir.kernel.time_range import TimeRange
 from weir.kernel.value_range import Ranges, ValueProbe
 from weir.kernel.vector_similarity import similar_pairs, slice_vectors, unit_vectors
 
+_MANY_ROWS = 1024
+_FEW_ROWS_PER_KEY = 4.0
+
 # What the range of candidates does not decide: which pairs (driver row, row of the slice) to keep.
 Check = Callable[[Picks, Picks], Bools]
 
@@ -79,14 +82,23 @@ class IndexProbe:
         ranks, present = self._keys.find_ranks(slice_, index, run)
         low, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
         rows = np.flatnonzero(present)  # most keys are not in most slices
+        # A few rows of a key are compared sooner than searched.
+        scans = len(rows) > _MANY_ROWS and index.rows_per_key < _FEW_ROWS_PER_KEY
+        scans = scans and not self._lead.covers(slice_)
         if len(rows):
             bounds: tuple[Int64s | None, Int64s | None] = (None, None)
-            if not self._lead.covers(slice_):
+            if not scans and not self._lead.covers(slice_):
                 bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
             begin, end = index.find_rows(ranks[rows], *bounds)
             low[rows], count[rows] = begin, np.maximum(end - begin, 0)
         check = self._keys.check_pairs(slice_, index)
+        if scans:
+            check = _both(check, self._check_lead(slice_))
         return Candidates(slice_, slice_.index(access.spec), run.start, low, count, check)
+
+    def _check_lead(self, slice_: Slice) -> Check:
+        times = slice_.numbers(self._lead.name)
+        return lambda driver, row: self._lead.contains(times[row], driver)
 
     def _search_values(self, access: ValueAccess, slice_: Slice, run: slice) -> Candidates:
         """Search by value or by time, whichever leaves fewer candidates; the other one is checked."""
@@ -97,11 +109,7 @@ class IndexProbe:
         by_time = slice_.index(ByTime())
         begin, end = self._search_times(by_time, run)
         if (end - begin).clip(0).sum() >= (high - low).sum():
-            times = slice_.numbers(self._lead.name)
-            return Candidates(
-                slice_, by_value, run.start, low, high - low,
-                lambda driver, row: self._lead.contains(times[row], driver),
-            )  # fmt: skip
+            return Candidates(slice_, by_value, run.start, low, high - low, self._check_lead(slice_))
         positions = slice_.positions(access.spec)
 
         def has_value(driver: Picks, row: Picks) -> Bools:
@@ -148,6 +156,10 @@ class IndexProbe:
         position = position + begin
         keep = (position >= low[driver]) & (position < (low + count)[driver])
         return (driver, position) if keep.all() else (driver[keep], position[keep])
+
+
+def _both(first: Check | None, second: Check) -> Check:
+    return second if first is None else lambda driver, row: first(driver, row) & second(driver, row)
 
 
 def _pick(values: Int64s | None, run: slice, rows: Picks) -> Int64s | None:
