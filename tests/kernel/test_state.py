@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import weir
+from weir.kernel.slice import ROWS
 from weir.plan.tree import join
 
 from .timeline import Batch, Row, play, rows_kept, started
@@ -76,3 +79,44 @@ def test_sizes_count_rows_bytes_and_slices() -> None:
     assert size.bytes > 0
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["state"]["a"]["numRowsTotal"] == 1
+
+
+@pytest.mark.parametrize("batches", [1, 20])
+def test_a_sparse_stream_has_few_slices(batches: int) -> None:
+    """10,000 rows that lie a hundred windows apart: slices are cut by rows, not by time."""
+    rows = 10_000
+    times = pa.array(np.arange(rows) * 100 * WINDOW)
+    table = pa.table({"ts": times.cast(pa.timestamp("us")), "k": np.arange(rows) % 7})
+    query = weir.join(a=table, b=table, on="a.k = b.k", within=f"{WINDOW} us", select="a.k").start()
+    results = 0
+    for first in range(0, rows, rows // batches):
+        part = table.slice(first, rows // batches)
+        results += query.process(a=part, b=part).num_rows
+        assert all(size.slices <= 4 for size in query.state.sizes().values())
+    assert results == rows
+    # What the last watermark has made dead leaves with the next batch.
+    query.process(a=table.slice(rows - 1), b=table.slice(rows - 1))
+    assert all(size.rows <= rows // batches for size in query.state.sizes().values())
+
+
+def test_a_dense_stream_has_slices_shorter_than_its_window() -> None:
+    rows = 40 * ROWS
+    times = pa.array(np.arange(rows) * 2 * WINDOW // rows)
+    table = pa.table({"ts": times.cast(pa.timestamp("us")), "k": np.arange(rows)})
+    query = weir.join(a=table, b=table, on="a.k = b.k", within=f"{WINDOW} us", select="a.k").start()
+    assert query.process(a=table, b=table).num_rows == rows
+    for kept in query.state.of("a"):
+        first, last = kept.cells
+        assert first == last and kept.rows >= ROWS
+
+
+def test_a_memory_budget_bounds_the_bytes_of_a_slice() -> None:
+    rows = 20_000
+    table = pa.table({"ts": pa.array(np.arange(rows)).cast(pa.timestamp("us")), "k": np.arange(rows)})
+    budget = weir.Budget(memory=str(32 * 10_000))
+    query = weir.join(
+        a=table, b=table, on="a.k = b.k", within="1 second", select="a.k", budget=budget, adapt=True
+    ).start()
+    query.process(a=table, b=table)
+    entries = query.manifest.entries
+    assert entries and max(entry.bytes for entry in entries) <= 10_100
