@@ -55,6 +55,21 @@ class TestBench:
         assert asked == [True]
         assert (tmp_path / "figures.json").exists()
 
+    def test_shapes_hands_the_folder_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        asked: list[tuple[Path | None, bool]] = []
+
+        def measure(data: Path | None, quick: bool) -> list[Figure]:
+            asked.append((data, quick))
+            return list(self.FIGURES)
+
+        monkeypatch.setattr("weir_lab.bench.shapes.run", measure)
+        assert "three-way" in run("bench", "shapes", "--data", str(tmp_path))
+        assert asked == [(tmp_path, False)]
+
+    def test_batches_hands_its_options_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("weir_lab.bench.batches.run", lambda quick: list(self.FIGURES[: 1 + quick]))
+        assert "band" in run("bench", "batches", "--quick")
+
     def test_a_file_that_cannot_be_written_stops_it_before_it_runs(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

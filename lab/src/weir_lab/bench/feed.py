@@ -75,7 +75,7 @@ def streams(
     spark: Any,
     folder: Path,
     files_per_trigger: int | None = None,
-    schema: str = SCHEMA,
+    schema: Any = SCHEMA,
     names: Sequence[str] = STREAMS,
 ) -> dict[str, Any]:
     """The folders as streaming DataFrames."""

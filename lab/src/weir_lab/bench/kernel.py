@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,18 +12,15 @@ import pyarrow.compute as pc
 
 import weir
 from weir.local.query import LocalQuery
-from weir_lab.bench.figure import Figure, from_json, ratio, side_by_side, to_json
+from weir_lab.bench.figure import Figure, ratio, side_by_side, to_json
+from weir_lab.bench.one_thread import run_module
 
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 _SECOND = 1_000_000
 
 
 def run(quick: bool = False) -> list[Figure]:
     """Measure every figure in a process of its own, where each library is held to one thread."""
-    environment = os.environ | dict.fromkeys(_ONE_THREAD, "1")
-    command = [sys.executable, "-m", "weir_lab.bench.kernel", *(["--quick"] if quick else [])]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return from_json(done.stdout)
+    return run_module("weir_lab.bench.kernel", *(["--quick"] if quick else []))
 
 
 def measure(quick: bool) -> list[Figure]:

@@ -68,7 +68,7 @@ class Lane:
         new = [p for p in self.query.recentProgress if p["batchId"] > self._seen and p["numInputRows"]]
         self._seen = max(p["batchId"] for p in new)
         # One, unless Spark looked while the files were being linked.
-        turn = _added([_turn(p) for p in new])
+        turn = _added([read_turn(p) for p in new])
         self.turns.append(turn)
         return turn
 
@@ -78,7 +78,8 @@ class Lane:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _turn(progress: Mapping[str, Any]) -> Turn:
+def read_turn(progress: Mapping[str, Any]) -> Turn:
+    """Read what a batch took and gave from its progress."""
     took = progress["durationMs"]
     phases = {f"spark {name}": ms / 1000 for name, ms in took.items() if name != "triggerExecution"}
     ours = progress.get("weir")
@@ -115,3 +116,8 @@ def phase_medians(turns: Sequence[Turn]) -> dict[str, float]:
     return {
         name: seconds[name] for name in sorted(seconds, key=lambda n: -seconds[n]) if seconds[name] >= 0.001
     }
+
+
+def describe_phases(turns: Sequence[Turn]) -> str:
+    """Where a batch's time goes, in milliseconds; `task` is the slowest task of each phase."""
+    return ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in phase_medians(turns).items())

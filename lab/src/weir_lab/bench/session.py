@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from weir.errors import QueryError
 from weir_lab.spark_session import local_session
 
 CORES = 2
@@ -21,3 +24,9 @@ _SETTINGS: Mapping[str, Any] = {
 def session(name: str, **settings: str) -> Any:
     """A SparkSession of two cores with the web page off."""
     return local_session(name, CORES, {**_SETTINGS, **settings})
+
+
+def check_java() -> None:
+    """Refuse to begin what ends on Spark where Spark cannot start."""
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        raise QueryError("Spark needs Java 17 or later on the PATH or in JAVA_HOME, and there is none")

@@ -6,17 +6,21 @@ that "newest minus oldest < window" can be told to DuckDB as bounds on each pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+import weir
+from weir.errors import QueryError
+from weir_lab.bench.feed import START
 
 Kind = Literal["sparse", "dense", "hot", "burst", "band", "keys", "real"]
 Floats = npt.NDArray[np.float64]
@@ -55,6 +59,11 @@ class Shape:
         """The window as weir reads it."""
         return f"{round(self.window * 1000)} milliseconds"
 
+    def join(self, streams: Mapping[str, Any]) -> Any:
+        """Ask weir the question of tables or of streaming DataFrames with these columns."""
+        condition = {"cross": True} if self.on is None else {"on": self.on}
+        return weir.join(streams=streams, within=self.within, select=self.select, **condition)
+
     def duckdb_statement(self) -> str:
         """The same question in DuckDB's SQL."""
         width = f"INTERVAL {round(self.window * 1e6)} MICROSECONDS"
@@ -76,13 +85,23 @@ class Shape:
                 part[name] = table.slice(first, last - first)
         return parts
 
+    def beginning(self, share: int) -> Shape:
+        """The same question of the first rows only, one of so many parts."""
+        return replace(self, tables=self.batches(share)[0])
+
+    def count_in_windows(self, parts: Sequence[Mapping[str, pa.Table]], watermark: int) -> int:
+        """Count the rows of some batches that a row at the watermark (microseconds) may still join."""
+        oldest = watermark - round(self.window * 1e6)
+        times = [table["ts"].cast(pa.int64()) for part in parts for table in part.values()]
+        return sum(pc.sum(pc.greater(column, oldest)).as_py() or 0 for column in times)
+
 
 def _table(seed: int, times: Floats, keys: int, hot: float = 0.0) -> pa.Table:
     """Rows at some seconds with two keys, the first of them `hot` in that share of rows, and two numbers."""
     rng = np.random.default_rng(seed)
     rows = len(times)
     k = np.where(rng.random(rows) < hot, 0, rng.integers(0, keys, rows))
-    micros = np.sort(times * 1e6).astype(np.int64)
+    micros = START * 1_000_000 + np.sort(times * 1e6).astype(np.int64)
     return pa.table(
         {
             "ts": pa.array(micros).cast(_TIME),
@@ -112,7 +131,8 @@ def _equal_keys(names: str) -> str:
     return " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(names))
 
 
-def _dense(rows: int) -> Shape:
+def make_dense(rows: int) -> Shape:
+    """Windows full of rows with many results each."""
     span = rows / 1000
     return Shape("dense", "dense", _spread_evenly("abc", rows, span, 1000), _equal_keys("abc"), 10)
 
@@ -141,7 +161,7 @@ def _hot_key(rows: int) -> Shape:
 
 
 def _text_keys(rows: int) -> Shape:
-    dense = _dense(rows)
+    dense = make_dense(rows)
     tables = {
         name: t.set_column(1, "k", pc.binary_join_element_wise("symbol", t["k"].cast(pa.string()), "-"))
         for name, t in dense.tables.items()
@@ -178,7 +198,7 @@ def _bursts(rows: int) -> Shape:
 
 
 SHAPES: tuple[Callable[[int], Shape], ...] = (
-    _dense,
+    make_dense,
     _sparse,
     _sparse_short,
     _sparse_driver,
@@ -192,17 +212,31 @@ SHAPES: tuple[Callable[[int], Shape], ...] = (
 )
 # Those whose span grows with their rows, so that an exponent can be told.
 GROWING: tuple[Callable[[int], Shape], ...] = (_sparse, _sparse_short, _sparse_driver, _time_only)
+_FILES = (
+    "intel_lab_temp_5d_30s",
+    "room_climate",
+    "ulb_wsn_readings",
+    "ulb_wsn_links",
+    "zeek_dns",
+    "zeek_ssl",
+    "zeek_weird",
+)
 
 
-def make_shapes(rows: int, data: Path | None) -> list[Shape]:
-    """Make every shape with so many rows per stream, and those of the real files in a folder."""
-    return [make(rows) for make in SHAPES] + ([] if data is None else read_shapes(data))
+def make_shapes(rows: int) -> list[Shape]:
+    """Make every shape with so many rows per stream."""
+    return [make(rows) for make in SHAPES]
 
 
 def read_shapes(folder: Path) -> list[Shape]:
     """Read the questions over real files; a file that is not there leaves its questions out."""
-    readers = (_motes, _rooms, _links, _network)
-    return [shape for reader in readers if (shape := reader(folder)) is not None]
+    if not folder.is_dir():
+        raise QueryError(f"there is no folder '{folder}' with real data")
+    shapes = [shape for reader in (_motes, _rooms, _links, _network) if (shape := reader(folder)) is not None]
+    if not shapes:
+        known = ", ".join(f"'{name}.parquet'" for name in _FILES)
+        raise QueryError(f"the folder '{folder}' has no data for any question; those are over {known}")
+    return shapes
 
 
 def _read(folder: Path, name: str, columns: list[str]) -> pa.Table | None:
@@ -234,13 +268,16 @@ def _rooms(folder: Path) -> Shape | None:
 
 
 def _links(folder: Path) -> Shape | None:
-    """Who read what and heard whom: a chain with another key on each edge."""
+    """Who read what and heard whom: a chain with another key on each edge, over 18 days.
+
+    Nodes are heard some twenty seconds before they are read, so shorter windows hold next to no results.
+    """
     readings = _read(folder, "ulb_wsn_readings", ["run", "node", "seq", "temperature"])
     heard = _read(folder, "ulb_wsn_links", ["node", "src_node", "packet"])
     if readings is None or heard is None:
         return None
     tables = {"r": readings, "l": heard, "s": readings}
-    return Shape("real: links", "real", tables, "r.node = l.node AND l.src_node = s.node", 1)
+    return Shape("real: links", "real", tables, "r.node = l.node AND l.src_node = s.node", 22)
 
 
 def _network(folder: Path) -> Shape | None:

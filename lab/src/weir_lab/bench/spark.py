@@ -18,8 +18,8 @@ from typing import Any, Literal
 import weir
 from weir_lab.bench import spark_joins as chained
 from weir_lab.bench.feed import Feed
-from weir_lab.bench.figure import Figure, ratio
-from weir_lab.bench.lanes import Lane, Starter, Turn, phase_medians
+from weir_lab.bench.figure import Figure, ratio, tell
+from weir_lab.bench.lanes import Lane, Starter, Turn, describe_phases
 from weir_lab.bench.session import session
 from weir_lab.bench.spark_joins import FORMS, StateForm
 
@@ -44,7 +44,7 @@ class Setting:
     seconds_per_batch: int
     warm: int
     measured: int
-    aim: float
+    aim: float = 1.0
     filling: int = WINDOW_SECONDS
     settling: int = 2 * WINDOW_SECONDS
 
@@ -77,10 +77,9 @@ def run(quick: bool = False) -> list[Figure]:
     figures: list[Figure] = []
     try:
         for setting in settings:
-            figures += _told(Race.run(spark, setting, FORMS).figures())
+            figures += tell(Race.run(spark, setting, FORMS).figures())
         grown = Setting(Feed(large, large), 10, 1, few, 1.0)
-        figures += _told(Race.run(spark, grown, ()).figures())
-        figures += _told(overhead(spark, 5 if quick else 40))
+        figures += tell(Race.run(spark, grown, ()).figures())
     finally:
         spark.stop()
     return figures
@@ -128,7 +127,7 @@ class Race:
             [turn.seconds for turn in ours],
             aim,
             "at least",
-            f"{note}; profile: {_profile(ours)}",
+            f"{note}; profile: {describe_phases(ours)}",
         )
 
     def _state(self) -> Figure:
@@ -204,22 +203,6 @@ def _check_equal(results: Mapping[str, int | None], where: str) -> None:
         raise RuntimeError(f"{where} the queries found different numbers of results: {results}")
 
 
-def overhead(spark: Any, batches: int) -> list[Figure]:
-    """A batch of almost no rows against Spark's plainest batch over the same files."""
-    starters = {"plain": _counting, "folded": OURS["folded, no sink"], "lazy": OURS["lazy, no sink"]}
-    warm = 3 + batches // 4
-    turns = take_turns(
-        spark, Setting(Feed(10, 10), 1, warm, batches, 1.6, filling=0, settling=0), starters, ()
-    )
-    plain, folded, lazy = ([turn.seconds for turn in turns[name][warm:]] for name in starters)
-    title = "weir {} / a plain foreachBatch that counts, 10 rows a stream"
-    note = f"plain {median(plain):.3f} s a batch; profile: "
-    return [
-        ratio(title.format("folded"), folded, plain, 1.6, "at most", note + _profile(turns["folded"][warm:])),
-        ratio(title.format("lazy"), lazy, plain, 2.2, "at most", note + _profile(turns["lazy"][warm:])),
-    ]
-
-
 def _joined(streams: Mapping[str, Any]) -> Any:
     return weir.join(streams=streams, on=_ON, within=f"{WINDOW_SECONDS} seconds", select=_SELECT)
 
@@ -243,17 +226,6 @@ def _chained(form: StateForm, streams: Mapping[str, Any], folder: Path) -> Any:
     return chained.start(form, streams, folder, WINDOW_SECONDS)
 
 
-def _counting(streams: Mapping[str, Any], folder: Path) -> Any:
-    def count(rows: Any, batch: int) -> None:
-        rows.count()
-
-    first, *others = streams.values()
-    for other in others:
-        first = first.unionAll(other)
-    writer = first.writeStream.foreachBatch(count)
-    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
-
-
 OURS: Mapping[str, Callable[[Mapping[str, Any], Path], Any]] = {
     "folded, no sink": partial(_folded, "noop"),
     "folded, parquet": partial(_folded, "parquet"),
@@ -269,14 +241,3 @@ def _summary(turns: Sequence[Turn]) -> str:
         f"{seconds:.2f} s a batch, {turns[0].rows / seconds:,.0f} rows/s, "
         f"{results / seconds:,.0f} results/s, {state:,.0f} state rows"
     )
-
-
-def _profile(turns: Sequence[Turn]) -> str:
-    """Where a batch's time goes, in milliseconds; `task` is the slowest task of each phase."""
-    return ", ".join(f"{name} {1000 * seconds:.0f}" for name, seconds in phase_medians(turns).items())
-
-
-def _told(figures: Sequence[Figure]) -> Sequence[Figure]:
-    for figure in figures:
-        print(f"{figure.name}: {figure.ratio:.2f} ({figure.note})", file=sys.stderr, flush=True)
-    return figures

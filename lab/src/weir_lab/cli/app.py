@@ -53,6 +53,27 @@ def _bench_spark(
     bench.spark(quick, json_file, Console())
 
 
+@benchmarks.command("shapes")
+def _bench_shapes(
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with real data; questions over its files join the others.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller inputs, fewer repetitions.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure joins of sparse, dense, skewed and real data, in one process and on Spark, beside DuckDB."""
+    bench.shapes(data, quick, json_file, Console())
+
+
+@benchmarks.command("batches")
+def _bench_batches(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer batches.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure what a small batch costs on Spark, beside a plain foreachBatch."""
+    bench.batches(quick, json_file, Console())
+
+
 @benchmarks.command("psp")
 def _bench_psp(
     quick: Annotated[bool, typer.Option("--quick", help="Small images, few batches.")] = False,

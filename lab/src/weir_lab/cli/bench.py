@@ -37,6 +37,24 @@ def spark(quick: bool, json_file: Path | None, console: Console) -> None:
     report(run(quick), json_file, console)
 
 
+def shapes(data: Path | None, quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure joins of differently shaped data beside DuckDB."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir_lab.bench.shapes import run
+
+    report(run(data, quick), json_file, console)
+
+
+def batches(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure what small batches cost on Spark."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir_lab.bench.batches import run
+
+    report(run(quick), json_file, console)
+
+
 def model(quick: bool, json_file: Path | None, console: Console) -> None:
     """Compare what the cost model predicts with what random queries take."""
     if json_file is not None:

@@ -1,0 +1,87 @@
+"""`weir-lab bench batches`: what a small batch costs on Spark, beside Spark's plainest batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from weir_lab.bench.feed import Feed
+from weir_lab.bench.figure import Figure, ratio, tell
+from weir_lab.bench.lanes import describe_phases
+from weir_lab.bench.session import check_java, session
+from weir_lab.bench.spark import OURS, WINDOW_SECONDS, Setting, take_turns
+
+_FEW_ROWS = 10
+_ROWS_PER_SECOND = 2_000
+# How many times as long as a plain batch weir may take, with a folded sink and with a DataFrame.
+_AIMS = {"folded, no sink": 1.25, "lazy, no sink": 2.2}
+# A batch of one second's rows has one second.
+_KEEPS_UP = 1.0
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """Every figure; each is told on stderr as it is done."""
+    check_java()
+    spark = session("weir-lab bench batches")
+    try:
+        return [
+            *tell(overhead(spark, 5 if quick else 40)),
+            *tell(one_second(spark, 5 if quick else 30)),
+        ]
+    finally:
+        spark.stop()
+
+
+def overhead(spark: Any, batches: int) -> list[Figure]:
+    """A batch of almost no rows against a plain one."""
+    warm = 3 + batches // 4
+    setting = Setting(Feed(_FEW_ROWS, _FEW_ROWS), 1, warm, batches, filling=0, settling=0)
+    turns = take_turns(spark, setting, {"plain": _counting, **{name: OURS[name] for name in _AIMS}}, ())
+    measured = {name: lane[warm:] for name, lane in turns.items()}
+    seconds = {name: [turn.seconds for turn in lane] for name, lane in measured.items()}
+    plain = median(seconds["plain"])
+    return [
+        ratio(
+            f"weir {name} / a plain foreachBatch that counts, {_FEW_ROWS} rows a stream",
+            seconds[name],
+            seconds["plain"],
+            aim,
+            "at most",
+            f"{median(seconds[name]):.3f} s a batch, plain {plain:.3f} s; "
+            f"profile: {describe_phases(measured[name])}",
+        )
+        for name, aim in _AIMS.items()
+    ]
+
+
+def one_second(spark: Any, batches: int) -> list[Figure]:
+    """A batch of one second's rows against the second that it has; the windows are full."""
+    warm = WINDOW_SECONDS + 2
+    setting = Setting(Feed(_ROWS_PER_SECOND, _ROWS_PER_SECOND), 1, warm, batches, filling=0, settling=0)
+    turns = take_turns(spark, setting, {"plain": _counting, **OURS}, ())
+    plain = median(turn.seconds for turn in turns["plain"][warm:])
+    return [
+        ratio(
+            f"weir {name}: seconds of a one-second batch, {_ROWS_PER_SECOND:,} rows/s a stream",
+            [turn.seconds for turn in turns[name][warm:]],
+            [1.0] * batches,
+            _KEEPS_UP,
+            "at most",
+            f"windows of {WINDOW_SECONDS} s, plain count {plain:.3f} s; "
+            f"profile: {describe_phases(turns[name][warm:])}",
+        )
+        for name in OURS
+    ]
+
+
+def _counting(streams: Mapping[str, Any], folder: Path) -> Any:
+    def count(rows: Any, batch: int) -> None:
+        rows.count()
+
+    first, *others = streams.values()
+    for other in others:
+        first = first.unionAll(other)
+    writer = first.writeStream.foreachBatch(count)
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
