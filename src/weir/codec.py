@@ -77,6 +77,8 @@ def _dataclass(kind: Any) -> _Codec:
         return {name: codec.write(getattr(value, name)) for name, codec in codecs().items()}
 
     def read(data: Mapping[str, Any]) -> Any:
+        if missing := ", ".join(name for name in codecs() if name not in data):
+            raise ValueError(f"{kind.__name__} lacks {missing}")
         return kind(**{name: codec.read(data[name]) for name, codec in codecs().items()})
 
     return _Codec(write, read)
