@@ -24,7 +24,7 @@ from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
 from weir.query.model import Budget, Query
-from weir.query.options import PerStream, QueryOptions, argument, show_given
+from weir.query.options import PerStream, QueryOptions, argument, check_lengths, show_given
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName, check_shed
@@ -112,7 +112,7 @@ class JoinOptions(QueryOptions):
         if self.partitions is not None:
             check_partitions(self.partitions)
         if self.idle is not None:
-            parse_interval(self.idle)
+            _check_idle(self.idle)
 
     @property
     def plan_request(self) -> PlanRequest:
@@ -187,6 +187,12 @@ def check_partitions(given: Any) -> None:
     """Refuse what is no number of partitions."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
+
+
+def _check_idle(given: Any) -> None:
+    check_lengths("idle", given)
+    if parse_interval(given) <= 0:
+        raise QueryError(f"idle= must be longer than zero; got {given!r}")
 
 
 def _check_word(name: str, given: Any, words: Any) -> None:
