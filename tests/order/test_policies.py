@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import permutations
 from time import process_time
 from typing import Any, get_args
@@ -15,7 +16,14 @@ from hypothesis import strategies as st
 
 import weir
 from weir.local.query import LocalQuery
-from weir.order.policies import POLICIES, DriverPolicy, PendingRows, choose_order, rank_rows
+from weir.order.policies import (
+    INTERLEAVING_POLICIES,
+    POLICIES,
+    DriverPolicy,
+    PendingRows,
+    choose_order,
+    rank_rows,
+)
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 
@@ -199,6 +207,13 @@ def test_choosing_is_quick() -> None:
 
 def test_the_type_names_the_policies_of_the_table() -> None:
     assert get_args(DriverPolicy) == tuple(POLICIES)
+
+
+def test_policies_that_rank_rows_are_named_as_interleaving() -> None:
+    times = {"a": np.array([7, 3, 5]), "b": np.array([9])}
+    pending = PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}, times=times)
+    ranking = [name for name, policy in POLICIES.items() if isinstance(policy(pending), Mapping)]
+    assert tuple(ranking) == INTERLEAVING_POLICIES
 
 
 @pytest.mark.parametrize("wrong", ["fastest", "ab", ("a", "b"), 3, ("a", "b", "c", "c")])

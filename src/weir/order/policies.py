@@ -5,7 +5,8 @@ which row finds a result and when, and how many partials are made on the way; it
 (Valsomatzis and Gounaris 2013, section 3.2).
 
 To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`
-and, if it reads `selectivities` or `gains`, in `LEARNING_POLICIES`.
+and, if it reads `selectivities` or `gains`, in `LEARNING_POLICIES`; if it alternates between streams, in
+`INTERLEAVING_POLICIES`.
 """
 
 from __future__ import annotations
@@ -241,5 +242,7 @@ POLICIES: Mapping[str, Callable[[PendingRows], Streams | Ranks]] = {
     "output-rate": output_rate,
     "least-work": least_work,
 }
+# These alternate between streams row by row, so that their order is that of one partition.
+INTERLEAVING_POLICIES: tuple[DriverPolicy, ...] = ("timestamp", "round-robin")
 # These choose by statistics of earlier batches.
 LEARNING_POLICIES: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")
