@@ -9,7 +9,7 @@ from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
 from weir.query.build import build_query
 from weir.query.options import QueryOptions
-from weir.runtime.admission import fit_into_memory
+from weir.runtime.memory_limit import fit_into_memory
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})

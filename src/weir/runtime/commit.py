@@ -17,8 +17,8 @@ from weir.kernel.state_schema import ROW_ORDER
 from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
-from weir.runtime.admission import fit_into_memory
 from weir.runtime.manifest import Manifest, summarise
+from weir.runtime.memory_limit import fit_into_memory
 from weir.runtime.partition_batch import PartitionState, TaskReport
 from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 

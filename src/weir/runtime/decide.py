@@ -25,8 +25,9 @@ from weir.order.policies import LEARNING_POLICIES, DriverOrder, PendingRows, cho
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
-from weir.runtime.driver_order import choose_driver_order
 from weir.runtime.manifest import Manifest
+from weir.runtime.shedding_order import choose_driver_order
+from weir.runtime.watermark import find_idle_streams
 from weir.shed.allowance import Allowance
 
 _LOG = logging.getLogger("weir")
@@ -213,7 +214,7 @@ class Decider:
             driver_order=self._driver_order(before, placement),
             clock=before.clock,
             arrivals=before.arrivals,
-            idle=self._idle(before),
+            idle=find_idle_streams(self._policy.query.names, before, self._policy.idle),
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
@@ -271,14 +272,6 @@ class Decider:
         rows = Counter({node: size.rows for node, size in before.sizes.items()})
         shares = seen.selectivities(plan)
         return choose_order(wanted, PendingRows(plan, rows, rows, shares, seen.results_per_row))
-
-    def _idle(self, before: Manifest) -> tuple[str, ...]:
-        """The streams whose newest row is further behind the clock than `idle` allows."""
-        limit, clock = self._policy.idle, before.clock
-        if limit is None or clock is None:
-            return ()
-        names = self._policy.query.names
-        return tuple(name for name in names if before.newest.get(name, clock - limit - 1) < clock - limit)
 
 
 def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | None:

@@ -1,4 +1,4 @@
-"""Admission: after a batch, keep the slices that fit into the memory budget and evict the others."""
+"""Evict slices at commit until the state fits into the memory budget."""
 
 from __future__ import annotations
 
