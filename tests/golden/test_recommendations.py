@@ -107,7 +107,7 @@ def test_recommendations(name: str, story: Story) -> None:
     found = []
     for batch in range(BATCHES):
         story.events.get(batch, lambda machine, controller: None)(machine, controller)
-        advice = controller.decide()
+        advice = controller.take_recommendation()
         if advice is not None:
             found.append({"before_batch": batch, **normal.recommendation(advice)})
             plan, allowance = advice.plan, advice.allowance

@@ -62,7 +62,7 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
     monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
     monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     query, reference = started(MJOIN), started(DEEP)
-    # What the new plan may do once it answers is nothing to what is made for it.
+    # What the new plan may do once it is active is nothing to what is made for it.
     nothing = Allowance(dict.fromkeys(hops(DEEP), 0.0))
     half_way = 0
     for number in range(18):
@@ -77,7 +77,7 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
     assert held(query, "(a b c)") == held(reference, "(a b c)") != Counter()
 
 
-def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_the_streams_is_for_the_active_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
     monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     # By the first d does not look, and by the second a.

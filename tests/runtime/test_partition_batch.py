@@ -42,7 +42,7 @@ def test_what_is_being_made_for_the_plan_stays() -> None:
     assert half.prepare_for(FIRST, PhysicalPlans(QUERY)) == half
 
 
-def test_a_plan_that_needs_no_other_states_answers_at_once() -> None:
+def test_a_plan_that_needs_no_other_states_is_active_at_once() -> None:
     left = part(MigrationState(FIRST)).prepare_for(MJOIN, PhysicalPlans(QUERY))
     assert left.migration == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]

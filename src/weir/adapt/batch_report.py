@@ -16,9 +16,9 @@ from weir.stats.hop import Hop, HopStats
 class BatchReport:
     """The decision that a batch went by, what it counted, what the state is after it, and how long it took.
 
-    `decision` is the one for the plan that answered. `counts` are those of all partitions; they lack probes
+    `decision` is the one for the active plan. `counts` are those of all partitions; they lack probes
     and results if `is_complete` is false, because the sink did not read all results. `is_mixed` says that
-    other partitions were answered by another plan; `steps` are those of the hops in the busiest partition.
+    other partitions had another active plan; `steps` are those of the hops in the busiest partition.
     `rows` entered each stream's state: they came in time and passed its filters. `newest` is the newest event
     time of each stream before the batch and `reached` after it (µs). `held` are the rows of each state that
     could still join before the batch. `order` is the one in which streams went, None if partitions differ.
@@ -52,7 +52,7 @@ class BatchReport:
 
     @property
     def plan(self) -> Join:
-        """The plan that answered."""
+        """The active plan."""
         return self.decision.plan
 
     @property

@@ -1,7 +1,7 @@
 """Controller: the monitor–analyse–actuate loop around the batches of a query.
 
-decide ─> batch ─> learn ─> start_analysis ─> decide ─> ...
-                                └ in a thread, if the statistics changed; no batch waits for it
+take_recommendation ─> batch ─> learn ─> start_analysis ─> take_recommendation ─> ...
+                                              └ in a thread, if the statistics changed; no batch waits for it
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Controller:
             self._thread = Thread(target=self._analyse, args=(analysis, scope), daemon=True)
             self._thread.start()
 
-    def decide(self) -> Recommendation | None:
+    def take_recommendation(self) -> Recommendation | None:
         """Return what to change from the next batch on, or None. Each recommendation is returned once."""
         with self._lock:
             analysis, self._finished = self._finished, None

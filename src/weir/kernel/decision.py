@@ -28,7 +28,7 @@ class Decision:
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
     - `one_task`: run all partitions in one task, where that saves more than a second task would.
-    - `interim_allowance`: the allowance of the earlier plan that answers while states of the plan are built.
+    - `interim_allowance`: the allowance of the earlier plan, active while states of `plan` are built.
     - `migration_steps`: how many steps of hops the batch may spend on building them; None: no limit.
     """
 

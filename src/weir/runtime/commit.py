@@ -41,8 +41,8 @@ class FinishedBatch:
     is_complete: bool
 
     @property
-    def answered(self) -> Decision | None:
-        """The decision for the plan that answered; None if that was not the same in all partitions."""
+    def active_decision(self) -> Decision | None:
+        """The decision for the active plan; None if that was not the same in all partitions."""
         plans = {task.part.migration.plan for task in self.tasks if task.part.migration is not None}
         plans = plans or {self.decision.plan}
         return decide_for_plan(self.decision, plans.pop()) if len(plans) == 1 else None
@@ -112,11 +112,11 @@ def report_batch(
 ) -> BatchReport:
     """Report what a batch did; the engine fills in how long it took.
 
-    Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
+    Where partitions had different active plans, an earlier one is shown until the last has migrated.
     """
-    answered, decided = batch.answered, batch.decision.plan
-    earlier = next((plan for plan in after.answering_plans if plan != decided), decided)
-    decision = answered or decide_for_plan(batch.decision, earlier)
+    active, decided = batch.active_decision, batch.decision.plan
+    earlier = next((plan for plan in after.active_plans if plan != decided), decided)
+    decision = active or decide_for_plan(batch.decision, earlier)
     orders = {task.counts.order for task in batch.tasks if task.counts.order}
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
@@ -131,7 +131,7 @@ def report_batch(
         # More partitions than cores take turns.
         work=max(max(seconds, default=0.0), sum(seconds) / cores),
         is_complete=batch.is_complete,
-        is_mixed=answered is None,
+        is_mixed=active is None,
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
         order=orders.pop() if len(orders) == 1 else None,
         watermark=after.watermark,
@@ -144,14 +144,14 @@ def report_batch(
 
 def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) -> Recall:
     """Update the estimate, except from batches that were not read to the end or that ran two plans."""
-    before, answered = batch.before, batch.answered
-    if not batch.is_complete or answered is None:
+    before, active = batch.before, batch.active_decision
+    if not batch.is_complete or active is None:
         return before.recall
     lost, lags = dict[str, float](), before.statistics.lags
     if before.evicted:
-        lost = estimate_loss(before.evicted, summarise(before.entries), answered.clock, lags)
+        lost = estimate_loss(before.evicted, summarise(before.entries), active.clock, lags)
     hops, clock = batch.counts.hops, (before.watermark, now)
-    return before.recall.after(answered.plan, hops, answered.allowance, lost, clock, plan.query.reach)
+    return before.recall.after(active.plan, hops, active.allowance, lost, clock, plan.query.reach)
 
 
 def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict[int, int]:

@@ -77,7 +77,7 @@ class Placing(Protocol):
 
 @dataclass(frozen=True)
 class DecidedPlan:
-    """The plan from the next batch on, with its allowance, and one for plans that still answer."""
+    """The plan from the next batch on, with its allowance, and one for earlier plans still active."""
 
     plan: Join
     allowance: Allowance | None = None
@@ -131,11 +131,11 @@ class Decider:
         """How much the state may take after the batch that runs; None without a memory budget."""
         return None if self.controller is None else self.controller.budget.bytes
 
-    def allow(self, allowance: Allowance | None, reason: str, answering: Join) -> None:
-        """From the next batch on, give the plan that answers this allowance."""
+    def allow(self, allowance: Allowance | None, reason: str, active: Join) -> None:
+        """From the next batch on, give the active plan this allowance."""
         if allowance is not None:
-            allowance.check(answering)
-        if answering == self._decided.plan:
+            allowance.check(active)
+        if active == self._decided.plan:
             self._decided = replace(self._decided, allowance=allowance, reason=reason)
         else:
             self._decided = replace(self._decided, interim_allowance=allowance, reason=reason)
@@ -149,7 +149,7 @@ class Decider:
         if allowance is not None:
             allowance.check(plan)
         self._placing.check_plan(plan, self.placement)
-        interim_allowance = _either(decided.allowance, decided.interim_allowance)
+        interim_allowance = _merge_allowances(decided.allowance, decided.interim_allowance)
         self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
@@ -202,7 +202,7 @@ class Decider:
         return decision, attempts + 1
 
     def _decide(self, before: Manifest) -> Decision:
-        if not before.answering_plans - {self._decided.plan}:
+        if not before.active_plans - {self._decided.plan}:
             self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
         placement, why = self._placing.place(before, decided.plan)
@@ -241,7 +241,7 @@ class Decider:
         if self.controller is None:
             return None
         self.controller.budget = self._budget or Budget()
-        recommendation = self.controller.decide()
+        recommendation = self.controller.take_recommendation()
         if recommendation is None:
             return None
         plan, allowance, reason = recommendation.plan, recommendation.allowance, recommendation.reason
@@ -262,7 +262,7 @@ class Decider:
         plan, allowance, seen = self._decided.plan, self._decided.allowance, before.statistics
         migrations = (part.migration for part in before.parts.values() if part.migration is not None)
         if waiting := [migration.plan for migration in migrations if migration.missing(plan)]:
-            # Another plan still answers, in some partitions at least: the order is for what it skips.
+            # An earlier plan is still active, in some partitions at least: the order is for what it skips.
             interim_allowance = self._decided.interim_allowance
             plan, allowance = waiting[0], interim_allowance and interim_allowance.restrict_to(waiting[0])
         wanted = choose_driver_order(self._policy.driver_order, plan, allowance, seen.lags)
@@ -274,8 +274,8 @@ class Decider:
         return choose_order(wanted, PendingRows(plan, rows, rows, shares, seen.results_per_row))
 
 
-def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
-    """What is allowed to plans that still answer somewhere; of a hop that several have, the newest."""
+def _merge_allowances(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
+    """Return what plans that are still active somewhere may do; of a hop that several have, the newest."""
     if newer is None or older is None:
         return newer or older
     return replace(newer, probes={**older.probes, **newer.probes}, ages={**older.ages, **newer.ages})

@@ -75,9 +75,9 @@ class SliceEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The live slices of a partition, the counters of its row windows, and which plan answers there.
+    """The live slices of a partition, the counters of its row windows, and its active plan.
 
-    Without a `migration`, the plan that is decided answers: no batch has built here yet.
+    Without a `migration`, the decided plan is active: no batch has built here yet.
     """
 
     slices: tuple[SliceEntry, ...] = ()
@@ -86,11 +86,11 @@ class PartitionState:
     migration: MigrationState | None = None
 
     def migration_to(self, plan: Join) -> MigrationState:
-        """Which plan answers, and what is being built, when a plan is decided."""
+        """Return the active plan, and what is being built, when a plan is decided."""
         return (self.migration or MigrationState(plan)).aim_at(plan)
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> PartitionState:
-        """Drop the slices that neither the plan decided nor the one that answers needs."""
+        """Drop the slices that neither the decided nor the active plan needs."""
         migration = self.migration_to(plan)
         physical = plans.of(migration.plan, migration.migration_joins(plan))
         slices = tuple(entry for entry in self.slices if physical.schema_of(entry.node) is not None)
@@ -135,7 +135,7 @@ class Assignment:
         return self._load(self.part(partition), plan or self.plan)
 
     def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
-        """Load a partition's state for the plan that answers there and for the one that is built."""
+        """Load a partition's state for its active plan and for the one that is built."""
         decided = self.decision.plan
         migration = self.part(partition).migration_to(decided)
         plan = self.plans.of(migration.plan, migration.migration_joins(decided))

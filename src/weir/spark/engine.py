@@ -160,7 +160,7 @@ class SparkEngine:
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
-        decision, routing = batch.answered, self._routing
+        decision, routing = batch.active_decision, self._routing
         if decision is None or not batch.is_complete or routing.fallback is None:
             return False
         if _placement_of(decision).is_shared or not decision.plan.is_mjoin:

@@ -83,7 +83,7 @@ class SparkQuery:
     def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = AS_REQUESTED) -> None:
         """Migrate to another plan from the next batch on; no result is lost or comes twice.
 
-        In each partition the earlier plan answers until the states of the new one are built, which may take
+        In each partition the earlier plan is active until the states of the new one are built, which may take
         several batches with rows. The allowance is for the new plan, and progress shows the reason. A restart
         keeps the plan.
         """
