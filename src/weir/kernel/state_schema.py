@@ -27,14 +27,14 @@ from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Equality
 from weir.query.windows import RowWindow, TimeWindow
 
-# A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
+# A probe's range over a state covers about this many cells of time: enough that few dead rows are kept
 # and few rows outside the range are touched, few enough that a probe visits few slices.
-BASIC_WINDOWS = 16
-# Slices per basic window of harvesting: a range of ages then seldom ends inside a slice, and a slice that is
+CELLS_PER_PROBE = 16
+# Cells per basic window of harvesting: a range of ages then seldom ends inside a slice, and a slice that is
 # indexed by value is searched as a whole.
-SLICES_IN_BASIC = 4
+CELLS_PER_BASIC_WINDOW = 4
 # Every slice that a probe visits costs something, however small it is.
-MOST_SLICES = 64
+MAX_CELLS_PER_PROBE = 64
 _NO_TIME_LIMIT = 1_000_000
 # Suffix of the state that holds the order of all rows of a leaf with a row window.
 ROW_ORDER = "@row_order"
@@ -282,13 +282,13 @@ def _cut(
     row_windows: tuple[RowWindowColumns, ...],
     deadlines: Deadlines,
 ) -> tuple[str, int]:
-    """Return the stored number by which rows are cut into slices, and the length of a slice."""
+    """Return the stored number by whose grid rows are cut into slices, and the length of a cell."""
     if deadlines is None and row_windows:
-        return row_windows[0].row_number, max(1, row_windows[0].rows // (BASIC_WINDOWS // 2))
+        return row_windows[0].row_number, max(1, row_windows[0].rows // (CELLS_PER_PROBE // 2))
     span = _probe_span(query, node, composed)
     if query.basic is None:
-        return lead, max(1, span // BASIC_WINDOWS)
-    return lead, max(1, query.basic // SLICES_IN_BASIC, span // MOST_SLICES)
+        return lead, max(1, span // CELLS_PER_PROBE)
+    return lead, max(1, query.basic // CELLS_PER_BASIC_WINDOW, span // MAX_CELLS_PER_PROBE)
 
 
 def _probe_span(query: Query, node: JTree, composed: bool) -> int:
