@@ -154,7 +154,7 @@ class TestFigures:
             "state rows": "5,000",
             "state MiB": "3.0",
             "late": "3",
-            "lag s": "2.5",
+            "delay s": "2.5",
             "shed": "1,234",
             "recall": "98%",
         }
@@ -163,7 +163,7 @@ class TestFigures:
         unknown = dict.fromkeys(("numOutputRows", "numRowsShed", "estimatedRecall", "watermark"))
         joined = {**self.PROGRESS["weir"], **unknown}
         cells = BatchFigures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
-        assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
+        assert (cells["out/s"], cells["delay s"], cells["seconds"]) == ("?", "?", "0.50")
         assert (cells["shed"], cells["recall"]) == ("?", "?")
 
 

@@ -129,6 +129,6 @@ def _mapping(key: Any, value: Any) -> _Codec:
         )
     name = _codec(key)
     return _Codec(
-        lambda items: [[name.write(of), item.write(value)] for of, value in items.items()],
-        lambda items: {name.read(of): item.read(value) for of, value in items},
+        lambda items: [[name.write(key), item.write(value)] for key, value in items.items()],
+        lambda items: {name.read(key): item.read(value) for key, value in items},
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.analyse import Recommendation, Scope
+from weir.adapt.analyse import AdaptationScope, Recommendation
 from weir.adapt.controller import Controller
 from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt
@@ -166,7 +166,7 @@ def test_a_recommendation_for_an_earlier_plan_is_ignored(monkeypatch: pytest.Mon
 
 
 def test_a_refused_plan_is_not_waited_for() -> None:
-    loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=Scope("tree"))
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=AdaptationScope("tree"))
     loop.run(4)
     loop.controller.refuse(MJOIN, LEARNING)
     loop.plan, loop.allowance = MJOIN, LEARNING
@@ -202,7 +202,7 @@ def test_a_failed_analysis_is_logged_and_the_query_continues(
 
 
 def test_fixed_costs_beyond_the_budget_warn_once(caplog: pytest.LogCaptureFixture) -> None:
-    loop = Loop(machine(), Budget(cpu=0.0005), scope=Scope(interval=1.0))
+    loop = Loop(machine(), Budget(cpu=0.0005), scope=AdaptationScope(interval=1.0))
     with caplog.at_level(logging.WARNING, "weir"):
         loop.run(8)
     assert sum("seconds besides its join" in record.message for record in caplog.records) == 1

@@ -90,8 +90,8 @@ def test_the_order_of_the_streams_is_for_the_active_plan(monkeypatch: pytest.Mon
         if number == 5:
             query.replan(DEEP, allowance=second)
         query.process(batch(number))
-        assert query.stats is not None and query.stats.order is not None
-        began[decided(query)["plan"], query.stats.order[0]] += 1
+        assert query.last_report is not None and query.last_report.order is not None
+        began[decided(query)["plan"], query.last_report.order[0]] += 1
     # The order is fixed before the batch in which the last state is built, and the new plan takes over.
     assert began.pop((str(DEEP), "d")) == 1
     assert set(began) == {(str(MJOIN), "d"), (str(DEEP), "a")} and began[str(MJOIN), "d"] > 5
@@ -136,8 +136,8 @@ def test_other_probing_orders_are_taken_at_once() -> None:
     orders = [[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]
     query.replan(tree("a", "b", "c", "d", orders=orders))
     query.process(batch(1))
-    assert not decided(query)["building"] and query.stats is not None
-    assert not query.stats.counts.migration_hops
+    assert not decided(query)["building"] and query.last_report is not None
+    assert not query.last_report.counts.migration_hops
 
 
 def test_what_is_not_a_plan_is_refused() -> None:

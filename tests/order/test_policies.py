@@ -144,7 +144,7 @@ def test_equation_1_step_by_step() -> None:
 
 
 def test_consumption_rate_takes_those_first_that_give_least() -> None:
-    pending = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
+    pending = PendingRows(join("a", "b", "c"), {}, {}, results_per_row={"a": 100.0, "b": 10.0, "c": 1.0})
     assert choose_order("consumption-rate", pending) == ("c", "b", "a")
     unknown = PendingRows(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
     assert choose_order("consumption-rate", unknown) == ("b", "a")
@@ -170,18 +170,18 @@ def partials(query: LocalQuery, fed: list[Tables]) -> int:
     """Probes and matches of the last batch."""
     for tables in fed:
         query.process(tables)
-    assert query.stats is not None
-    return sum(hop.probes + hop.matches for hop in query.stats.per_hop.values())
+    assert query.last_report is not None
+    return sum(hop.probes + hop.matches for hop in query.last_report.per_hop.values())
 
 
 def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
     query = started(PLANS["mjoin"], "initial-output")
     chunks = list(query.chunks(batches(1, 1, (20, 20, 20, 20))[0]))
-    assert query.stats is not None
-    assert [rows for _, rows in query.stats.produced] == [chunk.num_rows for chunk in chunks]
-    times = [seconds for seconds, _ in query.stats.produced]
+    assert query.last_report is not None
+    assert [rows for _, rows in query.last_report.produced] == [chunk.num_rows for chunk in chunks]
+    times = [seconds for seconds, _ in query.last_report.produced]
     assert times == sorted(times) and times[-1] > 0
-    assert sorted(query.stats.order) == list(NAMES)
+    assert sorted(query.last_report.order) == list(NAMES)
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["decision"]["driverOrder"] == "initial-output"
 

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.script.parse import Script, Sink, StreamSource, parse_script
+from weir.script.parse import IntoClause, Script, StreamSource, parse_script
 
 ORDERS = (
     "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"
@@ -23,7 +23,7 @@ def stream(text: str) -> StreamSource:
     return parse_script(f"{text};\n{ORDERS}{PAID}{SELECT} INTO noop").sources[0]
 
 
-def into(text: str) -> Sink:
+def into(text: str) -> IntoClause:
     return parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}").sink
 
 
@@ -71,21 +71,21 @@ class TestInto:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("parquet 'out/dir'", Sink("parquet", {"path": "out/dir"})),
-            ("noop", Sink("noop")),
-            ("csv OPTIONS (path 'out', header true)", Sink("csv", {"path": "out", "header": "true"})),
+            ("parquet 'out/dir'", IntoClause("parquet", {"path": "out/dir"})),
+            ("noop", IntoClause("noop")),
+            ("csv OPTIONS (path 'out', header true)", IntoClause("csv", {"path": "out", "header": "true"})),
             (
                 "parquet 'out' OPTIONS (checkpointLocation 'state') TRIGGER 500 ms;",
-                Sink("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
+                IntoClause("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
             ),
             (
                 "noop BUDGET (cpu 0.5, memory '1g') ADAPT (gain 0.1, calibrate 5) TRIGGER 1 s",
-                Sink("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
+                IntoClause("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
             ),
-            ("noop BUDGET (cpu 0.5) ADAPT OFF", Sink("noop", {}, None, weir.Budget(0.5), False)),
+            ("noop BUDGET (cpu 0.5) ADAPT OFF", IntoClause("noop", {}, None, weir.Budget(0.5), False)),
         ],
     )
-    def test_forms(self, text: str, expected: Sink) -> None:
+    def test_forms(self, text: str, expected: IntoClause) -> None:
         assert into(text) == expected
 
     def test_a_column_may_be_called_into(self) -> None:

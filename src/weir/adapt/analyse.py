@@ -48,7 +48,7 @@ _RECALL_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AdaptationScope:
     """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
 
     changeable: Changeable = "nothing"
@@ -111,7 +111,12 @@ class _Candidate:
 
 
 def analyse(
-    query: Query, statistics: Statistics, running: PlanInForce, limits: Limits, settings: Adapt, scope: Scope
+    query: Query,
+    statistics: Statistics,
+    running: PlanInForce,
+    limits: Limits,
+    settings: Adapt,
+    scope: AdaptationScope,
 ) -> Recommendation | None:
     """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 

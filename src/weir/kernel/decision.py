@@ -19,12 +19,12 @@ class Decision:
 
     - `plan`: the plan that the query should run; `reason` says why.
     - `driver_order`: the order of the deltas, or a policy that chooses one by the batch's own rows, by the
-      `selectivities` of hops in earlier batches and by `gains`, the results per row of each stream.
+      `selectivities` of hops in earlier batches and by the `results_per_row` of each stream.
     - `clock`: the time (µs) by which freshness is judged, the newest event time before the batch; None in the
       first. `arrivals` are the clocks of earlier batches whose rows may still be fresh.
     - `idle`: streams that do not hold the watermark back.
     - `slice_bytes`: the most bytes of a slice, so that eviction can choose; None: no limit but the usual.
-    - `candidates`: how many candidate pairs a hop holds at once, if fewer than usual: less memory, more time.
+    - `max_candidates`: the most candidate pairs that a hop holds at once, if fewer than usual to save memory.
     - `allowance`: how much each hop may do; None: everything.
     - `placement`: the partition of each row; None: there is only one.
     - `one_task`: run all partitions in one task, where that saves more than a second task would.
@@ -38,10 +38,10 @@ class Decision:
     arrivals: Mapping[int, int] = field(default_factory=dict)
     idle: tuple[str, ...] = ()
     slice_bytes: int | None = None
-    candidates: int | None = None
+    max_candidates: int | None = None
     allowance: Allowance | None = None
     selectivities: Mapping[Hop, float] = field(default_factory=dict)
-    gains: Mapping[str, float] = field(default_factory=dict)
+    results_per_row: Mapping[str, float] = field(default_factory=dict)
     placement: Placement | None = None
     one_task: bool = False
     reason: str = ""

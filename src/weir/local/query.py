@@ -113,9 +113,9 @@ class LocalQuery:
         return self._engine.load(self.manifest, self._plans.of(self.plan))
 
     @property
-    def stats(self) -> BatchReport | None:
+    def last_report(self) -> BatchReport | None:
         """What the last batch did; None before the first."""
-        return self._batches.reports.get(self._next - 1)
+        return self._batches.last_report
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name

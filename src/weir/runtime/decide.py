@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from weir.adapt.analyse import Recommendation, Scope
+from weir.adapt.analyse import AdaptationScope, Recommendation
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
 from weir.adapt.describe_decision import describe_decision
@@ -42,7 +42,7 @@ _SLICES_IN_MEMORY = 32
 _FEW_CANDIDATES = 1 << 14
 
 
-class Log(Protocol):
+class BatchLog(Protocol):
     """Where decisions and manifests are kept: in memory, or in the checkpoint."""
 
     def begin(self, batch: int) -> Manifest:
@@ -64,7 +64,7 @@ class Log(Protocol):
         """Keep what a batch leaves behind; from here on it is not run again."""
 
 
-class Placing(Protocol):
+class Placer(Protocol):
     """Where the rows of a batch go."""
 
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
@@ -97,16 +97,16 @@ class Policy:
     driver_order: DriverOrder
     idle: int | None = None
     adapt: Adapt | None = None
-    scope: Scope = field(default_factory=Scope)
+    scope: AdaptationScope = field(default_factory=AdaptationScope)
 
 
 class Decider:
     """Decides before each batch what it does, and learns from its report after it."""
 
     def __init__(
-        self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: Log, placing: Placing
+        self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: BatchLog, placer: Placer
     ) -> None:
-        self._policy, self._plans, self._log, self._placing = policy, plans, log, placing
+        self._policy, self._plans, self._log, self._placer = policy, plans, log, placer
         self._decided, self._budget = start, policy.query.budget
         self.placement: Placement | None = None  # by the last decision
         self._steps = 0
@@ -148,7 +148,7 @@ class Decider:
         self._plans.check_change(decided.plan, plan)
         if allowance is not None:
             allowance.check(plan)
-        self._placing.check_plan(plan, self.placement)
+        self._placer.check_plan(plan, self.placement)
         interim_allowance = _merge_allowances(decided.allowance, decided.interim_allowance)
         self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
@@ -194,7 +194,7 @@ class Decider:
     def _retry(self, decision: Decision, attempts: int, before: Manifest) -> tuple[Decision, int]:
         if attempts == _ATTEMPTS_AS_DECIDED:  # later attempts read the smaller decision
             reason = f"smaller after {attempts} failed attempts"
-            decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
+            decision = replace(decision, max_candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
             plan, interim_allowance = decision.plan, decision.interim_allowance
             self._decided = DecidedPlan(plan, decision.allowance, decision.reason, interim_allowance)
@@ -205,7 +205,7 @@ class Decider:
         if not before.active_plans - {self._decided.plan}:
             self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
-        placement, why = self._placing.place(before, decided.plan)
+        placement, why = self._placer.place(before, decided.plan)
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
         partitions = 1 if placement.is_shared else placement.partitions
         shares = seen.selectivities(decided.plan)
@@ -218,7 +218,7 @@ class Decider:
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
-            gains=seen.results_per_row,
+            results_per_row=seen.results_per_row,
             placement=placement,
             one_task=self._is_small,
             reason="; ".join(filter(None, (why, decided.reason))),

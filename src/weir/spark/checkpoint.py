@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
+from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
@@ -48,7 +49,7 @@ class Checkpoint:
         check_version(body, self.folder.uri)
         return self._parse(JobDescription, body, "job.json")
 
-    def check_job(self, job: JobDescription) -> None:
+    def record_or_check_job(self, job: JobDescription) -> None:
         """Record the job at the first start; later, refuse one that cannot go on from this state."""
         stored = self.read_job()
         if stored is None:
@@ -100,7 +101,7 @@ class Checkpoint:
         self.folder.write(name, json.dumps(sealed).encode())
 
 
-class CheckpointLog(Checkpoint):
+class CheckpointLog(Checkpoint, BatchLog):
     """The log of a running query: keeps the last manifest in memory, and deletes what is no longer needed.
 
     Slice files live as long as a manifest of the last `batches_to_retain` batches names them.

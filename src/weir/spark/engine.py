@@ -32,7 +32,7 @@ from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
 from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
-from weir.runtime.micro_batch import Batch
+from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.filesystem import Folder
@@ -54,7 +54,7 @@ _SESSION: Mapping[str, Any] = {
 }
 
 
-class SparkEngine:
+class SparkEngine(Engine[DataFrame]):
     """Runs the batches of one query."""
 
     def __init__(

@@ -168,12 +168,12 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
     options = replace(options, late=_complete_lateness(frames, options))
     request = options.plan_request
-    query = request.divided(build_query(schemas, options))
+    query = request.divide_windows(build_query(schemas, options))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
     cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
-    planned = request.planned(query, cores=min(options.partitions or cores, cores))
+    planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
     return SparkJoin(query, planned, frames, options)
 
 

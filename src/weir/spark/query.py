@@ -15,7 +15,7 @@ from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
-from weir.runtime.decide import DecidedPlan, Decider, Log, Policy
+from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
@@ -28,7 +28,7 @@ class SparkBatches:
     def __init__(
         self,
         engine: SparkEngine,
-        log: Log,
+        log: BatchLog,
         policy: Policy,
         start: DecidedPlan,
         on_null_time: str,
