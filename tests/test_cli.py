@@ -207,14 +207,14 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         def refuse(**_: object) -> None:
-            raise QueryError("stream 'ordrs' is not known; did you mean [orders]?")
+            raise QueryError("unknown stream 'ordrs'; did you mean [orders]?")
 
         monkeypatch.setattr(weir, "join", refuse)
         monkeypatch.setattr(sys, "argv", ["weir", "demo", "--local"])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 2
-        assert capsys.readouterr().err == "stream 'ordrs' is not known; did you mean [orders]?\n"
+        assert capsys.readouterr().err == "unknown stream 'ordrs'; did you mean [orders]?\n"
 
     def test_an_unknown_command_names_itself(self) -> None:
         result = CliRunner().invoke(app, ["dmeo"])

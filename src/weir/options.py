@@ -111,8 +111,9 @@ class JoinOptions(QueryOptions):
         _check_word("spread", self.spread, Spread)
         if self.partitions is not None:
             check_partitions(self.partitions)
-        if self.idle is not None:
-            _check_idle(self.idle)
+        check_lengths("idle", self.idle)
+        if self.idle is not None and parse_interval(self.idle) <= 0:
+            raise QueryError(f"idle= must be longer than zero; got {self.idle!r}")
 
     @property
     def plan_request(self) -> PlanRequest:
@@ -144,7 +145,7 @@ class JoinOptions(QueryOptions):
         """Refuse arguments that mean nothing in one process."""
         for field in fields(self):
             if field.name in _SPARK_ONLY and getattr(self, field.name) != field.default:
-                raise QueryError(f"{field.name}= is for Spark DataFrames; tables in this process need none")
+                raise QueryError(f"{field.name}= applies to Spark DataFrames only; remove it")
 
 
 def arguments_of(function: str) -> list[Field[Any]]:
@@ -187,12 +188,6 @@ def check_partitions(given: Any) -> None:
     """Refuse what is no number of partitions."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise QueryError(f"partitions must be a whole number of at least 1; got {given!r}")
-
-
-def _check_idle(given: Any) -> None:
-    check_lengths("idle", given)
-    if parse_interval(given) <= 0:
-        raise QueryError(f"idle= must be longer than zero; got {given!r}")
 
 
 def _check_word(name: str, given: Any, words: Any) -> None:

@@ -152,14 +152,14 @@ def test_what_is_not_a_plan_is_refused() -> None:
 
 def test_windows_of_rows_and_of_joins_keep_their_plan() -> None:
     rows = started(MJOIN, within={**dict.fromkeys("abc", "20 seconds"), "d": weir.rows(5)})
-    with pytest.raises(QueryError, match=r"cannot go over .* stream 'd' has a window of rows"):
+    with pytest.raises(QueryError, match=r"cannot switch .* stream 'd' has a window of rows"):
         rows.replan(BUSHY)
     rows.replan(tree("a", "b", "c", "d", orders=[[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]))
     own = Join(BUSHY.inputs[:1] + tree("c", "d").inputs, ((1, 2), (0, 2), (0, 1)))
     inner = own.inputs[0]
     assert isinstance(inner, Join)
     windowed = Join((Join(inner.inputs, inner.orders, TimeWindow(5)), *own.inputs[1:]), own.orders)
-    with pytest.raises(QueryError, match=r"cannot go over .* windows of their own"):
+    with pytest.raises(QueryError, match=r"cannot switch .* windows of their own"):
         started(MJOIN).replan(windowed)
 
 

@@ -143,13 +143,13 @@ class TestSelect:
         ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' is given twice"),
         (
             "CREATE STREAM x (ts TIMESTAMP, id INT) USING y\nTIMESTAMP BY tss",
-            "line 2: column 'tss' is not known in stream 'x'; did you mean 'ts'? There are 'ts', 'id'",
+            "line 2: unknown column 'tss' in stream 'x'; did you mean 'ts'? Known: 'ts', 'id'",
         ),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATE 5 SECONDS", "line 2: expected RATE, LATENESS or ;"),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS", "line 2: expected a length like 5 SECONDS"),
         (
             "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 5 parsecs",
-            "line 2: unit 'parsecs'",
+            "line 2: unknown unit 'parsecs'",
         ),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS -5 s", "line 2: '-5 s' is negative"),
         (ORDERS + PAID + SELECT, "line 3: the SELECT has no INTO; say where the results go"),
@@ -163,7 +163,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
-            "line 4: setting 'gian' is not known in ADAPT; did you mean 'gain'?",
+            "line 4: unknown setting 'gian' in ADAPT; did you mean 'gain'?",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (calibrate 2.5)",
@@ -180,7 +180,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (mem '1g')",
-            "line 4: limit 'mem' is not known in BUDGET; did you mean 'memory'? There are 'cpu', 'memory'",
+            "line 4: unknown limit 'mem' in BUDGET; did you mean 'memory'? Known: 'cpu', 'memory'",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu 1, CPU 1)",
@@ -208,7 +208,7 @@ class TestSelect:
         ),
         (
             ORDERS + "\n" + SELECT + " INTO noop",
-            "line 3, in the SELECT: stream 'paid' is not known in FROM; there is only 'orders'",
+            "line 3, in the SELECT: unknown stream 'paid' in FROM; known: 'orders'",
         ),
         (
             ORDERS + PAID + "SELECT o.id\nFROM orders o, paid p\nWHERE o.id = = p.id\nWINDOW 1 DAY INTO noop",

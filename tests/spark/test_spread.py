@@ -214,5 +214,5 @@ def test_impossible_spreads_are_refused(
 
 def test_local_tables_refuse_spread() -> None:
     schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
-    with pytest.raises(QueryError, match="spread= is for Spark DataFrames"):
+    with pytest.raises(QueryError, match="spread= applies to Spark DataFrames"):
         weir.join(a=schema, b=schema, on="a.k = b.k", within="1 second", spread="share")

@@ -75,13 +75,13 @@ class PhysicalPlans:
             return
         if is_composed(old) or is_composed(new):
             raise QueryError(
-                f"a running query cannot go over from {old} to {new}, because joins with windows of their "
+                f"a running query cannot switch from {old} to {new}, because joins with windows of their "
                 "own do not see the same rows again; start a new query with that plan"
             )
         for name, window in zip(self.query.names, self.query.windows, strict=True):
             if isinstance(window, RowWindow):
                 raise QueryError(
-                    f"a running query cannot go over from {old} to {new}, because stream '{name}' has a "
+                    f"a running query cannot switch from {old} to {new}, because stream '{name}' has a "
                     "window of rows; start a new query with that plan"
                 )
 
