@@ -8,8 +8,8 @@ A state stores the columns that joins above it and the result still need, and th
     a@row_number   row number in its own stream                    } (see `weir.kernel.row_window`)
     a@arrival      number of the batch that brought the row (its row number under a row window), for freshness
 
-The *lead* time, that of a leaf's stream or of a join's first, is the one that slices are indexed by. They are
-cut by it too, unless only a row window ends their life.
+Slices are indexed by their *lead* time: that of a leaf's stream, of a join's first stream or, in a composed
+plan, of the join's output. They are cut by it too, unless only a row window ends their life.
 """
 
 from __future__ import annotations
@@ -110,6 +110,11 @@ def time_name(name: str) -> str:
     return f"{name}@time"
 
 
+def key_name(attribute_class: AttributeClass) -> str:
+    """Return the stored code of an attribute class."""
+    return f"{attribute_class.name}@key"
+
+
 def arrival_name(name: str) -> str:
     """Return the stored arrival of a stream's row."""
     return f"{name}@arrival"
@@ -186,7 +191,7 @@ def _derive(query: Query, node: JTree, composed: bool, counts_rows: bool) -> Sta
 def _open_keys(query: Query, streams: frozenset[str]) -> dict[str, AttributeClass]:
     """Return the classes with a member in the node and one that a join above it may still match."""
     return {
-        f"{c.name}@key": c
+        key_name(c): c
         for c in query.predicate.classes
         if find_member(c, streams) is not None and any(not streams_of(e) <= streams for e in c.members)
     }
