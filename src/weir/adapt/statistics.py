@@ -93,7 +93,8 @@ class Statistics:
         )
         rows = {n: known_rows[n].after(new_rows[n], span, is_confirmed=is_confirmed) for n in query.names}
         fill = _measure_window_fill(query, seen, rows)
-        newest = max(seen.reached.values(), default=None)
+        newest, watermark = max(seen.reached.values(), default=None), seen.watermark
+        delay = None if watermark is None or newest is None else max(0, newest - watermark) / 1e6
         # The rows of a batch have piled up since the batch before it began.
         period = 0.0 if seen.interval is None or is_irregular else max(seen.interval, self.seconds)
         return Statistics(
@@ -114,7 +115,7 @@ class Statistics:
             work=seen.work,
             recall=seen.recall,
             bytes=sum(size.bytes for size in seen.state.values()),
-            watermark_delay=_measure_delay(newest, seen.watermark),
+            watermark_delay=delay,
             oldest=None if seen.counts.oldest is None else seen.counts.oldest / 1e6,
             irregular_batch=self.batches if is_irregular else self.irregular_batch,
             window_fill=fill,
@@ -165,10 +166,6 @@ def iterate_steps(plan: Join) -> Iterator[tuple[Hop, Step]]:
                 hop = Hop(str(driver), str(node), str(partner))
                 yield hop, (tuple(sorted(bound)), tuple(sorted(partner.streams)))
                 bound += partner.streams
-
-
-def _measure_delay(newest: int | None, watermark: int | None) -> float | None:
-    return None if watermark is None or newest is None else max(0, newest - watermark) / 1e6
 
 
 def _count_new_rows(batch: BatchReport, name: str) -> float:

@@ -137,10 +137,7 @@ class SparkEngine(Engine[DataFrame]):
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
     ) -> Generator[pa.Table, None, Sequence[TaskReport] | None]:
-        """Hand the results to the sink; yield none.
-
-        Returns the reports with all probes counted, or None if the sink did not read everything.
-        """
+        """Hand the results to the sink; yield none."""
         yield from ()  # a generator only to be an `Engine`: the sink takes all results
         assert self._session is not None, "a batch is built before its results are emitted"
         sink, results = self.sink, self._result_files
