@@ -154,7 +154,7 @@ class TestFigures:
             "state rows": "5,000",
             "state MiB": "3.0",
             "late": "3",
-            "lag s": "2.5",
+            "delay s": "2.5",
             "shed": "1,234",
             "recall": "98%",
         }
@@ -163,7 +163,7 @@ class TestFigures:
         unknown = dict.fromkeys(("numOutputRows", "numRowsShed", "estimatedRecall", "watermark"))
         joined = {**self.PROGRESS["weir"], **unknown}
         cells = BatchFigures.of({**self.PROGRESS, "weir": joined}).cells(trigger=None)
-        assert (cells["out/s"], cells["lag s"], cells["seconds"]) == ("?", "?", "0.50")
+        assert (cells["out/s"], cells["delay s"], cells["seconds"]) == ("?", "?", "0.50")
         assert (cells["shed"], cells["recall"]) == ("?", "?")
 
 
@@ -207,14 +207,14 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         def refuse(**_: object) -> None:
-            raise QueryError("stream 'ordrs' is not known; did you mean [orders]?")
+            raise QueryError("unknown stream 'ordrs'; did you mean [orders]?")
 
         monkeypatch.setattr(weir, "join", refuse)
         monkeypatch.setattr(sys, "argv", ["weir", "demo", "--local"])
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 2
-        assert capsys.readouterr().err == "stream 'ordrs' is not known; did you mean [orders]?\n"
+        assert capsys.readouterr().err == "unknown stream 'ordrs'; did you mean [orders]?\n"
 
     def test_an_unknown_command_names_itself(self) -> None:
         result = CliRunner().invoke(app, ["dmeo"])

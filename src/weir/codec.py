@@ -77,6 +77,8 @@ def _dataclass(kind: Any) -> _Codec:
         return {name: codec.write(getattr(value, name)) for name, codec in codecs().items()}
 
     def read(data: Mapping[str, Any]) -> Any:
+        if missing := ", ".join(name for name in codecs() if name not in data):
+            raise ValueError(f"{kind.__name__} lacks {missing}")
         return kind(**{name: codec.read(data[name]) for name, codec in codecs().items()})
 
     return _Codec(write, read)
@@ -127,6 +129,6 @@ def _mapping(key: Any, value: Any) -> _Codec:
         )
     name = _codec(key)
     return _Codec(
-        lambda items: [[name.write(of), item.write(value)] for of, value in items.items()],
-        lambda items: {name.read(of): item.read(value) for of, value in items},
+        lambda items: [[name.write(key), item.write(value)] for key, value in items.items()],
+        lambda items: {name.read(key): item.read(value) for key, value in items},
     )

@@ -20,16 +20,15 @@ def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") ->
     """Return the error for a name that does not exist, with the nearest one that does.
 
     >>> str(unknown_name("stream", "ordrs", ["orders", "clicks"]))
-    "stream 'ordrs' is not known; did you mean 'orders'? There are 'orders', 'clicks'"
+    "unknown stream 'ordrs'; did you mean 'orders'? Known: 'orders', 'clicks'"
     >>> str(unknown_name("stream", "x", ["orders", "clicks"]))
-    "stream 'x' is not known; there are 'orders', 'clicks'"
+    "unknown stream 'x'; known: 'orders', 'clicks'"
     """
     names = list(known)
     near = find_nearest(name, names)
-    hint = "there" if near is None else f"did you mean '{near}'? There"
-    verb = "is only" if len(names) == 1 else "are"
+    hint = "known" if near is None else f"did you mean '{near}'? Known"
     listed = ", ".join(f"'{each}'" for each in names) or "none"
-    return QueryError(f"{kind} '{name}' is not known{where}; {hint} {verb} {listed}")
+    return QueryError(f"unknown {kind} '{name}'{where}; {hint}: {listed}")
 
 
 def match_name(kind: str, name: str, known: Iterable[str], where: str = "") -> str:
@@ -53,7 +52,7 @@ def refuse_unknown_keys(settings: type[T]) -> type[T]:
     ...     def __init__(self, seconds=1): ...
     >>> Pace(bpm=90)
     Traceback (most recent call last):
-    weir.errors.QueryError: key 'bpm' is not known in weir.Pace; there is only 'seconds'
+    weir.errors.QueryError: unknown key 'bpm' in weir.Pace; known: 'seconds'
     """
     # A wrapper rather than **others in the constructor, so that type checkers still know the keys.
     init: Any = settings.__init__

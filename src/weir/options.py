@@ -24,7 +24,7 @@ from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
 from weir.query.model import Budget, Query
-from weir.query.options import PerStream, QueryOptions, argument, show_given
+from weir.query.options import PerStream, QueryOptions, argument, check_lengths, show_given
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName, check_shed
@@ -111,8 +111,9 @@ class JoinOptions(QueryOptions):
         _check_word("spread", self.spread, Spread)
         if self.partitions is not None:
             check_partitions(self.partitions)
-        if self.idle is not None:
-            parse_interval(self.idle)
+        check_lengths("idle", self.idle)
+        if self.idle is not None and parse_interval(self.idle) <= 0:
+            raise QueryError(f"idle= must be longer than zero; got {self.idle!r}")
 
     @property
     def plan_request(self) -> PlanRequest:
@@ -144,7 +145,7 @@ class JoinOptions(QueryOptions):
         """Refuse arguments that mean nothing in one process."""
         for field in fields(self):
             if field.name in _SPARK_ONLY and getattr(self, field.name) != field.default:
-                raise QueryError(f"{field.name}= is for Spark DataFrames; tables in this process need none")
+                raise QueryError(f"{field.name}= applies to Spark DataFrames only; remove it")
 
 
 def arguments_of(function: str) -> list[Field[Any]]:

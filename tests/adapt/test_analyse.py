@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.adapt.simulated_machine import Machine, asked, collect_statistics, lags_at
 
-from weir.adapt.analyse import Recommendation, Scope, analyse
+from weir.adapt.analyse import AdaptationScope, Recommendation, analyse
 from weir.adapt.average import Average
 from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt, Changeable
@@ -35,7 +35,7 @@ def recommend(
 ) -> Recommendation:
     running = running or PlanInForce(MJOIN, LEARNING, statistics)
     limits = Limits(cpu, memory)
-    recommendation = analyse(QUERY, statistics, running, limits, Adapt(), Scope(changeable))
+    recommendation = analyse(QUERY, statistics, running, limits, Adapt(), AdaptationScope(changeable))
     assert recommendation is not None
     return recommendation
 

@@ -10,7 +10,7 @@ import pytest
 from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 from weir.adapt import controller as module
-from weir.adapt.analyse import Recommendation, Scope
+from weir.adapt.analyse import AdaptationScope, Recommendation
 from weir.adapt.controller import Controller
 from weir.adapt.plan_estimator import PlanInForce
 from weir.adapt.settings import Adapt
@@ -41,7 +41,7 @@ class Loop:
     def run(self, batches: int) -> list[Recommendation]:
         decisions = []
         for _ in range(batches):
-            recommendation = self.controller.decide()
+            recommendation = self.controller.take_recommendation()
             if recommendation is not None:
                 decisions.append(recommendation)
                 self.plan, self.allowance = recommendation.plan, recommendation.allowance
@@ -117,7 +117,7 @@ def test_stored_statistics_need_no_calibration() -> None:
     again.learn(first.machine.step(MJOIN, first.allowance))
     again.start_analysis()
     again.wait()
-    assert again.decide() is None, "what was best is best"
+    assert again.take_recommendation() is None, "what was best is best"
     assert again.running.reference is not None, "which was analysed at once, without calibration"
     assert again.statistics.batches == 9
 
@@ -133,15 +133,15 @@ def test_a_batch_never_waits_for_an_analysis(monkeypatch: pytest.MonkeyPatch) ->
     source = machine()
     slowed = Controller(QUERY, PlanInForce(MJOIN, LEARNING), Budget(cpu=full(source) / 3))
     for _ in range(10):
-        assert slowed.decide() is None
+        assert slowed.take_recommendation() is None
         slowed.learn(source.step(MJOIN, LEARNING))
         slowed.start_analysis()
     assert slowed.statistics.batches == 10, "batches went on"
     go.set()
     slowed.wait()
-    recommendation = slowed.decide()
+    recommendation = slowed.take_recommendation()
     assert recommendation is not None and recommendation.recall < 1
-    assert slowed.decide() is None, "a recommendation is returned once"
+    assert slowed.take_recommendation() is None, "a recommendation is returned once"
 
 
 def test_a_recommendation_for_an_earlier_plan_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,12 +161,12 @@ def test_a_recommendation_for_an_earlier_plan_is_ignored(monkeypatch: pytest.Mon
     slowed.start_analysis()
     go.set()
     slowed.wait()
-    assert slowed.decide() is None
+    assert slowed.take_recommendation() is None
     assert slowed.running == PlanInForce(other), "and it is analysed"
 
 
 def test_a_refused_plan_is_not_waited_for() -> None:
-    loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=Scope("tree"))
+    loop = Loop(machine(), Budget(cpu=full(machine()) / 3), scope=AdaptationScope("tree"))
     loop.run(4)
     loop.controller.refuse(MJOIN, LEARNING)
     loop.plan, loop.allowance = MJOIN, LEARNING
@@ -202,7 +202,7 @@ def test_a_failed_analysis_is_logged_and_the_query_continues(
 
 
 def test_fixed_costs_beyond_the_budget_warn_once(caplog: pytest.LogCaptureFixture) -> None:
-    loop = Loop(machine(), Budget(cpu=0.0005), scope=Scope(interval=1.0))
+    loop = Loop(machine(), Budget(cpu=0.0005), scope=AdaptationScope(interval=1.0))
     with caplog.at_level(logging.WARNING, "weir"):
         loop.run(8)
     assert sum("seconds besides its join" in record.message for record in caplog.records) == 1

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.adapt.simulated_machine import SECOND, asked, lags_at
 
 from weir.adapt.eviction import choose_kept
-from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss
+from weir.adapt.slice_summary import SliceSummary, estimate_live_rows, estimate_loss
 
 QUERY = asked()
 
@@ -66,8 +66,8 @@ def test_no_more_bytes_than_allowed_and_no_slice_that_fits_evicted(
 
 def test_live_rows_and_lost_results() -> None:
     slices = [summarise("a", 0), summarise("a", 5), summarise("b", 0, rows=8)]
-    assert count_live_rows(slices, None) == {"a": 20, "b": 8}
-    assert count_live_rows(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
+    assert estimate_live_rows(slices, None) == {"a": 20, "b": 8}
+    assert estimate_live_rows(slices, round(10.5 * SECOND)) == {"a": pytest.approx(15), "b": pytest.approx(4)}
     evicted = [summarise("b", 5, rows=12)]
     assert estimate_loss(evicted, slices, round(10.5 * SECOND)) == {"b": pytest.approx(12 / 16)}
     assert estimate_loss(evicted, slices, 99 * SECOND) == {}

@@ -64,9 +64,9 @@ def test_ages_not_looked_at_and_rows_dropped_count(skipped: Allowance) -> None:
     for tables in batches(15, 200):
         emitted = 0.9 * emitted + shed.process(tables).num_rows
         exact = 0.9 * exact + whole.process(tables).num_rows
-    assert shed.stats is not None and shed.stats.recall is not None
+    assert shed.last_report is not None and shed.last_report.recall is not None
     assert emitted / exact < 0.8
-    assert shed.stats.recall == pytest.approx(emitted / exact, rel=0.25)
+    assert shed.last_report.recall == pytest.approx(emitted / exact, rel=0.25)
 
 
 @pytest.mark.parametrize("choose", ["newest", "hash"])
@@ -79,10 +79,10 @@ def test_the_estimate_is_near_the_truth(plan: Join, choose: Any) -> None:
     for tables in batches(15, 200):
         emitted = 0.9 * emitted + shed.process(tables).num_rows
         exact = 0.9 * exact + whole.process(tables).num_rows
-    assert shed.stats is not None and shed.lastProgress is not None
+    assert shed.last_report is not None and shed.lastProgress is not None
     assert 0.1 < emitted / exact < 0.5
-    assert shed.stats.recall == pytest.approx(emitted / exact, rel=0.25)
-    assert shed.lastProgress["weir"]["estimatedRecall"] == shed.stats.recall
+    assert shed.last_report.recall == pytest.approx(emitted / exact, rel=0.25)
+    assert shed.lastProgress["weir"]["estimatedRecall"] == shed.last_report.recall
     assert [one["weir"]["estimatedRecall"] for one in whole.recentProgress] == [1.0] * 15
 
 
@@ -90,8 +90,8 @@ def told(query: LocalQuery, count: int, first: int = 0) -> list[float | None]:
     found = []
     for tables in batches(count, 40, first):
         query.process(tables)
-        assert query.stats is not None
-        found.append(query.stats.recall)
+        assert query.last_report is not None
+        found.append(query.last_report.recall)
     return found
 
 
@@ -113,7 +113,7 @@ def test_a_stream_that_stays_behind_may_still_miss_what_was_skipped() -> None:
     query.allow(None)
     for tables in batches(8, 40, first=2):
         query.process({**tables, "c": tables["c"].slice(0, 0)})
-        assert query.stats is not None and query.stats.recall is None
+        assert query.last_report is not None and query.last_report.recall is None
     assert told(query, 2, first=10)[1] == 1.0
 
 
@@ -194,12 +194,12 @@ def test_the_end_of_dropping_is_felt_for_a_window() -> None:
         if number == 30:
             query.allow(None)
         query.process(tables)
-        assert query.stats is not None
-        told.append(query.stats.recall)
+        assert query.last_report is not None
+        told.append(query.last_report.recall)
     assert told[29] < 0.2 and told[30] < told[31] < told[32] < 1 and told[34:] == [1.0] * 6
 
 
 def test_dropping_nothing_is_exact() -> None:
     query = started(MJOIN, Allowance(drop={"a": 0.0}))
     query.process(next(batches(1, 30)))
-    assert query.stats is not None and query.stats.recall == 1.0
+    assert query.last_report is not None and query.last_report.recall == 1.0

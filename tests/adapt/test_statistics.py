@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.adapt.reports import report
 from tests.adapt.simulated_machine import SECOND, Machine, asked, lags_at
 
-from weir.adapt.analyse import Scope, analyse
+from weir.adapt.analyse import AdaptationScope, analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.fit_join_graph import fit_join_graph
@@ -65,7 +65,7 @@ def test_a_batch_by_hand() -> None:
     assert found.selectivities(join("a", "b")) == {Hop("a", "(a b)", "b"): pytest.approx(4 / (10 * 95))}
     assert found.results_per_row == {"a": 2.0, "b": 2.0}
     assert found.load.value == pytest.approx(0.2) and found.fixed.value == pytest.approx(0.1)
-    assert (found.lag, found.oldest, found.batches) == (1.5, 3.0, 1)
+    assert (found.watermark_delay, found.oldest, found.batches) == (1.5, 3.0, 1)
 
 
 def test_rows_of_a_batch_are_reachable_for_drivers_after_them() -> None:
@@ -243,7 +243,7 @@ def test_any_batch_gives_finite_statistics_and_a_valid_recommendation(data: st.D
     cpu, memory = (st.sampled_from([least, some, math.inf]) for least, some in ((1e-9, 0.3), (1.0, 1e9)))
     limits = Limits(data.draw(cpu), data.draw(memory))
     running, changeable = PlanInForce(plan, seen.allowance), data.draw(st.sampled_from(CHANGEABLE))
-    recommendation = analyse(QUERY, known, running, limits, Adapt(), Scope(changeable))
+    recommendation = analyse(QUERY, known, running, limits, Adapt(), AdaptationScope(changeable))
     if graph is None:
         assert recommendation is None
         return

@@ -19,9 +19,9 @@ DECISION = {
     "driver_order": "driver_order",
     "freshness_clock": "clock",
     "idle_streams": "idle",
-    "candidates_at_most": "candidates",
+    "candidates_at_most": "max_candidates",
     "selectivities": "selectivities",
-    "results_per_row": "gains",
+    "results_per_row": "results_per_row",
     "placement": "placement",
     "reason": "reason",
     "allowance": "allowance",
@@ -140,7 +140,7 @@ STATISTICS = {
     "rates": "rates",
     "selectivities": "selectivities",
     "event_seconds": "span",
-    "watermark_lag": "lag",
+    "watermark_lag": "watermarkDelay",
     "oldest_age": "oldest",
 }
 STREAM = {

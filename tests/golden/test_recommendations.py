@@ -10,7 +10,7 @@ import pytest
 from tests.adapt.simulated_machine import Machine, asked, lags_at
 
 import weir
-from weir.adapt.analyse import Scope
+from weir.adapt.analyse import AdaptationScope
 from weir.adapt.controller import Controller
 from weir.adapt.settings import Adapt
 from weir.plan import mjoin
@@ -70,28 +70,37 @@ STORIES = {
     "budgets": Story(0.5, {10: budget(cpu=1.0), 20: budget(cpu=0.002)}),
     "lags": Story(0.3, {12: lags(-6.0), 22: lags(1.0)}, {"lags": lags_at(QUERY, 3.0)}),
     "slower machine": Story(1.5, {10: slower(3.0), 20: slower(0.2)}),
-    "jaqpot": Story(0.4, {15: rates(2, "c")}, more={"scope": Scope(shed="jaqpot")}),
+    "jaqpot": Story(0.4, {15: rates(2, "c")}, more={"scope": AdaptationScope(shed="jaqpot")}),
     "harvest": Story(
-        0.4, {15: rates(2, "c")}, {"lags": lags_at(QUERY, 3.0)}, {"scope": Scope(shed="harvest")}
+        0.4, {15: rates(2, "c")}, {"lags": lags_at(QUERY, 3.0)}, {"scope": AdaptationScope(shed="harvest")}
     ),
-    "random drop": Story(0.4, {15: rates(2, "c")}, more={"scope": Scope(shed="random-drop")}),
+    "random drop": Story(0.4, {15: rates(2, "c")}, more={"scope": AdaptationScope(shed="random-drop")}),
     "another tree": Story(
-        0.8, {10: rates(5, "d"), 20: rates(0.1, "a")}, {"share": 0.001}, {"scope": Scope("tree")}, query=EQUAL
+        0.8,
+        {10: rates(5, "d"), 20: rates(0.1, "a")},
+        {"share": 0.001},
+        {"scope": AdaptationScope("tree")},
+        query=EQUAL,
     ),
     "other orders": Story(
         1.2,
         {10: rates(8, "b"), 20: rates(0.05, "b")},
         {"share": 0.001},
-        {"scope": Scope("orders")},
+        {"scope": AdaptationScope("orders")},
         query=EQUAL,
     ),
     "memory": Story(
-        None, {12: rates(3, "a", "b")}, {"share": 0.001}, {"scope": Scope("tree")}, memory="300k", query=EQUAL
+        None,
+        {12: rates(3, "a", "b")},
+        {"share": 0.001},
+        {"scope": AdaptationScope("tree")},
+        memory="300k",
+        query=EQUAL,
     ),
     "hasty, by triggers": Story(
         0.6,
         {10: rates(2, "a")},
-        more={"scope": Scope(interval=1.0), "settings": Adapt(change=0.3, gain=0.2, calibrate=1)},
+        more={"scope": AdaptationScope(interval=1.0), "settings": Adapt(change=0.3, gain=0.2, calibrate=1)},
     ),
 }
 
@@ -107,7 +116,7 @@ def test_recommendations(name: str, story: Story) -> None:
     found = []
     for batch in range(BATCHES):
         story.events.get(batch, lambda machine, controller: None)(machine, controller)
-        advice = controller.decide()
+        advice = controller.take_recommendation()
         if advice is not None:
             found.append({"before_batch": batch, **normal.recommendation(advice)})
             plan, allowance = advice.plan, advice.allowance

@@ -150,8 +150,8 @@ def test_sampled_rows_visit_slices_together() -> None:
     for sample in (0.0, 0.2):
         query = started(on, Allowance(ages=idle, sample=sample))
         run(query, rows, 1500)
-        assert query.stats is not None
-        done.append(query.stats.per_hop[Hop("c", str(join(*NAMES)), "a")])
+        assert query.last_report is not None
+        done.append(query.last_report.per_hop[Hop("c", str(join(*NAMES)), "a")])
     none, some = done
     assert some.sampled_matches == some.matches > 0 == none.matches
     assert (some.probes, some.narrowed + some.sampled) == (none.probes, none.narrowed)
@@ -159,13 +159,13 @@ def test_sampled_rows_visit_slices_together() -> None:
 
 
 def compared(query: LocalQuery) -> int:
-    assert query.stats is not None
-    return sum(hop.comparisons for hop in query.stats.per_hop.values())
+    assert query.last_report is not None
+    return sum(hop.comparisons for hop in query.last_report.per_hop.values())
 
 
 def kept(query: LocalQuery) -> int:
-    assert query.stats is not None
-    return sum(size.rows for size in query.stats.state.values())
+    assert query.last_report is not None
+    return sum(size.rows for size in query.last_report.state.values())
 
 
 def test_dropped_rows_never_reach_the_join_and_are_counted() -> None:
@@ -173,7 +173,7 @@ def test_dropped_rows_never_reach_the_join_and_are_counted() -> None:
     rows = drawn(3, 400)
     query = started(on, Allowance(drop={"a": 1.0, "b": 0.5}))
     assert not run(query, rows, 400)
-    stats = query.stats
+    stats = query.last_report
     assert stats is not None
     assert stats.counts.dropped["a"] == stats.counts.rows_in["a"] and "a" not in alive(query)
     assert 0.3 < stats.counts.dropped["b"] / stats.counts.rows_in["b"] < 0.7
@@ -197,8 +197,8 @@ def test_lags_are_learned_from_the_sample() -> None:
     young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
     query = started(CONDITIONS["equality"][0], Allowance(ages=young, sample=0.3))
     results = run(query, rows, 900)
-    assert query.stats is not None and query.stats.counts.lags is not None
-    lags = query.stats.counts.lags
+    assert query.last_report is not None and query.last_report.counts.lags is not None
+    lags = query.last_report.counts.lags
     assert sum(lags.lags["b"].counts) == sum(results.values()) > 20
     for name, lag in (("b", 20e-6), ("c", 35e-6)):
         assert float(lags.lags[name].share(lag - 5e-6, lag + 6e-6)) > 0.99
@@ -209,4 +209,4 @@ def test_lags_are_learned_from_the_sample() -> None:
 def test_without_a_sample_no_lags_are_learned() -> None:
     query = started(CONDITIONS["equality"][0], Allowance({Hop("a", str(join(*NAMES)), "b"): 0.5}))
     run(query, drawn(1), 20)
-    assert query.stats is not None and query.stats.counts.lags is None
+    assert query.last_report is not None and query.last_report.counts.lags is None

@@ -77,9 +77,9 @@ def test_statistics_of_every_hop() -> None:
     query = started("abc", on="a.k = b.k AND b.k = c.k AND (c.name <> 'c3' OR a.k < 0)", within=10, plan=ABC)
     play(query, Batch([Row("a", t=1, k=1), Row("a", t=1, k=2), *(Row("c", t=t, k=1) for t in (2, 3, 4))]))
     process(query, Batch([Row("b", t=5, k=1), Row("b", t=5, k=9)]))
-    assert query.stats is not None
-    first, second = (query.stats.per_hop[Hop("b", "(a b c)", partner)] for partner in "ac")
+    assert query.last_report is not None
+    first, second = (query.last_report.per_hop[Hop("b", "(a b c)", partner)] for partner in "ac")
     assert (first.probes, first.comparisons, first.matches) == (2, 1, 1)
     assert (second.probes, second.comparisons, second.matches) == (1, 3, 2)
-    assert query.stats.results == 2
+    assert query.last_report.results == 2
     assert second.visited == 1, "few rows lie in one slice"

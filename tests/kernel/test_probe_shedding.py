@@ -99,7 +99,7 @@ def run(
     candidates: int | None = None,
 ) -> Ran:
     physical, state = compiled(plan, within), State()
-    decision = Decision(plan, order or plan.streams, candidates=candidates, allowance=allowance)
+    decision = Decision(plan, order or plan.streams, max_candidates=candidates, allowance=allowance)
     ran = Ran([], [], [])
     for number, tables in enumerate(fed):
         counts = BatchCounts()
@@ -302,14 +302,14 @@ def test_skipped_rows_are_counted() -> None:
     hop = hops(plan)[1]
     query = asked(plan, allowance=Allowance({hop: 0.25}), driver_order=plan.streams).start()
     query.process(batches(3, 1)[0])
-    assert query.stats is not None and query.lastProgress is not None
-    assert query.stats.shed == query.stats.per_hop[hop].skipped == 9
+    assert query.last_report is not None and query.lastProgress is not None
+    assert query.last_report.shed == query.last_report.per_hop[hop].skipped == 9
     assert query.lastProgress["weir"]["numRowsShed"] == 9
     assert query.lastProgress["weir"]["hops"][str(hop)]["skipped"] == 9
     assert query.lastProgress["weir"]["hops"][str(hop)]["probes"] == 3
     query.allow(None)
     query.process(batches(3, 1)[0])
-    assert query.stats.shed == 0
+    assert query.last_report.shed == 0
 
 
 def test_results_are_never_stale() -> None:

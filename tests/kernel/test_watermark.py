@@ -52,8 +52,8 @@ def test_the_watermark_never_goes_back() -> None:
 def test_a_row_without_a_time_is_dropped_and_counted() -> None:
     query = started("ab", within=10)
     play(query, Batch([Row("a", t=None), Row("a", t=3), Row("b", t=4)], expect=["a3 b4"]))
-    assert query.stats is not None
-    assert query.stats.counts.null_time == {"a": 1, "b": 0}
+    assert query.last_report is not None
+    assert query.last_report.counts.null_time == {"a": 1, "b": 0}
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["streams"]["a"]["numRowsNullTime"] == 1
 

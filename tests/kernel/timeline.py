@@ -80,8 +80,8 @@ def play(query: LocalQuery, *steps: Row | Batch) -> None:
 
 def late(query: LocalQuery) -> dict[str, int]:
     """Return the rows that the last batch dropped as late, for streams with any."""
-    assert query.stats is not None
-    return {name: count for name, count in query.stats.counts.late.items() if count}
+    assert query.last_report is not None
+    return {name: count for name, count in query.last_report.counts.late.items() if count}
 
 
 def rows_kept(query: LocalQuery) -> dict[str, int]:

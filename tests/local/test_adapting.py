@@ -178,8 +178,8 @@ def test_memory_is_held_by_letting_go_what_is_worth_least() -> None:
     found: Counter[tuple[int, ...]] = Counter()
     for _ in range(12):
         found += run(query, source, 1)
-        assert query.stats is not None
-        assert sum(size.bytes for size in query.stats.state.values()) <= allowed
+        assert query.last_report is not None
+        assert sum(size.bytes for size in query.last_report.state.values()) <= allowed
     whole = source.oracle()
     assert found and found < whole
     progress = query.lastProgress
@@ -213,7 +213,7 @@ def test_what_was_let_go_is_forgotten_though_a_stream_is_silent() -> None:
     for _ in range(24):
         query.process(source.batch())
         lengths.append(len(query.manifest.evicted))
-    assert query.stats is not None and query.stats.watermark is None
+    assert query.last_report is not None and query.last_report.watermark is None
     assert 0 < max(lengths[12:]) <= 1.5 * max(lengths[:12])
 
 

@@ -43,16 +43,19 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"within": True}, ["within= is a length of time", "got True"]),
     ({"late": 10}, ["late=10 has no unit; write '10 seconds'"]),
     ({"late": {"a": False}}, ["late= is a length of time", "got False"]),
+    ({"idle": 60}, ["idle=60 has no unit; write '60 seconds'"]),
+    ({"idle": "-1 minute"}, ["idle= must be longer than zero; got '-1 minute'"]),
+    ({"idle": timedelta()}, ["idle= must be longer than zero"]),
     ({"fresh": 60}, ["fresh=60 has no unit", "'60 seconds'"]),
     ({"withn": "10 s"}, ["weir.join has no argument 'withn'; did you mean 'within'?"]),
     ({"fresh_": {"a": "1 hour"}}, ["no argument 'fresh_'; did you mean 'fresh'?"]),
     ({"Plan": "bjtree"}, ["no argument 'Plan'; did you mean 'plan'?"]),
     ({"adapt": "yes"}, ["adapt= is True, False or weir.Adapt(", "got 'yes'"]),
     ({"adapt": 0.05}, ["adapt= is True, False or weir.Adapt(", "got 0.05"]),
-    ({"adapt": {"chang": 0.1}}, ["key 'chang' is not known in adapt=; did you mean 'change'?"]),
+    ({"adapt": {"chang": 0.1}}, ["unknown key 'chang' in adapt=; did you mean 'change'?"]),
     ({"adapted": True}, ["no argument 'adapted'; did you mean 'adapt'?"]),
     ({"budget": weir.Budget(memory="9999t")}, ["memory of 9999t is more than this machine has"]),
-    ({"budget": {"memroy": 5}}, ["key 'memroy' is not known in a budget; did you mean 'memory'?"]),
+    ({"budget": {"memroy": 5}}, ["unknown key 'memroy' in a budget; did you mean 'memory'?"]),
     ({"zebra": 5}, ["stream 'zebra' must be an Arrow, Polars or pandas table", "got int"]),
 ])  # fmt: skip
 def test_arguments_of_the_wrong_kind(changes: dict[str, Any], fragments: list[str]) -> None:
@@ -112,7 +115,7 @@ def test_explain_refuses_other_modes(mode: Any, message: str) -> None:
     ({"gain": True}, ["gain=", "got True"]),
     ({"calibrate": 0}, ["calibrate= of weir.Adapt is a whole number of batches, 1 or more", "got 0"]),
     ({"calibrate": 2.5}, ["calibrate=", "got 2.5"]),
-    ({"chang": 0.1}, ["key 'chang' is not known in weir.Adapt; did you mean 'change'?"]),
+    ({"chang": 0.1}, ["unknown key 'chang' in weir.Adapt; did you mean 'change'?"]),
 ])  # fmt: skip
 def test_settings_of_adaptation_out_of_range(settings: dict[str, Any], fragments: list[str]) -> None:
     with pytest.raises(QueryError) as caught:

@@ -62,7 +62,7 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
     monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
     monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     query, reference = started(MJOIN), started(DEEP)
-    # What the new plan may do once it answers is nothing to what is made for it.
+    # What the new plan may do once it is active is nothing to what is made for it.
     nothing = Allowance(dict.fromkeys(hops(DEEP), 0.0))
     half_way = 0
     for number in range(18):
@@ -77,7 +77,7 @@ def test_the_states_are_those_of_a_query_that_never_had_another_plan(monkeypatch
     assert held(query, "(a b c)") == held(reference, "(a b c)") != Counter()
 
 
-def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_the_streams_is_for_the_active_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "MIN_MIGRATION_STEPS", 4_000)
     monkeypatch.setattr(migrate, "MIGRATION_SHARE", 0.0)
     # By the first d does not look, and by the second a.
@@ -90,8 +90,8 @@ def test_the_order_of_the_streams_is_for_the_plan_that_answers(monkeypatch: pyte
         if number == 5:
             query.replan(DEEP, allowance=second)
         query.process(batch(number))
-        assert query.stats is not None and query.stats.order is not None
-        began[decided(query)["plan"], query.stats.order[0]] += 1
+        assert query.last_report is not None and query.last_report.order is not None
+        began[decided(query)["plan"], query.last_report.order[0]] += 1
     # The order is fixed before the batch in which the last state is built, and the new plan takes over.
     assert began.pop((str(DEEP), "d")) == 1
     assert set(began) == {(str(MJOIN), "d"), (str(DEEP), "a")} and began[str(MJOIN), "d"] > 5
@@ -136,8 +136,8 @@ def test_other_probing_orders_are_taken_at_once() -> None:
     orders = [[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]
     query.replan(tree("a", "b", "c", "d", orders=orders))
     query.process(batch(1))
-    assert not decided(query)["building"] and query.stats is not None
-    assert not query.stats.counts.migration_hops
+    assert not decided(query)["building"] and query.last_report is not None
+    assert not query.last_report.counts.migration_hops
 
 
 def test_what_is_not_a_plan_is_refused() -> None:
@@ -152,14 +152,14 @@ def test_what_is_not_a_plan_is_refused() -> None:
 
 def test_windows_of_rows_and_of_joins_keep_their_plan() -> None:
     rows = started(MJOIN, within={**dict.fromkeys("abc", "20 seconds"), "d": weir.rows(5)})
-    with pytest.raises(QueryError, match=r"cannot go over .* stream 'd' has a window of rows"):
+    with pytest.raises(QueryError, match=r"cannot switch .* stream 'd' has a window of rows"):
         rows.replan(BUSHY)
     rows.replan(tree("a", "b", "c", "d", orders=[[3, 2, 1], [3, 2, 0], [3, 1, 0], [2, 1, 0]]))
     own = Join(BUSHY.inputs[:1] + tree("c", "d").inputs, ((1, 2), (0, 2), (0, 1)))
     inner = own.inputs[0]
     assert isinstance(inner, Join)
     windowed = Join((Join(inner.inputs, inner.orders, TimeWindow(5)), *own.inputs[1:]), own.orders)
-    with pytest.raises(QueryError, match=r"cannot go over .* windows of their own"):
+    with pytest.raises(QueryError, match=r"cannot switch .* windows of their own"):
         started(MJOIN).replan(windowed)
 
 

@@ -57,9 +57,9 @@ def run_batches(case: Case, allowance: Allowance | None = None) -> tuple[Results
             one.name: one.batch(batch) for one in case.inputs if one.batch(batch) or not one.absent_when_empty
         }
         found += results(query.process(tables))
-        assert query.stats is not None
-        late.append({name: query.stats.counts.late.get(name, 0) for name in case.names})
-        null_time.append({name: query.stats.counts.null_time.get(name, 0) for name in case.names})
+        assert query.last_report is not None
+        late.append({name: query.last_report.counts.late.get(name, 0) for name in case.names})
+        null_time.append({name: query.last_report.counts.null_time.get(name, 0) for name in case.names})
     return found, Admitted({}, late, null_time)
 
 

@@ -66,14 +66,14 @@ def little_effort(rng: Random) -> Iterator[None]:
         migrate.MIN_MIGRATION_STEPS,
         migrate.MIGRATION_SHARE,
         migrate._FIRST_ROWS,
-        state_schema.BASIC_WINDOWS,
+        state_schema.CELLS_PER_PROBE,
     )
     migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE, migrate._FIRST_ROWS = (
         rng.choice((20, 60, 150, 400, 1000)),
         0.0,
         1,
     )
-    state_schema.BASIC_WINDOWS = rng.choice((1, 2, 16))  # few, so that many rows of one come piece by piece
+    state_schema.CELLS_PER_PROBE = rng.choice((1, 2, 16))  # few, so that many rows of one come piece by piece
     try:
         yield
     finally:
@@ -81,7 +81,7 @@ def little_effort(rng: Random) -> Iterator[None]:
             migrate.MIN_MIGRATION_STEPS,
             migrate.MIGRATION_SHARE,
             migrate._FIRST_ROWS,
-            state_schema.BASIC_WINDOWS,
+            state_schema.CELLS_PER_PROBE,
         ) = known
 
 

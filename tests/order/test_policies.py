@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import permutations
 from time import process_time
 from typing import Any, get_args
@@ -15,7 +16,14 @@ from hypothesis import strategies as st
 
 import weir
 from weir.local.query import LocalQuery
-from weir.order.policies import POLICIES, DriverPolicy, PendingRows, choose_order, rank_rows
+from weir.order.policies import (
+    INTERLEAVING_POLICIES,
+    POLICIES,
+    DriverPolicy,
+    PendingRows,
+    choose_order,
+    rank_rows,
+)
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 
@@ -136,7 +144,7 @@ def test_equation_1_step_by_step() -> None:
 
 
 def test_consumption_rate_takes_those_first_that_give_least() -> None:
-    pending = PendingRows(join("a", "b", "c"), {}, {}, gains={"a": 100.0, "b": 10.0, "c": 1.0})
+    pending = PendingRows(join("a", "b", "c"), {}, {}, results_per_row={"a": 100.0, "b": 10.0, "c": 1.0})
     assert choose_order("consumption-rate", pending) == ("c", "b", "a")
     unknown = PendingRows(join("a", "b"), {"a": 1, "b": 2}, {"a": 5, "b": 5})
     assert choose_order("consumption-rate", unknown) == ("b", "a")
@@ -162,18 +170,18 @@ def partials(query: LocalQuery, fed: list[Tables]) -> int:
     """Probes and matches of the last batch."""
     for tables in fed:
         query.process(tables)
-    assert query.stats is not None
-    return sum(hop.probes + hop.matches for hop in query.stats.per_hop.values())
+    assert query.last_report is not None
+    return sum(hop.probes + hop.matches for hop in query.last_report.per_hop.values())
 
 
 def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
     query = started(PLANS["mjoin"], "initial-output")
     chunks = list(query.chunks(batches(1, 1, (20, 20, 20, 20))[0]))
-    assert query.stats is not None
-    assert [rows for _, rows in query.stats.produced] == [chunk.num_rows for chunk in chunks]
-    times = [seconds for seconds, _ in query.stats.produced]
+    assert query.last_report is not None
+    assert [rows for _, rows in query.last_report.produced] == [chunk.num_rows for chunk in chunks]
+    times = [seconds for seconds, _ in query.last_report.produced]
     assert times == sorted(times) and times[-1] > 0
-    assert sorted(query.stats.order) == list(NAMES)
+    assert sorted(query.last_report.order) == list(NAMES)
     assert query.lastProgress is not None
     assert query.lastProgress["weir"]["decision"]["driverOrder"] == "initial-output"
 
@@ -199,6 +207,13 @@ def test_choosing_is_quick() -> None:
 
 def test_the_type_names_the_policies_of_the_table() -> None:
     assert get_args(DriverPolicy) == tuple(POLICIES)
+
+
+def test_policies_that_rank_rows_are_named_as_interleaving() -> None:
+    times = {"a": np.array([7, 3, 5]), "b": np.array([9])}
+    pending = PendingRows(join("a", "b"), {"a": 3, "b": 1}, {}, times=times)
+    ranking = [name for name, policy in POLICIES.items() if isinstance(policy(pending), Mapping)]
+    assert tuple(ranking) == INTERLEAVING_POLICIES
 
 
 @pytest.mark.parametrize("wrong", ["fastest", "ab", ("a", "b"), 3, ("a", "b", "c", "c")])

@@ -29,7 +29,7 @@ unit_costs = st.one_of(
 def graphs(draw: st.DrawFn, least: int = 3, most: int = 5) -> JoinGraph:
     """A connected graph: a random tree and some more edges, which sometimes are not independent.
 
-    States are sometimes cut into basic windows, by the time of their first stream.
+    States are sometimes cut into cells, by the time of their first stream.
     """
     names = tuple("abcdefghij"[: draw(st.integers(least, most))])
     edges = {

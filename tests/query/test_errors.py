@@ -140,7 +140,7 @@ def test_streams(changes: dict[str, Any], fragments: list[str]) -> None:
         ({"budget": 0.5}, ["weir.Budget(", "got 0.5"]),
         (
             {"budget": {"cpu": 0.5, "mem": "1g"}},
-            ["'mem' is not known in a budget; did you mean 'memory'?"],
+            ["'mem' in a budget; did you mean 'memory'?"],
         ),
         ({"budget": {"cpu": 0.5}}, ["weir.Budget(", "got {'cpu': 0.5}"]),
     ],
@@ -201,8 +201,8 @@ def test_vectors_of_different_lengths() -> None:
         ({"memory": "lots"}, ["a budget's memory: 'lots' is not a size", "'2g'"]),
         ({"memory": True}, ["a budget's memory: True is not a size"]),
         ({"memory": 1e9}, ["a budget's memory: 1000000000.0 is not a size", "a whole number"]),
-        ({"mem": "1g"}, ["key 'mem' is not known in weir.Budget; did you mean 'memory'?"]),
-        ({"cpu": 0.5, "Memory": 1}, ["key 'Memory' is not known in weir.Budget; did you mean 'memory'?"]),
+        ({"mem": "1g"}, ["unknown key 'mem' in weir.Budget; did you mean 'memory'?"]),
+        ({"cpu": 0.5, "Memory": 1}, ["unknown key 'Memory' in weir.Budget; did you mean 'memory'?"]),
     ],
 )
 def test_budgets(budget: dict[str, Any], fragments: list[str]) -> None:
@@ -287,7 +287,7 @@ def test_statements(text: str, fragments: list[str]) -> None:
 
 
 def test_an_unknown_stream_of_a_query() -> None:
-    with pytest.raises(QueryError, match=r"stream 'ordrs' is not known; did you mean 'orders'\?"):
+    with pytest.raises(QueryError, match=r"unknown stream 'ordrs'; did you mean 'orders'\?"):
         make().stream("ordrs")
 
 

@@ -9,7 +9,7 @@ from weir.kernel.plan_migration import PhysicalPlans
 from weir.plan.tree import join as tree
 from weir.query.build import build_query
 from weir.query.options import QueryOptions
-from weir.runtime.admission import fit_into_memory
+from weir.runtime.memory_limit import fit_into_memory
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 
 ROW = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
@@ -42,7 +42,7 @@ def test_what_is_being_made_for_the_plan_stays() -> None:
     assert half.prepare_for(FIRST, PhysicalPlans(QUERY)) == half
 
 
-def test_a_plan_that_needs_no_other_states_answers_at_once() -> None:
+def test_a_plan_that_needs_no_other_states_is_active_at_once() -> None:
     left = part(MigrationState(FIRST)).prepare_for(MJOIN, PhysicalPlans(QUERY))
     assert left.migration == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.errors import QueryError
-from weir.script.parse import Script, Sink, StreamSource, parse_script
+from weir.script.parse import IntoClause, Script, StreamSource, parse_script
 
 ORDERS = (
     "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"
@@ -23,7 +23,7 @@ def stream(text: str) -> StreamSource:
     return parse_script(f"{text};\n{ORDERS}{PAID}{SELECT} INTO noop").sources[0]
 
 
-def into(text: str) -> Sink:
+def into(text: str) -> IntoClause:
     return parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}").sink
 
 
@@ -71,21 +71,21 @@ class TestInto:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("parquet 'out/dir'", Sink("parquet", {"path": "out/dir"})),
-            ("noop", Sink("noop")),
-            ("csv OPTIONS (path 'out', header true)", Sink("csv", {"path": "out", "header": "true"})),
+            ("parquet 'out/dir'", IntoClause("parquet", {"path": "out/dir"})),
+            ("noop", IntoClause("noop")),
+            ("csv OPTIONS (path 'out', header true)", IntoClause("csv", {"path": "out", "header": "true"})),
             (
                 "parquet 'out' OPTIONS (checkpointLocation 'state') TRIGGER 500 ms;",
-                Sink("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
+                IntoClause("parquet", {"path": "out", "checkpointLocation": "state"}, 500_000),
             ),
             (
                 "noop BUDGET (cpu 0.5, memory '1g') ADAPT (gain 0.1, calibrate 5) TRIGGER 1 s",
-                Sink("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
+                IntoClause("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
             ),
-            ("noop BUDGET (cpu 0.5) ADAPT OFF", Sink("noop", {}, None, weir.Budget(0.5), False)),
+            ("noop BUDGET (cpu 0.5) ADAPT OFF", IntoClause("noop", {}, None, weir.Budget(0.5), False)),
         ],
     )
-    def test_forms(self, text: str, expected: Sink) -> None:
+    def test_forms(self, text: str, expected: IntoClause) -> None:
         assert into(text) == expected
 
     def test_a_column_may_be_called_into(self) -> None:
@@ -143,13 +143,13 @@ class TestSelect:
         ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' is given twice"),
         (
             "CREATE STREAM x (ts TIMESTAMP, id INT) USING y\nTIMESTAMP BY tss",
-            "line 2: column 'tss' is not known in stream 'x'; did you mean 'ts'? There are 'ts', 'id'",
+            "line 2: unknown column 'tss' in stream 'x'; did you mean 'ts'? Known: 'ts', 'id'",
         ),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATE 5 SECONDS", "line 2: expected RATE, LATENESS or ;"),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS", "line 2: expected a length like 5 SECONDS"),
         (
             "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 5 parsecs",
-            "line 2: unit 'parsecs'",
+            "line 2: unknown unit 'parsecs'",
         ),
         ("CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS -5 s", "line 2: '-5 s' is negative"),
         (ORDERS + PAID + SELECT, "line 3: the SELECT has no INTO; say where the results go"),
@@ -163,7 +163,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
-            "line 4: setting 'gian' is not known in ADAPT; did you mean 'gain'?",
+            "line 4: unknown setting 'gian' in ADAPT; did you mean 'gain'?",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (calibrate 2.5)",
@@ -180,7 +180,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (mem '1g')",
-            "line 4: limit 'mem' is not known in BUDGET; did you mean 'memory'? There are 'cpu', 'memory'",
+            "line 4: unknown limit 'mem' in BUDGET; did you mean 'memory'? Known: 'cpu', 'memory'",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (cpu 1, CPU 1)",
@@ -208,7 +208,7 @@ class TestSelect:
         ),
         (
             ORDERS + "\n" + SELECT + " INTO noop",
-            "line 3, in the SELECT: stream 'paid' is not known in FROM; there is only 'orders'",
+            "line 3, in the SELECT: unknown stream 'paid' in FROM; known: 'orders'",
         ),
         (
             ORDERS + PAID + "SELECT o.id\nFROM orders o, paid p\nWHERE o.id = = p.id\nWINDOW 1 DAY INTO noop",

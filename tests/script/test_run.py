@@ -106,7 +106,7 @@ def test_explains_without_touching_the_sources(job: Path, tmp_path: Path) -> Non
         ("price DOUBLE", "price DOUBEL", r"line 5, in stream 'nyc': .*UNSUPPORTED_DATATYPE.*"),
         ("USING csv", "USING cvs", r"line 5, in stream 'nyc': .*cvs"),
         ("/trades/tokyo'", "/trades/kyoto'", r"line 8, in stream 'tokyo': .*PATH_NOT_FOUND.*kyoto"),
-        ("t.price >", "t.prize >", r"line 14, in the SELECT: column 'prize' is not known"),
+        ("t.price >", "t.prize >", r"line 14, in the SELECT: unknown column 'prize'"),
         ("TIMESTAMP BY ts", "TIMESTAMP BY symbol", r"line 14, in the SELECT: .*symbol"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.shed.flow import compute_flow
-from weir.shed.hop_network import HopNetwork, Link, Path
+from weir.shed.hop_network import HopNetwork, InputPath, Link
 from weir.shed.jaqpot import grepp
 from weir.stats.hop import Hop
 
@@ -20,9 +20,9 @@ def two_joins(a: float, b: float, ab: float, c: float, rate: float = 10_000.0) -
         Link(Hop("C", top, low), c, rate, (), None, True),
     )
     paths = (
-        Path("A", rate, {0: links[0], 2: links[2]}),
-        Path("B", rate, {1: links[1], 2: links[2]}),
-        Path("C", rate, {3: links[3]}),
+        InputPath("A", rate, {0: links[0], 2: links[2]}),
+        InputPath("B", rate, {1: links[1], 2: links[2]}),
+        InputPath("C", rate, {3: links[3]}),
     )
     return HopNetwork(links, paths, {})
 
@@ -35,7 +35,7 @@ def test_figure_2a_one_join() -> None:
     )
     net = HopNetwork(
         links=links,
-        paths=(Path("A", 500, {0: links[0]}), Path("B", 700, {1: links[1]})),
+        paths=(InputPath("A", 500, {0: links[0]}), InputPath("B", 700, {1: links[1]})),
         sizes={},
     )
     # A single join has one-hop paths, whose productivity is that of the half-way join.

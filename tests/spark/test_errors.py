@@ -77,7 +77,7 @@ def test_incomplete_sinks_are_refused(join: SparkJoin, tmp_path: Path) -> None:
     for trigger in ({"continuous": "1 second"}, {"realTime": "1 second"}):
         with pytest.raises(QueryError, match="processingTime, availableNow or once"):
             join.writeStream.trigger(**trigger)
-    with pytest.raises(QueryError, match="compression 'zip' is not known; use snappy"):
+    with pytest.raises(QueryError, match="unknown parquet compression 'zip'; use snappy"):
         writer = join.writeStream.option("checkpointLocation", ready).option("compression", "zip")
         writer.start(str(tmp_path / "out"))
 
@@ -92,7 +92,7 @@ def test_dataframes_and_tables_do_not_mix(feed: Feed, spark: SparkSession) -> No
     frames = feed.frames(spark)
     with pytest.raises(QueryError, match="stream 'b' must be a Spark DataFrame like the others; got Table"):
         weir.join(a=frames["a"], b=rows([1], [1]), **PAIR)
-    with pytest.raises(QueryError, match="partitions= is for Spark DataFrames"):
+    with pytest.raises(QueryError, match="partitions= applies to Spark DataFrames"):
         weir.join(**feed.tables(), **PAIR, partitions=2)
 
 

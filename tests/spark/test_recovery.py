@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,6 +203,12 @@ def test_a_lost_manifest_is_named(copy: Path, stopped: tuple[Feed, Path], spark:
     assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
     (manifests / "1.json").write_bytes(b"")
     assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    body = json.dumps(
+        {key: value for key, value in json.loads(json.loads(kept)["body"]).items() if key != "skew"}
+    )
+    (manifests / "1.json").write_text(json.dumps({"checksum": zlib.crc32(body.encode()), "body": body}))
+    message = "manifests/1.json was written by another version of weir: Manifest lacks skew"
+    assert message in going_on(stopped, spark, copy / "ckpt", copy / "out")
     (manifests / "1.json").unlink()
     assert "manifests/1.json is missing" in going_on(stopped, spark, copy / "ckpt", copy / "out")
     assert read_bag(copy / "out") == before

@@ -183,9 +183,9 @@ def test_a_restart_may_change_the_spread_only_where_the_state_allows_it(
     join = weir.join(**Feed(tmp_path, generate(2, 1, 1, 1, seed=1)).tables(), **asked("band", 2))
     checkpoint = Checkpoint(LocalFolder(tmp_path.as_uri(), str(tmp_path)))
     jobs = [describe_job(join.query, join.planned.plan, count, spread) for spread, count in (before, after)]
-    checkpoint.check_job(jobs[0])
+    checkpoint.record_or_check_job(jobs[0])
     with pytest.raises(ChangedQueryError, match=message) if message else nullcontext():
-        checkpoint.check_job(jobs[1])
+        checkpoint.record_or_check_job(jobs[1])
 
 
 @pytest.mark.parametrize(
@@ -214,5 +214,5 @@ def test_impossible_spreads_are_refused(
 
 def test_local_tables_refuse_spread() -> None:
     schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
-    with pytest.raises(QueryError, match="spread= is for Spark DataFrames"):
+    with pytest.raises(QueryError, match="spread= applies to Spark DataFrames"):
         weir.join(a=schema, b=schema, on="a.k = b.k", within="1 second", spread="share")

@@ -14,7 +14,7 @@ def test_partitions_add_up() -> None:
         {"a": 4}, dropped={"a": 2}, stale=1, hops={HOP: HopStats(1), OTHER: HopStats(skipped=7)}
     )
     total = first + second
-    assert total.rows_in == {"a": 7, "b": 1} and total.rows_in_time == {"a": 4, "b": 1}
+    assert total.rows_in == {"a": 7, "b": 1} and total.rows_admitted == {"a": 4, "b": 1}
     assert (total.results, total.stale, total.oldest) == (2, 1, 5)
     assert total.hops == {HOP: HopStats(4, 4, 2), OTHER: HopStats(skipped=7)}
     assert total.shed == 9 and count_steps(total.hops.values()) == 10

@@ -15,5 +15,5 @@ def fork(query: LocalQuery) -> LocalQuery:
     engine, batches = query._engine, query._batches
     shared = [query.query, query.schema, query._plans, query.manifest, engine._running]
     shared += query._memory._slices.values()
-    shared += [*batches.reports.values(), *batches.progress.values()]
+    shared += [batches.last_report, *batches.progress.values()]
     return deepcopy(query, {id(part): part for part in shared})

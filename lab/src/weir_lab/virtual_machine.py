@@ -98,7 +98,7 @@ class Clock:
     def _process(self, delta: Delta) -> None:
         for _ in self._query.chunks(delta):
             pass  # results are counted by the engine and let go
-        stats = self._query.stats
+        stats = self._query.last_report
         assert stats is not None
         alive = sum(count_alive_rows(self._query.state).values())
         inserted = count_inserted_rows(stats, self._plan)

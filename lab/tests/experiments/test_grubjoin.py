@@ -65,8 +65,8 @@ def test_the_join_is_a_nested_loop() -> None:
         pass
     for _ in query.chunks({"s1": streams.between(2.0, 3.0)["s1"]}):
         pass
-    assert query.stats is not None
-    (hop,) = query.stats.per_hop.values()
+    assert query.last_report is not None
+    (hop,) = query.last_report.per_hop.values()
     assert (hop.probes, hop.comparisons) == (40, 40 * 80)
 
 

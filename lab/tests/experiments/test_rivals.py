@@ -14,7 +14,7 @@ from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.shed.expected import ShedForecast
 from weir.shed.flow import compute_flow
-from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, Link, Path, Sizes
+from weir.shed.hop_network import HopNetwork, HopNetworkBuilder, InputPath, Link, Sizes
 from weir.shed.jaqpot import grepp
 from weir.shed.linear_program import solve_grants
 from weir.shed.strategies import STRATEGIES, check_shed, choose_strategy
@@ -66,9 +66,9 @@ def two_joins(
         link("C", top, low, c),
     )
     paths = (
-        Path("A", rate, {0: links[0], 2: links[2]}),
-        Path("B", rate, {1: links[1], 2: links[2]}),
-        Path("C", rate, {3: links[3]}),
+        InputPath("A", rate, {0: links[0], 2: links[2]}),
+        InputPath("B", rate, {1: links[1], 2: links[2]}),
+        InputPath("C", rate, {3: links[3]}),
     )
     return HopNetwork(links, paths, sizes or {})
 
@@ -80,7 +80,7 @@ def test_figure_2a_one_join() -> None:
     links = (Link(hops[0], a, 500, (), None, True), Link(hops[1], b, 700, (), None, True))
     net = HopNetwork(
         links=links,
-        paths=(Path("A", 500, {0: links[0]}), Path("B", 700, {1: links[1]})),
+        paths=(InputPath("A", 500, {0: links[0]}), InputPath("B", 700, {1: links[1]})),
         sizes={},
     )
     grants = best_hjp(net, 300)

@@ -48,7 +48,7 @@ _RECALL_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AdaptationScope:
     """What of the plan may change, how to shed, unit costs, and the seconds between triggers."""
 
     changeable: Changeable = "nothing"
@@ -111,7 +111,12 @@ class _Candidate:
 
 
 def analyse(
-    query: Query, statistics: Statistics, running: PlanInForce, limits: Limits, settings: Adapt, scope: Scope
+    query: Query,
+    statistics: Statistics,
+    running: PlanInForce,
+    limits: Limits,
+    settings: Adapt,
+    scope: AdaptationScope,
 ) -> Recommendation | None:
     """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
 
@@ -162,7 +167,7 @@ def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: S
 
     The lags show which ages pay once the query has to shed.
     """
-    learns = shed in ("auto", "harvest") and is_harvestable(windows, plan)
+    learns = shed in ("auto", "harvest") and is_harvestable(plan, windows)
     return Allowance(sample=_LEARNING_SAMPLE) if learns else None
 
 
@@ -196,7 +201,7 @@ def _add_shedding(
             shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
         return replace(candidate, shedding=shedding)
 
-    mjoins = [c for c in candidates if is_harvestable(estimator.graph.windows, c.plan)]
+    mjoins = [c for c in candidates if is_harvestable(c.plan, estimator.graph.windows)]
     if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
         rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
         least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)

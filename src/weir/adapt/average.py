@@ -97,8 +97,8 @@ def lags_differ(before: LagHistograms, after: LagHistograms, change: float, resu
 
     Results of one sampled row are not independent: of `results_each` results, only one counts.
     """
-    sums = [[sum(lags.counts) for lags in of.lags.values()] for of in (before, after)]
-    counts = [max(of, default=0.0) / results_each for of in sums]
+    sums = [[sum(lags.counts) for lags in histograms.lags.values()] for histograms in (before, after)]
+    counts = [max(rows, default=0.0) / results_each for rows in sums]
     if min(counts) < _FEWEST_RESULTS:
         return False
     distance = max(

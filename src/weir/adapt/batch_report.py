@@ -1,4 +1,4 @@
-"""The one record of what a micro-batch did: progress, statistics and history are all made from it."""
+"""The one record of what a micro-batch did: progress and statistics are made from it."""
 
 from __future__ import annotations
 
@@ -14,45 +14,32 @@ from weir.stats.hop import Hop, HopStats
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The decision that a batch went by, what it counted, what the state is after it, and how long it took.
-
-    `decision` is the one for the plan that answered. `counts` are those of all partitions; they lack probes
-    and results if `is_complete` is false, because the sink did not read all results. `is_mixed` says that
-    other partitions were answered by another plan; `steps` are those of the hops in the busiest partition.
-    `rows` entered each stream's state: they came in time and passed its filters. `newest` is the newest event
-    time of each stream before the batch and `reached` after it (µs). `held` are the rows of each state that
-    could still join before the batch. `order` is the one in which streams went, None if partitions differ.
-    `seconds` are those of the whole batch, `work` the CPU seconds of the join in the slowest partition, which
-    grow and shrink with what is probed. `interval` are the seconds between triggers, None without any.
-    `recall` is the estimate after the batch. `evicted` are rows of each state given up for memory, `building`
-    tells how much is there of each state that a later plan needs. `produced` tells of each chunk of results
-    when it was there, in seconds since the batch began, and how many rows it has.
-    """
+    """What a batch did, what the state is after it, and how long it took; times are in µs."""
 
     batch: int
-    decision: Decision
-    counts: BatchCounts
-    rows: Mapping[str, int]
-    newest: Mapping[str, int]
-    reached: Mapping[str, int]
-    held: Mapping[str, float]
-    seconds: float
-    work: float
-    is_complete: bool = True
-    is_mixed: bool = False
-    steps: int = 0
-    order: tuple[str, ...] | None = None
-    watermark: int | None = None
-    state: Mapping[str, StateSize] = field(default_factory=dict)
-    recall: float | None = None
-    interval: float | None = None
-    evicted: Mapping[str, int] = field(default_factory=dict)
-    building: Mapping[str, float] = field(default_factory=dict)
-    produced: tuple[tuple[float, int], ...] = ()
+    decision: Decision  # the one for the active plan
+    counts: BatchCounts  # of all partitions; without probes and results unless `is_complete`
+    rows: Mapping[str, int]  # that entered each stream's state: they came in time and passed its filters
+    newest: Mapping[str, int]  # the newest event time of each stream before the batch ...
+    reached: Mapping[str, int]  # ... and after it
+    held: Mapping[str, float]  # the rows of each state that could still join before the batch
+    seconds: float  # of the whole batch
+    work: float  # CPU seconds of the join in the slowest partition, which depend on what is probed
+    is_complete: bool = True  # False if the sink did not read all results
+    is_mixed: bool = False  # True if partitions had different active plans
+    steps: int = 0  # of the hops in the busiest partition
+    order: tuple[str, ...] | None = None  # in which the streams went; None if partitions differ
+    watermark: int | None = None  # after the batch
+    state: Mapping[str, StateSize] = field(default_factory=dict)  # the size of each state after the batch
+    recall: float | None = None  # the estimate after the batch
+    interval: float | None = None  # seconds between triggers; None without any
+    evicted: Mapping[str, int] = field(default_factory=dict)  # rows of each state given up for memory
+    building: Mapping[str, float] = field(default_factory=dict)  # the built share of a later plan's states
+    produced: tuple[tuple[float, int], ...] = ()  # of each chunk of results: seconds until it was there, rows
 
     @property
     def plan(self) -> Join:
-        """The plan that answered."""
+        """The active plan."""
         return self.decision.plan
 
     @property

@@ -1,7 +1,7 @@
 """Controller: the monitor–analyse–actuate loop around the batches of a query.
 
-decide ─> batch ─> learn ─> start_analysis ─> decide ─> ...
-                                └ in a thread, if the statistics changed; no batch waits for it
+take_recommendation ─> batch ─> learn ─> start_analysis ─> take_recommendation ─> ...
+                                              └ in a thread, if the statistics changed; no batch waits for it
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from time import thread_time
 
-from weir.adapt.analyse import Recommendation, Scope, analyse
+from weir.adapt.analyse import AdaptationScope, Recommendation, analyse
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.change_detection import should_analyse
 from weir.adapt.cpu_limit import derive_limits, exceeds_by_fixed_cost
@@ -51,13 +51,13 @@ class Controller:
         running: PlanInForce,
         budget: Budget,
         settings: Adapt | None = None,
-        scope: Scope | None = None,
+        scope: AdaptationScope | None = None,
         statistics: Statistics | None = None,
     ) -> None:
         self.budget = budget
         self.statistics = statistics or Statistics()
         self._query, self.running = query, running
-        self._settings, self._scope = settings or Adapt(), scope or Scope()
+        self._settings, self._scope = settings or Adapt(), scope or AdaptationScope()
         self._lock = Lock()
         self._thread: Thread | None = None
         self._finished: _Analysis | None = None
@@ -89,7 +89,7 @@ class Controller:
             self._thread = Thread(target=self._analyse, args=(analysis, scope), daemon=True)
             self._thread.start()
 
-    def decide(self) -> Recommendation | None:
+    def take_recommendation(self) -> Recommendation | None:
         """Return what to change from the next batch on, or None. Each recommendation is returned once."""
         with self._lock:
             analysis, self._finished = self._finished, None
@@ -140,7 +140,7 @@ class Controller:
         self.statistics = self.statistics.restart_load(recommendation.scale)
         _LOG.info("from the next batch on: %s", recommendation.reason)
 
-    def _analyse(self, analysis: _Analysis, scope: Scope) -> None:
+    def _analyse(self, analysis: _Analysis, scope: AdaptationScope) -> None:
         """Run an analysis in its thread; if it fails, the query continues as it is."""
         known, started = analysis.statistics, thread_time()
         try:

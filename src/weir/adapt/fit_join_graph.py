@@ -44,7 +44,7 @@ def fit_join_graph(query: Query, statistics: Statistics, costs: UnitCosts) -> Jo
     rates = {name: float(np.clip(known[name], *_RATE_BOUNDS)) for name in query.names}
     batch = float(np.clip(statistics.span or 1.0, *_BATCH_SECONDS_BOUNDS))
     assumed = estimate_join_graph(query, rates, costs=costs, batch=batch)
-    lag = max(assumed.lag, min(statistics.lag or 0.0, _BATCH_SECONDS_BOUNDS[1]))
+    lag = max(assumed.lag, min(statistics.watermark_delay or 0.0, _BATCH_SECONDS_BOUNDS[1]))
     graph = _fit_selectivities(assumed, statistics)
     return replace(graph, row_bytes=_fit_row_bytes(assumed, statistics), lag=lag)
 

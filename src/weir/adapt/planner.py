@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.adapt.analyse import Scope, choose_learning_allowance
+from weir.adapt.analyse import AdaptationScope, choose_learning_allowance
 from weir.adapt.calibrate import calibrate_costs
 from weir.adapt.describe_decision import describe_allowance
 from weir.adapt.estimate import estimate_join_graph
@@ -68,12 +68,12 @@ class PlannedJoin:
         windows = dict(zip(query.names, query.windows, strict=True))
         return choose_learning_allowance(windows, plan, self.shed), AS_REQUESTED
 
-    def scope(self, query: Query) -> Scope:
+    def scope(self, query: Query) -> AdaptationScope:
         """Return what a controller may decide while this query runs, nothing of a plan made by hand."""
         has_row_window = any(isinstance(window, RowWindow) for window in query.windows)
         may_change: Changeable = "tree" if self.automatic and not has_row_window else "orders"
         costs = TYPICAL if self.graph is None else self.graph.costs
-        return Scope("nothing" if self.by_hand else may_change, self.shed, costs)
+        return AdaptationScope("nothing" if self.by_hand else may_change, self.shed, costs)
 
     @property
     def warning(self) -> str | None:
@@ -97,14 +97,14 @@ class PlanRequest:
     selectivities: Any = None
     shed: ShedName = "auto"
 
-    def divided(self, query: Query) -> Query:
+    def divide_windows(self, query: Query) -> Query:
         """Return the query with a length of basic windows, if harvesting needs one and it has none."""
         retentions = [r for i in range(len(query.names)) if (r := query.bounds.retention(i)) and r > 0]
         if self.shed != "harvest" or query.basic is not None or not retentions:
             return query
         return replace(query, basic=math.ceil(default_basic_window(retentions)))
 
-    def planned(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
+    def plan_join(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
         """Choose the plan; if that needs rates and none are given, measure them on the tables."""
         statistics = parse_user_statistics(query, self.rates, self.selectivities)
         needs_rates = self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)

@@ -72,7 +72,7 @@ def choose_shedding(
     # Sampled rows come on top of the allowance, which has to leave room for them.
     sample = max(_SAMPLE_CPU_SHARE * budget / probing, _LEAST_SAMPLE)
     budget = max(budget - sample * probing, _LEAST_PROBING_SHARE * probing)
-    if shed == "jaqpot" or (shed == "auto" and not is_harvestable(estimator.graph.windows, plan)):
+    if shed == "jaqpot" or (shed == "auto" and not is_harvestable(plan, estimator.graph.windows)):
         best = _shed_probes(estimator, plan, budget / probing_scale, warnings)
     else:
         best = choose_strategy(estimator.forecast, plan, budget / probing_scale, shed, roughly)

@@ -29,7 +29,7 @@ class SliceSummary:
     last: int
     deadline: int | None
 
-    def count_live_rows(self, now: int | None) -> float:
+    def estimate_live_rows(self, now: int | None) -> float:
         """Estimate how many rows can still join at the time `now`, as if rows were spread evenly."""
         if now is None or self.deadline is None:
             return float(self.rows)
@@ -59,9 +59,9 @@ class SliceSummary:
         return max(to_come / total, _UNSEEN_LAG_WEIGHT * remaining) if total > 0 else remaining
 
 
-def count_live_rows(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
-    """Count the rows of each state that can still join at the time `now`."""
-    return _sum_by_state(slices, lambda summary: summary.count_live_rows(now))
+def estimate_live_rows(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
+    """Estimate how many rows of each state can still join at the time `now`."""
+    return _sum_by_state(slices, lambda summary: summary.estimate_live_rows(now))
 
 
 def estimate_loss(
@@ -77,7 +77,7 @@ def estimate_loss(
 
     def weigh(summary: SliceSummary) -> float:
         if lags is None:
-            return summary.count_live_rows(now)
+            return summary.estimate_live_rows(now)
         return summary.rows * summary.estimate_remaining_share(now, lags)
 
     evicted, stored = _sum_by_state(gone, weigh), _sum_by_state(slices, weigh)

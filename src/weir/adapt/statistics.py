@@ -49,9 +49,9 @@ class Statistics:
 
     `scale` is measured divided by modelled seconds of probing, by the last analysis; `lags` are histograms.
 
-    Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, `lag` of
-    the watermark (seconds), `oldest` age in a result (seconds), and `window_fill`: the rows in the
-    windows over those expected at current rates.
+    Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, seconds of
+    the `watermark_delay`, `oldest` age in a result (seconds), and `window_fill`: the rows in the windows over
+    those expected at current rates.
 
     `irregular_batch` is the number of the last batch that was left out as a gap or sliver.
     """
@@ -72,7 +72,7 @@ class Statistics:
     work: float = 0.0
     recall: float | None = None
     bytes: int = 0
-    lag: float | None = None
+    watermark_delay: float | None = None
     oldest: float | None = None
     irregular_batch: int = 0
     window_fill: float = 1.0
@@ -93,7 +93,8 @@ class Statistics:
         )
         rows = {n: known_rows[n].after(new_rows[n], span, is_confirmed=is_confirmed) for n in query.names}
         fill = _measure_window_fill(query, seen, rows)
-        newest = max(seen.reached.values(), default=None)
+        newest, watermark = max(seen.reached.values(), default=None), seen.watermark
+        delay = None if watermark is None or newest is None else max(0, newest - watermark) / 1e6
         # The rows of a batch have piled up since the batch before it began.
         period = 0.0 if seen.interval is None or is_irregular else max(seen.interval, self.seconds)
         return Statistics(
@@ -114,7 +115,7 @@ class Statistics:
             work=seen.work,
             recall=seen.recall,
             bytes=sum(size.bytes for size in seen.state.values()),
-            lag=None if seen.watermark is None or newest is None else max(0, newest - seen.watermark) / 1e6,
+            watermark_delay=delay,
             oldest=None if seen.counts.oldest is None else seen.counts.oldest / 1e6,
             irregular_batch=self.batches if is_irregular else self.irregular_batch,
             window_fill=fill,

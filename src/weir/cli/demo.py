@@ -176,7 +176,7 @@ def _run_locally(market: Market, batches: int, show: Callable[[Totals], None]) -
     for number in range(batches):
         results = query.process({exchange: market.batch(exchange, number) for exchange in EXCHANGES})
         found = [results] if totals.best is None else [totals.best, results]
-        milliseconds = 1000 * query.stats.seconds if query.stats else 0.0
+        milliseconds = 1000 * query.last_report.seconds if query.last_report else 0.0
         progress = dict(query.lastProgress or {}, durationMs={"triggerExecution": milliseconds})
         totals = replace(totals.add(watch.BatchFigures.of(progress)), best=choose_best(found))
         show(totals)

@@ -22,8 +22,8 @@ _TABLE_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """The figures of a batch. `results` and `shed` are None if the sink did not read all results, `lag` is
-    None before the first watermark, `recall` as long as it is not estimated.
+    """The figures of a batch. `results` and `shed` are None if the sink did not read all results, `recall` as
+    long as it is not estimated, and `watermark_delay` (seconds) before the first watermark.
     """
 
     batch: int
@@ -33,7 +33,7 @@ class BatchFigures:
     state_rows: int
     state_bytes: int
     late: int
-    lag: float | None
+    watermark_delay: float | None
     shed: int | None
     recall: float | None
 
@@ -42,7 +42,7 @@ class BatchFigures:
         """Take the figures from an entry of `recentProgress`."""
         join = progress["weir"]
         newest, watermark = join.get("newest") or {}, join["watermark"]
-        has_lag = watermark is not None and bool(newest)
+        has_delay = watermark is not None and bool(newest)
         return BatchFigures(
             batch=progress["batchId"],
             rows=progress["numInputRows"],
@@ -51,7 +51,7 @@ class BatchFigures:
             state_rows=sum(state["numRowsTotal"] for state in join["state"].values()),
             state_bytes=sum(state["memoryUsedBytes"] for state in join["state"].values()),
             late=sum(stream["numRowsDroppedByWatermark"] for stream in join["streams"].values()),
-            lag=(max(newest.values()) - watermark) / 1_000_000 if has_lag else None,
+            watermark_delay=(max(newest.values()) - watermark) / 1_000_000 if has_delay else None,
             shed=join["numRowsShed"],
             recall=join["estimatedRecall"],
         )
@@ -67,7 +67,7 @@ class BatchFigures:
             "state rows": f"{self.state_rows:,}",
             "state MiB": f"{self.state_bytes / 2**20:,.1f}",
             "late": f"{self.late:,}",
-            "lag s": "?" if self.lag is None else f"{self.lag:,.1f}",
+            "delay s": "?" if self.watermark_delay is None else f"{self.watermark_delay:,.1f}",
             "shed": "?" if self.shed is None else f"{self.shed:,}",
             "recall": "?" if self.recall is None else f"{self.recall:.0%}",
         }
@@ -75,11 +75,11 @@ class BatchFigures:
 
 def follow_batches(query: SparkQuery, stopping: Event) -> Iterator[dict[str, Any]]:
     """Yield the progress of every batch as it ends, until the query ends or `stopping` is set."""
-    from weir.spark.script import has_ended  # needs pyspark
+    from weir.spark.script import wait_for_end  # needs pyspark
 
     seen = -1
     while True:
-        ended = stopping.is_set() or has_ended(query, _PAUSE_SECONDS)
+        ended = stopping.is_set() or wait_for_end(query, _PAUSE_SECONDS)
         last = query.lastProgress
         if last is not None and last["batchId"] > seen:
             for progress in query.recentProgress:

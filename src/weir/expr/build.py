@@ -39,7 +39,7 @@ def _unknown_function(name: str) -> QueryError:
     near = find_nearest(name, callable_names())
     hint = "; a" if near is None else f"; did you mean '{near}'? A"
     return QueryError(
-        f"function '{name}' is not known{hint} function of your own "
+        f"unknown function '{name}'{hint} function of your own "
         "can be passed as functions={'name': weir.udf(...)}"
     )
 

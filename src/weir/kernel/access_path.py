@@ -14,7 +14,7 @@ from weir.expr.nodes import Expr, streams_of
 from weir.kernel.index import ByKey, ByTime, ByValue, Spec, is_sortable
 from weir.kernel.keys import Bools, Int64s, encode
 from weir.kernel.partial import Partial
-from weir.kernel.state_schema import StateSchema, find_member
+from weir.kernel.state_schema import StateSchema, find_member, key_name
 from weir.kernel.value_range import Limit
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine
 
@@ -29,7 +29,7 @@ class KeyAccess:
     @property
     def names(self) -> tuple[str, ...]:
         """The stored code columns, in the order of the classes."""
-        return tuple(f"{c.name}@key" for c in self.classes)
+        return tuple(map(key_name, self.classes))
 
     @property
     def spec(self) -> ByKey:
@@ -97,7 +97,7 @@ def choose_access(
     partner: StateSchema,
 ) -> tuple[Access, frozenset[Conjunct]]:
     """Return the most selective access path into a partner, and the conjuncts that it decides by itself."""
-    stored = [(c, find_member(c, bound)) for c in classes if f"{c.name}@key" in partner.keys]
+    stored = [(c, find_member(c, bound)) for c in classes if key_name(c) in partner.keys]
     keyed = [(c, probe) for c, probe in stored if probe is not None]
     if keyed:
         return KeyAccess(tuple(c for c, _ in keyed), tuple(probe for _, probe in keyed)), frozenset()

@@ -1,6 +1,6 @@
 """One micro-batch: build the slices, then probe for results.
 
-**What is correct.** A result `(t_1..t_m)` is found exactly once, by the row of it that is processed last.
+**Correctness.** A result `(t_1..t_m)` is found exactly once, by the row of it that is processed last.
 Every slice carries (batch, rank), where the rank is the position of its rows in the batch's driver order: one
 per stream, or one per run of rows if a policy interleaves streams. A row sees slices of earlier batches and,
 in its own batch, slices of lower rank.

@@ -15,38 +15,23 @@ from weir.stats.hop import Hop
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one micro-batch does.
+    """What one micro-batch does; driver policies choose by `selectivities` and `results_per_row`."""
 
-    - `plan`: the plan that the query should run; `reason` says why.
-    - `driver_order`: the order of the deltas, or a policy that chooses one by the batch's own rows, by the
-      `selectivities` of hops in earlier batches and by `gains`, the results per row of each stream.
-    - `clock`: the time (µs) by which freshness is judged, the newest event time before the batch; None in the
-      first. `arrivals` are the clocks of earlier batches whose rows may still be fresh.
-    - `idle`: streams that do not hold the watermark back.
-    - `slice_bytes`: the most bytes of a slice, so that eviction can choose; None: no limit but the usual.
-    - `candidates`: how many candidate pairs a hop holds at once, if fewer than usual: less memory, more time.
-    - `allowance`: how much each hop may do; None: everything.
-    - `placement`: the partition of each row; None: there is only one.
-    - `one_task`: run all partitions in one task, where that saves more than a second task would.
-    - `interim_allowance`: the allowance of the earlier plan that answers while states of the plan are built.
-    - `migration_steps`: how many steps of hops the batch may spend on building them; None: no limit.
-    """
-
-    plan: Join
-    driver_order: DriverOrder
-    clock: int | None = None
-    arrivals: Mapping[int, int] = field(default_factory=dict)
-    idle: tuple[str, ...] = ()
-    slice_bytes: int | None = None
-    candidates: int | None = None
-    allowance: Allowance | None = None
-    selectivities: Mapping[Hop, float] = field(default_factory=dict)
-    gains: Mapping[str, float] = field(default_factory=dict)
-    placement: Placement | None = None
-    one_task: bool = False
-    reason: str = ""
-    interim_allowance: Allowance | None = None
-    migration_steps: int | None = None
+    plan: Join  # the plan that the query should run
+    driver_order: DriverOrder  # the order of the deltas, or a policy that chooses one by the batch's own rows
+    clock: int | None = None  # the newest event time before the batch (µs), by which freshness is judged
+    arrivals: Mapping[int, int] = field(default_factory=dict)  # clocks of batches whose rows may be fresh
+    idle: tuple[str, ...] = ()  # streams that do not hold the watermark back
+    slice_bytes: int | None = None  # the most bytes of a slice, so that eviction can choose; None: the usual
+    max_candidates: int | None = None  # that a hop holds at once, if fewer than usual: less memory, more time
+    allowance: Allowance | None = None  # how much each hop may do; None: everything
+    selectivities: Mapping[Hop, float] = field(default_factory=dict)  # in earlier batches
+    results_per_row: Mapping[str, float] = field(default_factory=dict)  # of each stream, in earlier batches
+    placement: Placement | None = None  # the partition of each row; None: there is only one
+    one_task: bool = False  # run all partitions in one task, where that saves more than a second task would
+    reason: str = ""  # why this plan and allowance
+    interim_allowance: Allowance | None = None  # of the earlier plan, active while states of `plan` are built
+    migration_steps: int | None = None  # that hops may spend on building them; None: no limit
 
     def __post_init__(self) -> None:
         if isinstance(self.driver_order, str):

@@ -97,7 +97,7 @@ class HalfJoin:
         return TimeRange(bounds, partial), [TimeRange(other, partial) for other in self.plan.others]
 
     def _select_slices(self, lead: TimeRange, others: list[TimeRange]) -> list[Slice]:
-        in_range = self.slice_index.overlapping(lead.earliest, lead.latest, self.batch, self.rank)
+        in_range = self.slice_index.find_overlapping(lead.earliest, lead.latest, self.batch, self.rank)
         return [s for s in in_range if not any(other.misses(s) for other in others)]
 
     def _probe_slices(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.expr.nodes import Expr
-from weir.kernel.keys import Bools, Int64s, as_int64, unscaled
+from weir.kernel.keys import Bools, Int64s, as_int64, get_decimal_words
 
 _CODE_BITS = 63
 _SPARSEST_LOOKUP = 16
@@ -148,5 +148,5 @@ def to_sortable(values: pa.Array) -> tuple[npt.NDArray[Any], Bools | None]:
         filled = values if valid is None else values.fill_null(0.0)
         return filled.to_numpy(zero_copy_only=False), valid
     if pa.types.is_decimal(values.type):
-        return unscaled(values)[:, 0], valid
+        return get_decimal_words(values)[:, 0], valid
     return as_int64(values), valid

@@ -179,7 +179,7 @@ def _rank_rows(
         deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
         states={node: state.count_rows(node) for node in state.slices},
         selectivities=decision.selectivities,
-        gains=decision.gains,
+        results_per_row=decision.results_per_row,
     )
     return rank_rows(decision.driver_order, pending, {name: delta.times for name, delta in deltas.items()})
 

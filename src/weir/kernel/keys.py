@@ -97,7 +97,7 @@ def _content_of_valid(values: pa.Array) -> Int64s:
         numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
         return np.asarray(numbers.view(np.int64))
     if types.is_interval(kind):
-        return combine(list(unscaled(values).T))
+        return combine(list(get_decimal_words(values).T))
     if types.is_null(kind) or types.is_union(kind):
         return np.zeros(len(values), np.int64)
     return _codes(values, kind)
@@ -122,7 +122,7 @@ def _codes(values: pa.Array, domain: pa.DataType) -> Int64s:
     if pa.types.is_floating(domain):
         return _float_codes(values)
     if pa.types.is_decimal(domain):
-        low, high = unscaled(values).T
+        low, high = get_decimal_words(values).T
         return combine([low, high]) if _is_wide_decimal(domain) else low
     return as_int64(values)
 
@@ -146,7 +146,7 @@ def _float_codes(values: pa.Array) -> Int64s:
     return numbers.view(np.int64)
 
 
-def unscaled(values: pa.Array) -> Int64s:
+def get_decimal_words(values: pa.Array) -> Int64s:
     """Return the low and high 64-bit words of decimals without their scale."""
     data = np.frombuffer(values.buffers()[1], dtype=np.int64).reshape(-1, 2)
     words: Int64s = data[values.offset : values.offset + len(values)].copy()

@@ -1,4 +1,4 @@
-"""Migration state: which plan answers, and how far the states of the plan that follows it are built."""
+"""Migration state: which plan is active, and how far the states of the plan that follows it are built."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StateBuild:
 
 @dataclass(frozen=True, slots=True)
 class MigrationState:
-    """The plan that answers, the states `done` for another plan, and the one under construction."""
+    """The active plan, the states `done` for another plan, and the one under construction."""
 
     plan: Join
     done: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class MigrationState:
         return None if self.building is None else self.building.since
 
     def aim_at(self, target: Join) -> MigrationState:
-        """Drop what a plan does not need; if no state of that plan is missing, it answers."""
+        """Drop what a plan does not need; if no state of that plan is missing, it becomes active."""
         needed = _state_names(target)
         keep = self.building is not None and self.building.node in needed
         done = tuple(name for name in self.done if name in needed)
@@ -59,13 +59,13 @@ class MigrationState:
         return [node for node in _joins_below_root(target) if str(node) not in self._complete]
 
     def migration_joins(self, target: Join) -> tuple[Join, ...]:
-        """Return the joins that are run for a plan in addition to those of the plan that answers."""
+        """Return the joins that are run for a plan in addition to those of the active one."""
         kept = {*self.done, *(() if self.building is None else (self.building.node,))}
         additional = kept - _state_names(self.plan)
         return tuple(node for node in _joins_below_root(target) if str(node) in additional)
 
     def measure_progress(self, target: Join) -> Mapping[str, float]:
-        """Return how much is built of each state that a plan needs and the answering one does not have."""
+        """Return how much is built of each state that a plan needs and the active one does not have."""
         own = _state_names(self.plan)
         building = {} if self.building is None else {self.building.node: self.building.progress}
         names = [name for node in _joins_below_root(target) if (name := str(node)) not in own]

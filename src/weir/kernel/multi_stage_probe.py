@@ -77,7 +77,7 @@ class MultiStageProbe:
         # Probes were counted where they were sent from, not in each partition that they visit.
         hop_counts.probes, hop_counts.sampled = probes, sampled
 
-    def wanted(self, parcel: Parcel) -> tuple[str, int, int]:
+    def get_target(self, parcel: Parcel) -> tuple[str, int, int]:
         """Return the state that a parcel probes next, and the range of lead times that it can reach there."""
         hop = self._runs[parcel.driver].path[parcel.hop_number]
         lead = TimeRange(hop.lead, parcel.partial)

@@ -53,7 +53,7 @@ class PathRun:
             row_windows,
             self._batch,
             rank,
-            self._decision.candidates,
+            self._decision.max_candidates,
             self.sample,
         )
 

@@ -12,7 +12,7 @@ A state must hold all combinations of live rows of earlier batches. While one is
   older rows, newest first, probe the older slices of the other inputs. Therefore slices from before `since`
   are not merged with later ones. Rows that expire in the meantime are not needed.
 
-The old plan answers until all states of the new one are complete, then the new one: either way each result
+The old plan is active until all states of the new one are complete, then the new one: either way each result
 of a batch is found once. States are built one after the other, inputs first. The decision bounds how many
 steps (probes, comparisons, matches) a batch may spend on it.
 """
@@ -75,20 +75,20 @@ class PhysicalPlans:
             return
         if is_composed(old) or is_composed(new):
             raise QueryError(
-                f"a running query cannot go over from {old} to {new}, because joins with windows of their "
+                f"a running query cannot switch from {old} to {new}, because joins with windows of their "
                 "own do not see the same rows again; start a new query with that plan"
             )
         for name, window in zip(self.query.names, self.query.windows, strict=True):
             if isinstance(window, RowWindow):
                 raise QueryError(
-                    f"a running query cannot go over from {old} to {new}, because stream '{name}' has a "
+                    f"a running query cannot switch from {old} to {new}, because stream '{name}' has a "
                     "window of rows; start a new query with that plan"
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedPlan:
-    """The compiled plan that answers a batch, the decision for it, and the state to start from."""
+    """The compiled active plan of a batch, the decision for it, and the state to start from."""
 
     physical: PhysicalPlan
     decision: Decision
@@ -141,7 +141,7 @@ def limit_migration_steps(last: int) -> int:
 
 
 def decide_for_plan(decision: Decision, plan: Join) -> Decision:
-    """Return the decision for a plan that answers until the decided one can."""
+    """Return the decision for a plan that is active until the decided one can be."""
     if plan == decision.plan:
         return decision
     allowance = None if decision.interim_allowance is None else decision.interim_allowance.restrict_to(plan)

@@ -2,15 +2,15 @@
 
     state of a      ┌─ slice ─┐┌─ slice ─┐┌─ slice ─┐┌ slice of this batch ┐
     event time   ───┴─────────┴┴─────────┴┴─────────┴┴─────────────────────┴──▶
-                          ▲    │latest                 deadline
+                          ▲    │ newest row            deadline
                           │    └───── retention ──────────▶│
                       watermark: the slice expires when it reaches the deadline
 
 Slices are cut by rows: one ends at the first edge of the time grid (`StateSchema.cut_every`) at which it has
 some thousand rows. So a dense stream has slices shorter than its window, and a sparse one has few slices,
-each over many cells of the grid. Rows are sorted by the index that most probes want. `latest` is the newest
-event time of the rows; `deadline` is the first watermark at which none of them can join any more. A slice is
-the unit of storage, expiry, distribution and eviction.
+each over many cells of the grid. Rows are sorted by the index that most probes want. The `deadline` is
+the first watermark at which none of them can join any more. A slice is the unit of storage, expiry,
+distribution and eviction.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class SliceIndex:
         self._oldest_batch = min((s.batch for s in self._slices), default=None)
         self._lowest_rank = min((s.rank for s in self._slices), default=0)
 
-    def overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
+    def find_overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
         """Yield the slices with times in [first, last] that rows of this batch and rank may see."""
         begin, end = bisect_left(self._ends, first), bisect_right(self._starts, last)
         return (s for s in self._slices[begin:end] if s.span[1] >= first and s.is_visible_to(batch, rank))

@@ -8,8 +8,8 @@ A state stores the columns that joins above it and the result still need, and th
     a@row_number   row number in its own stream                    } (see `weir.kernel.row_window`)
     a@arrival      number of the batch that brought the row (its row number under a row window), for freshness
 
-The *lead* time, that of a leaf's stream or of a join's first, is the one that slices are indexed by. They are
-cut by it too, unless only a row window ends their life.
+Slices are indexed by their *lead* time: that of a leaf's stream, of a join's first stream or, in a composed
+plan, of the join's output. They are cut by it too, unless only a row window ends their life.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct, Equality
 from weir.query.windows import RowWindow, TimeWindow
 
-# A probe's range over a state is cut into about this many basic windows: enough that few dead rows are kept
+# A probe's range over a state covers about this many cells of time: enough that few dead rows are kept
 # and few rows outside the range are touched, few enough that a probe visits few slices.
-BASIC_WINDOWS = 16
-# Slices per basic window of harvesting: a range of ages then seldom ends inside a slice, and a slice that is
+CELLS_PER_PROBE = 16
+# Cells per basic window of harvesting: a range of ages then seldom ends inside a slice, and a slice that is
 # indexed by value is searched as a whole.
-SLICES_IN_BASIC = 4
+CELLS_PER_BASIC_WINDOW = 4
 # Every slice that a probe visits costs something, however small it is.
-MOST_SLICES = 64
+MAX_CELLS_PER_PROBE = 64
 _NO_TIME_LIMIT = 1_000_000
 # Suffix of the state that holds the order of all rows of a leaf with a row window.
 ROW_ORDER = "@row_order"
@@ -108,6 +108,11 @@ class StateSchema:
 def time_name(name: str) -> str:
     """Return the stored event time of a stream, or the time of a node's output."""
     return f"{name}@time"
+
+
+def key_name(attribute_class: AttributeClass) -> str:
+    """Return the stored code of an attribute class."""
+    return f"{attribute_class.name}@key"
 
 
 def arrival_name(name: str) -> str:
@@ -186,7 +191,7 @@ def _derive(query: Query, node: JTree, composed: bool, counts_rows: bool) -> Sta
 def _open_keys(query: Query, streams: frozenset[str]) -> dict[str, AttributeClass]:
     """Return the classes with a member in the node and one that a join above it may still match."""
     return {
-        f"{c.name}@key": c
+        key_name(c): c
         for c in query.predicate.classes
         if find_member(c, streams) is not None and any(not streams_of(e) <= streams for e in c.members)
     }
@@ -282,13 +287,13 @@ def _cut(
     row_windows: tuple[RowWindowColumns, ...],
     deadlines: Deadlines,
 ) -> tuple[str, int]:
-    """Return the stored number by which rows are cut into slices, and the length of a slice."""
+    """Return the stored number by whose grid rows are cut into slices, and the length of a cell."""
     if deadlines is None and row_windows:
-        return row_windows[0].row_number, max(1, row_windows[0].rows // (BASIC_WINDOWS // 2))
+        return row_windows[0].row_number, max(1, row_windows[0].rows // (CELLS_PER_PROBE // 2))
     span = _probe_span(query, node, composed)
     if query.basic is None:
-        return lead, max(1, span // BASIC_WINDOWS)
-    return lead, max(1, query.basic // SLICES_IN_BASIC, span // MOST_SLICES)
+        return lead, max(1, span // CELLS_PER_PROBE)
+    return lead, max(1, query.basic // CELLS_PER_BASIC_WINDOW, span // MAX_CELLS_PER_PROBE)
 
 
 def _probe_span(query: Query, node: JTree, composed: bool) -> int:

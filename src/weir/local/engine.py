@@ -12,7 +12,7 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
-from weir.runtime.decide import Log
+from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import PartitionBatch, PartitionState, SliceEntry, TaskReport
@@ -21,7 +21,7 @@ _PARTITION = 0
 _PLACEMENT = Placement("hash", 1)
 
 
-class Memory(Log):
+class Memory(BatchLog):
     """Keeps the last manifest and its slices; a batch that failed is decided anew, and no history is kept."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Memory(Log):
         self._slices: dict[tuple[str, int], Slice] = {}
         self._next = 0
 
-    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+    def read(self, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
         """The slice of an entry."""
         return self._slices[entry.place]
 

@@ -85,5 +85,5 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> LocalJoin:
     tables = name_streams(read_all(given), options.statement)
     schemas = {name: read_schema(name, table) for name, table in tables.items()}
     request = options.plan_request
-    query = request.divided(build_query(schemas, options))
-    return LocalJoin(query, request.planned(query, tables), tables, options)
+    query = request.divide_windows(build_query(schemas, options))
+    return LocalJoin(query, request.plan_join(query, tables), tables, options)

@@ -53,7 +53,7 @@ class LocalQuery:
     def allow(self, allowance: Allowance | None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, bound how much each hop may do, and say why; None means everything.
 
-        While the query migrates to another plan, this concerns the plan that still answers.
+        While the query migrates to another plan, this concerns the active one.
         """
         check_allowance(allowance)
         self._decider.allow(allowance, reason, self.plan)
@@ -61,8 +61,8 @@ class LocalQuery:
     def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, migrate to another plan, and say why; no result is lost or comes twice.
 
-        Until the states that it needs are built, which may take some batches, the plan before it answers, and
-        what each of its hops may do stays as it was; the allowance is for the new plan.
+        Until the states that it needs are built, which may take some batches, the plan before it is active,
+        and what each of its hops may do stays as it was; the allowance is for the new plan.
         """
         check_allowance(allowance)
         self._decider.replan(plan, allowance, reason)
@@ -78,8 +78,8 @@ class LocalQuery:
 
     @property
     def plan(self) -> Join:
-        """The plan that answers; while the query migrates to another one, still the one before it."""
-        return next(iter(self.manifest.answering_plans), self._plan)
+        """The active plan; while the query migrates to another one, still the one before it."""
+        return next(iter(self.manifest.active_plans), self._plan)
 
     @property
     def manifest(self) -> Manifest:
@@ -113,9 +113,9 @@ class LocalQuery:
         return self._engine.load(self.manifest, self._plans.of(self.plan))
 
     @property
-    def stats(self) -> BatchReport | None:
+    def last_report(self) -> BatchReport | None:
         """What the last batch did; None before the first."""
-        return self._batches.reports.get(self._next - 1)
+        return self._batches.last_report
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
@@ -141,7 +141,7 @@ class LocalQuery:
             )
         for name in batch or ():
             if name in tables:
-                raise _twice(name)
+                raise _given_twice(name)
         return {**(batch or {}), **tables}
 
     def _conform(self, batch: Mapping[str, Any]) -> dict[str, pa.Table]:
@@ -149,10 +149,10 @@ class LocalQuery:
         for given, table in batch.items():
             name = match_name("stream", str(given), self.query.names)
             if name in named:
-                raise _twice(name)
+                raise _given_twice(name)
             named[name] = table
         return {name: conform(self.query.stream(name), table) for name, table in read_all(named).items()}
 
 
-def _twice(name: str) -> QueryError:
+def _given_twice(name: str) -> QueryError:
     return QueryError(f"a batch of stream '{name}' is given twice")

@@ -5,7 +5,8 @@ which row finds a result and when, and how many partials are made on the way; it
 (Valsomatzis and Gounaris 2013, section 3.2).
 
 To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`
-and, if it reads `selectivities` or `gains`, in `LEARNING_POLICIES`.
+and, if it reads `selectivities` or `results_per_row`, in `LEARNING_POLICIES`; if it alternates between
+streams, in `INTERLEAVING_POLICIES`.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ _UNKNOWN_SELECTIVITY = 1e-3
 class PendingRows:
     """Rows of each stream that wait to be processed (`deltas`), and rows that each state of the plan holds.
 
-    `selectivities` is the share of a partner's rows that a probe matches at each hop, and `gains` the results
-    per row of each stream: given, or learned from earlier batches. `times` are the event times of the waiting
-    rows, where they have been read.
+    `selectivities` is the share of a partner's rows that a probe matches at each hop; these and the
+    `results_per_row` of each stream are given, or learned from earlier batches. `times` are the event times
+    of the waiting rows, where they have been read.
     """
 
     plan: Join
     deltas: Mapping[str, int]
     states: Mapping[str, int]
     selectivities: Mapping[Hop, float] = field(default_factory=dict)
-    gains: Mapping[str, float] = field(default_factory=dict)
+    results_per_row: Mapping[str, float] = field(default_factory=dict)
     times: Mapping[str, Int64s] = field(default_factory=dict)
 
 
@@ -124,7 +125,7 @@ def consumption_rate(pending: PendingRows) -> Streams:
     σ_S is the results over the stream's rows, so as long as nothing is known, larger streams go first.
     """
     sizes = {s: pending.states.get(s, 0) + pending.deltas.get(s, 0) for s in pending.plan.streams}
-    return tuple(sorted(sizes, key=lambda s: (pending.gains.get(s, 0.0), -sizes[s])))
+    return tuple(sorted(sizes, key=lambda s: (pending.results_per_row.get(s, 0.0), -sizes[s])))
 
 
 def initial_output(pending: PendingRows) -> Streams:
@@ -241,5 +242,7 @@ POLICIES: Mapping[str, Callable[[PendingRows], Streams | Ranks]] = {
     "output-rate": output_rate,
     "least-work": least_work,
 }
+# These alternate between streams row by row, so that their order is that of one partition.
+INTERLEAVING_POLICIES: tuple[DriverPolicy, ...] = ("timestamp", "round-robin")
 # These choose by statistics of earlier batches.
 LEARNING_POLICIES: tuple[DriverPolicy, ...] = ("consumption-rate", "least-work")

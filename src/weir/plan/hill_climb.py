@@ -19,7 +19,7 @@ from weir.plan.stream_sets import Mask
 
 
 def state_selection(space: Space, limits: Limits, mjoin: PlanCandidate) -> PlanCandidate | None:
-    """Algorithm 3: store the output of one more join while CPU is short and memory is left.
+    """Zhu et al. 2010, algorithm 3: store the output of one more join while CPU is short and memory is left.
 
     As printed, the first state that saves CPU but breaks the memory limit ends the search; here the next
     candidate is tried.
@@ -86,7 +86,7 @@ def _join_or_flatten(space: Space, left: PlanCandidate, right: PlanCandidate) ->
 
 
 def state_removal(space: Space, limits: Limits, bjtree: PlanCandidate) -> PlanCandidate | None:
-    """Algorithm 4: remove the state that costs the least CPU for the memory it frees, until both fit."""
+    """Zhu et al. 2010, algorithm 4: remove the state that costs least CPU for its memory, until both fit."""
     plan = bjtree
     while not limits.allow(plan.cpu, plan.memory):
         shorter = [(fewer.cpu - plan.cpu, state, fewer) for state, fewer in remove_each_state(space, plan)]

@@ -43,7 +43,7 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     names = tuple(normal)
     spans = _by_stream(clauses.window, names, "within")
     windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
-    predicate = classify(_all([bind_expression(node, scope) for node in clauses.conditions]), streams)
+    predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
@@ -98,7 +98,7 @@ def _read_freshness(span: Span | None, name: str, window: Window | None) -> int 
     return fresh.rows if isinstance(fresh, RowWindow) else fresh.microseconds
 
 
-def _all(conditions: Sequence[Expr]) -> Expr | None:
+def _conjoin(conditions: Sequence[Expr]) -> Expr | None:
     for condition in conditions:
         if not pa.types.is_boolean(condition.type) and not pa.types.is_null(condition.type):
             raise QueryError(
@@ -116,10 +116,10 @@ def _check_connected(names: Sequence[str], predicate: Predicate) -> None:
         lonely = min(reversed(groups), key=len)
         others = [name for name in names if name not in lonely]
         raise QueryError(
-            f"no condition connects {_listed(lonely)} to {_listed(others)}, so all their rows in a window "
+            f"no condition connects {_quote(lonely)} to {_quote(others)}, so all their rows in a window "
             "would be paired; add a condition between them, or pass cross=True if that is what you want"
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quote(names: Sequence[str]) -> str:
     return f"stream{'s' * (len(names) > 1)} " + ", ".join(f"'{name}'" for name in names)

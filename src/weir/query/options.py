@@ -84,7 +84,7 @@ class QueryOptions:
         for column in _values(self.time):
             check_text(column, "time=", "'ts' or {'orders': 'created', 'payments': 'paid'}")
         for name in ("late", "within", "fresh"):
-            _check_lengths(name, getattr(self, name))
+            check_lengths(name, getattr(self, name))
         if not isinstance(self.basic, str | timedelta | None):
             raise QueryError(f"basic= is a length of time, like '2 seconds'; got {show_given(self.basic)}")
         if not isinstance(self.budget, Budget | None):
@@ -115,13 +115,13 @@ def _values(given: Any) -> list[Any]:
     return list(given.values()) if isinstance(given, Mapping) else [given]
 
 
-def _check_lengths(name: str, given: Any) -> None:
+def check_lengths(name: str, given: Any) -> None:
     """Refuse a bare number, since nothing says what it counts."""
     for length in _values(given):
         if isinstance(length, bool):
             raise QueryError(f"{name}= is a length of time, like '10 seconds'; got {length}")
         if isinstance(length, int):
-            in_rows = "" if name == "late" else f" or '{length} rows'"
+            in_rows = "" if name in ("late", "idle") else f" or '{length} rows'"
             raise QueryError(f"{name}={length} has no unit; write '{length} seconds'{in_rows}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.recall import Recall
-from weir.adapt.slice_summary import SliceSummary, count_live_rows, estimate_loss
+from weir.adapt.slice_summary import SliceSummary, estimate_live_rows, estimate_loss
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import decide_for_plan
@@ -17,8 +17,8 @@ from weir.kernel.state_schema import ROW_ORDER
 from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
-from weir.runtime.admission import fit_into_memory
 from weir.runtime.manifest import Manifest, summarise
+from weir.runtime.memory_limit import fit_into_memory
 from weir.runtime.partition_batch import PartitionState, TaskReport
 from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 
@@ -41,8 +41,8 @@ class FinishedBatch:
     is_complete: bool
 
     @property
-    def answered(self) -> Decision | None:
-        """The decision for the plan that answered; None if that was not the same in all partitions."""
+    def active_decision(self) -> Decision | None:
+        """The decision for the active plan; None if that was not the same in all partitions."""
         plans = {task.part.migration.plan for task in self.tasks if task.part.migration is not None}
         plans = plans or {self.decision.plan}
         return decide_for_plan(self.decision, plans.pop()) if len(plans) == 1 else None
@@ -66,7 +66,7 @@ class FinishedBatch:
         """The rows of each stream that went into the join, once each."""
         stored, read = Counter[str](), Counter[str]()
         for task in self.tasks:
-            read.update(task.counts.rows_in_time)
+            read.update(task.counts.rows_admitted)
             for entry in task.part.slices:
                 if entry.batch == self.number:
                     stored[entry.node] += entry.rows
@@ -75,18 +75,18 @@ class FinishedBatch:
 
 
 def next_manifest(
-    batch: FinishedBatch, plan: PhysicalPlan, is_skewed: bool, max_bytes: int | None
+    batch: FinishedBatch, physical: PhysicalPlan, is_skewed: bool, max_bytes: int | None
 ) -> tuple[Manifest, Mapping[str, int]]:
     """Draw up the manifest after a batch; return it with the rows of each state that were evicted."""
     before, decision, newest = batch.before, batch.decision, batch.newest
     now = max(newest.values(), default=None)
-    watermark = advance_watermark(plan, before.watermark, newest, decision.idle)
+    watermark = advance_watermark(physical, before.watermark, newest, decision.idle)
     parts = {**before.parts, **{task.partition: task.part for task in batch.tasks}}
     live = {number: _drop_dead(part, watermark) for number, part in parts.items()}
     partitions = 0 if decision.placement is None else decision.placement.partitions
     kept = {number: part for number, part in live.items() if part.slices or number < partitions}
     # The first rows have nothing before them, from which they could have advanced.
-    rows_in_time = sum(sum(task.counts.rows_in_time.values()) for task in batch.tasks) if before.newest else 0
+    admitted = sum(sum(task.counts.rows_admitted.values()) for task in batch.tasks) if before.newest else 0
     advance = 0 if now is None or before.clock is None else now - before.clock
     evicted: tuple[SliceSummary, ...] = ()
     if max_bytes is not None:
@@ -96,27 +96,27 @@ def next_manifest(
         watermark=watermark,
         newest=newest,
         parts=kept,
-        recall=_estimate_recall(batch, plan, now),
+        recall=_estimate_recall(batch, physical, now),
         statistics=before.statistics,
-        skew=before.skew.after(rows_in_time, advance, is_skewed),
+        skew=before.skew.after(admitted, advance, is_skewed),
         placement=decision.placement,
         plan=decision.plan,
         evicted=tuple(gone for gone in (*before.evicted, *evicted) if not is_dead(gone.deadline, now)),
-        arrivals=_fresh_arrivals(batch, plan.query, now),
+        arrivals=_fresh_arrivals(batch, physical.query, now),
     )
     return manifest, {gone.node: gone.rows for gone in evicted}
 
 
 def report_batch(
-    batch: FinishedBatch, plan: PhysicalPlan, after: Manifest, evicted: Mapping[str, int], cores: int
+    batch: FinishedBatch, physical: PhysicalPlan, after: Manifest, evicted: Mapping[str, int], cores: int
 ) -> BatchReport:
     """Report what a batch did; the engine fills in how long it took.
 
-    Where partitions were answered by different plans, an earlier one is shown until the last has migrated.
+    Where partitions had different active plans, an earlier one is shown until the last has migrated.
     """
-    answered, decided = batch.answered, batch.decision.plan
-    earlier = next((plan for plan in after.answering_plans if plan != decided), decided)
-    decision = answered or decide_for_plan(batch.decision, earlier)
+    active, decided = batch.active_decision, batch.decision.plan
+    earlier = next((plan for plan in after.active_plans if plan != decided), decided)
+    decision = active or decide_for_plan(batch.decision, earlier)
     orders = {task.counts.order for task in batch.tasks if task.counts.order}
     seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
     return BatchReport(
@@ -126,32 +126,32 @@ def report_batch(
         rows=batch.rows_stored,
         newest=batch.before.newest,
         reached=after.newest,
-        held=count_live_rows(summarise(batch.before.entries), batch.before.clock),
+        held=estimate_live_rows(summarise(batch.before.entries), batch.before.clock),
         seconds=0.0,
         # More partitions than cores take turns.
         work=max(max(seconds, default=0.0), sum(seconds) / cores),
         is_complete=batch.is_complete,
-        is_mixed=answered is None,
+        is_mixed=active is None,
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
         order=orders.pop() if len(orders) == 1 else None,
         watermark=after.watermark,
-        state={**dict.fromkeys(plan.schemas, StateSize(0, 0, 0)), **after.sizes},
+        state={**dict.fromkeys(physical.schemas, StateSize(0, 0, 0)), **after.sizes},
         recall=after.recall.estimate(decision.plan),
         evicted=evicted,
         building=_built_shares(after, decided),
     )
 
 
-def _estimate_recall(batch: FinishedBatch, plan: PhysicalPlan, now: int | None) -> Recall:
+def _estimate_recall(batch: FinishedBatch, physical: PhysicalPlan, now: int | None) -> Recall:
     """Update the estimate, except from batches that were not read to the end or that ran two plans."""
-    before, answered = batch.before, batch.answered
-    if not batch.is_complete or answered is None:
+    before, active = batch.before, batch.active_decision
+    if not batch.is_complete or active is None:
         return before.recall
     lost, lags = dict[str, float](), before.statistics.lags
     if before.evicted:
-        lost = estimate_loss(before.evicted, summarise(before.entries), answered.clock, lags)
+        lost = estimate_loss(before.evicted, summarise(before.entries), active.clock, lags)
     hops, clock = batch.counts.hops, (before.watermark, now)
-    return before.recall.after(answered.plan, hops, answered.allowance, lost, clock, plan.query.reach)
+    return before.recall.after(active.plan, hops, active.allowance, lost, clock, physical.query.reach)
 
 
 def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict[int, int]:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from weir.adapt.analyse import Recommendation, Scope
+from weir.adapt.analyse import AdaptationScope, Recommendation
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
 from weir.adapt.describe_decision import describe_decision
@@ -25,8 +25,9 @@ from weir.order.policies import LEARNING_POLICIES, DriverOrder, PendingRows, cho
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
-from weir.runtime.driver_order import choose_driver_order
 from weir.runtime.manifest import Manifest
+from weir.runtime.shedding_order import choose_driver_order
+from weir.runtime.watermark import find_idle_streams
 from weir.shed.allowance import Allowance
 
 _LOG = logging.getLogger("weir")
@@ -41,7 +42,7 @@ _SLICES_IN_MEMORY = 32
 _FEW_CANDIDATES = 1 << 14
 
 
-class Log(Protocol):
+class BatchLog(Protocol):
     """Where decisions and manifests are kept: in memory, or in the checkpoint."""
 
     def begin(self, batch: int) -> Manifest:
@@ -63,7 +64,7 @@ class Log(Protocol):
         """Keep what a batch leaves behind; from here on it is not run again."""
 
 
-class Placing(Protocol):
+class Placer(Protocol):
     """Where the rows of a batch go."""
 
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
@@ -76,7 +77,7 @@ class Placing(Protocol):
 
 @dataclass(frozen=True)
 class DecidedPlan:
-    """The plan from the next batch on, with its allowance, and one for plans that still answer."""
+    """The plan from the next batch on, with its allowance, and one for earlier plans still active."""
 
     plan: Join
     allowance: Allowance | None = None
@@ -96,16 +97,16 @@ class Policy:
     driver_order: DriverOrder
     idle: int | None = None
     adapt: Adapt | None = None
-    scope: Scope = field(default_factory=Scope)
+    scope: AdaptationScope = field(default_factory=AdaptationScope)
 
 
 class Decider:
     """Decides before each batch what it does, and learns from its report after it."""
 
     def __init__(
-        self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: Log, placing: Placing
+        self, policy: Policy, start: DecidedPlan, plans: PhysicalPlans, log: BatchLog, placer: Placer
     ) -> None:
-        self._policy, self._plans, self._log, self._placing = policy, plans, log, placing
+        self._policy, self._plans, self._log, self._placer = policy, plans, log, placer
         self._decided, self._budget = start, policy.query.budget
         self.placement: Placement | None = None  # by the last decision
         self._steps = 0
@@ -130,11 +131,11 @@ class Decider:
         """How much the state may take after the batch that runs; None without a memory budget."""
         return None if self.controller is None else self.controller.budget.bytes
 
-    def allow(self, allowance: Allowance | None, reason: str, answering: Join) -> None:
-        """From the next batch on, give the plan that answers this allowance."""
+    def allow(self, allowance: Allowance | None, reason: str, active: Join) -> None:
+        """From the next batch on, give the active plan this allowance."""
         if allowance is not None:
-            allowance.check(answering)
-        if answering == self._decided.plan:
+            allowance.check(active)
+        if active == self._decided.plan:
             self._decided = replace(self._decided, allowance=allowance, reason=reason)
         else:
             self._decided = replace(self._decided, interim_allowance=allowance, reason=reason)
@@ -147,8 +148,8 @@ class Decider:
         self._plans.check_change(decided.plan, plan)
         if allowance is not None:
             allowance.check(plan)
-        self._placing.check_plan(plan, self.placement)
-        interim_allowance = _either(decided.allowance, decided.interim_allowance)
+        self._placer.check_plan(plan, self.placement)
+        interim_allowance = _merge_allowances(decided.allowance, decided.interim_allowance)
         self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
     def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
@@ -193,7 +194,7 @@ class Decider:
     def _retry(self, decision: Decision, attempts: int, before: Manifest) -> tuple[Decision, int]:
         if attempts == _ATTEMPTS_AS_DECIDED:  # later attempts read the smaller decision
             reason = f"smaller after {attempts} failed attempts"
-            decision = replace(decision, candidates=_FEW_CANDIDATES, reason=reason)
+            decision = replace(decision, max_candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:
             plan, interim_allowance = decision.plan, decision.interim_allowance
             self._decided = DecidedPlan(plan, decision.allowance, decision.reason, interim_allowance)
@@ -201,10 +202,10 @@ class Decider:
         return decision, attempts + 1
 
     def _decide(self, before: Manifest) -> Decision:
-        if not before.answering_plans - {self._decided.plan}:
+        if not before.active_plans - {self._decided.plan}:
             self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
-        placement, why = self._placing.place(before, decided.plan)
+        placement, why = self._placer.place(before, decided.plan)
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
         partitions = 1 if placement.is_shared else placement.partitions
         shares = seen.selectivities(decided.plan)
@@ -213,11 +214,11 @@ class Decider:
             driver_order=self._driver_order(before, placement),
             clock=before.clock,
             arrivals=before.arrivals,
-            idle=self._idle(before),
+            idle=find_idle_streams(self._policy.query.names, before, self._policy.idle),
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
-            gains=seen.results_per_row,
+            results_per_row=seen.results_per_row,
             placement=placement,
             one_task=self._is_small,
             reason="; ".join(filter(None, (why, decided.reason))),
@@ -240,7 +241,7 @@ class Decider:
         if self.controller is None:
             return None
         self.controller.budget = self._budget or Budget()
-        recommendation = self.controller.decide()
+        recommendation = self.controller.take_recommendation()
         if recommendation is None:
             return None
         plan, allowance, reason = recommendation.plan, recommendation.allowance, recommendation.reason
@@ -261,7 +262,7 @@ class Decider:
         plan, allowance, seen = self._decided.plan, self._decided.allowance, before.statistics
         migrations = (part.migration for part in before.parts.values() if part.migration is not None)
         if waiting := [migration.plan for migration in migrations if migration.missing(plan)]:
-            # Another plan still answers, in some partitions at least: the order is for what it skips.
+            # An earlier plan is still active, in some partitions at least: the order is for what it skips.
             interim_allowance = self._decided.interim_allowance
             plan, allowance = waiting[0], interim_allowance and interim_allowance.restrict_to(waiting[0])
         wanted = choose_driver_order(self._policy.driver_order, plan, allowance, seen.lags)
@@ -272,17 +273,9 @@ class Decider:
         shares = seen.selectivities(plan)
         return choose_order(wanted, PendingRows(plan, rows, rows, shares, seen.results_per_row))
 
-    def _idle(self, before: Manifest) -> tuple[str, ...]:
-        """The streams whose newest row is further behind the clock than `idle` allows."""
-        limit, clock = self._policy.idle, before.clock
-        if limit is None or clock is None:
-            return ()
-        names = self._policy.query.names
-        return tuple(name for name in names if before.newest.get(name, clock - limit - 1) < clock - limit)
 
-
-def _either(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
-    """What is allowed to plans that still answer somewhere; of a hop that several have, the newest."""
+def _merge_allowances(newer: Allowance | None, older: Allowance | None) -> Allowance | None:
+    """Return what plans that are still active somewhere may do; of a hop that several have, the newest."""
     if newer is None or older is None:
         return newer or older
     return replace(newer, probes={**older.probes, **newer.probes}, ages={**older.ages, **newer.ages})

@@ -20,7 +20,7 @@ from weir.stats.batch_counts import StateSize
 class Manifest:
     """The live slices of each partition, the watermark, and what has been learned.
 
-    `plan` is the one decided last, though an earlier one may still answer in some partitions. `evicted` are
+    `plan` is the one decided last, though an earlier one may be active in some partitions. `evicted` are
     summaries of slices given up for memory, as long as their rows could still have joined. `arrivals` are the
     clocks of the batches whose rows may still be fresh, where a freshness is asked for.
     """
@@ -62,8 +62,8 @@ class Manifest:
         return sizes
 
     @property
-    def answering_plans(self) -> set[Join]:
-        """The plans that answer, each in some partition."""
+    def active_plans(self) -> set[Join]:
+        """The active plans, each of some partition."""
         return {part.migration.plan for part in self.parts.values() if part.migration is not None}
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> Manifest:

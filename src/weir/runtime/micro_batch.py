@@ -27,7 +27,7 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.runtime.batch_events import notify
 from weir.runtime.commit import FinishedBatch, next_manifest, report_batch
-from weir.runtime.decide import Decider, Log, Placing
+from weir.runtime.decide import BatchLog, Decider, Placer
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import Assignment, PhaseTimer, SliceStore, TaskReport, check_null_times
 from weir.runtime.progress import describe_batch
@@ -35,6 +35,7 @@ from weir.runtime.progress import describe_batch
 Rows = TypeVar("Rows", contravariant=True)
 # Spark itself remembers the last hundred.
 _KEPT_PROGRESS = 200
+_Produced = list[tuple[float, int]]  # when each chunk was there, and its rows
 
 
 @dataclass(frozen=True)
@@ -45,25 +46,20 @@ class Batch:
     attempt: int
     decision: Decision
     before: Manifest
-    plan: PhysicalPlan
+    physical: PhysicalPlan
     is_first: bool
 
     def assign(self, store: SliceStore) -> Assignment:
         """Collect what partitions must know of the batch."""
         before = self.before
-        return Assignment(self.plan, self.decision, self.number, before.watermark, before.parts, store)
+        return Assignment(self.physical, self.decision, self.number, before.watermark, before.parts, store)
 
 
-class Engine(Placing, Protocol[Rows]):
+class Engine(Placer, Protocol[Rows]):
     """What differs between one process and Spark; the defaults are those of one partition."""
 
-    @property
-    def cores(self) -> int:
-        """How many partitions can run at once."""
-
-    @property
-    def interval(self) -> float | None:
-        """The seconds between triggers; None if batches run one after the other."""
+    cores: int  # how many partitions can run at once
+    interval: float | None  # the seconds between triggers; None if batches run one after the other
 
     def clock(self) -> float:
         """The seconds by which batches are timed."""
@@ -99,12 +95,12 @@ class MicroBatches(Generic[Rows]):
     """Runs the batches of one query, one after the other."""
 
     def __init__(
-        self, engine: Engine[Rows], log: Log, decider: Decider, plans: PhysicalPlans, on_null_time: str
+        self, engine: Engine[Rows], log: BatchLog, decider: Decider, plans: PhysicalPlans, on_null_time: str
     ) -> None:
         self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
         self._on_null_time = on_null_time
         self._is_first = True
-        self.reports: dict[int, BatchReport] = {}
+        self.last_report: BatchReport | None = None
         self.progress: dict[int, dict[str, Any]] = {}
 
     def run(self, rows: Rows, number: int) -> Iterator[pa.Table]:
@@ -121,10 +117,10 @@ class MicroBatches(Generic[Rows]):
         timer.end("build")
         notify("built", number)
         notify("emit", number)
-        produced, reports = [], list[Sequence[TaskReport] | None]()
+        produced, emitted = _Produced(), list[Sequence[TaskReport] | None]()
 
         def emit() -> Iterator[pa.Table]:
-            reports.append((yield from self._engine.emit(batch, tasks)))
+            emitted.append((yield from self._engine.emit(batch, tasks)))
 
         for chunk in emit():
             produced.append((perf_counter() - started, chunk.num_rows))
@@ -133,14 +129,14 @@ class MicroBatches(Generic[Rows]):
             timer.end("consumer")
         timer.end("emit")
         notify("emitted", number)
-        tasks = reports[0] or tasks
-        finished = FinishedBatch(number, batch.decision, batch.before, tasks, reports[0] is not None)
-        report, after = self._commit(finished, batch.plan, produced, timer)
+        probed_tasks, is_complete = emitted[0] or tasks, emitted[0] is not None
+        finished = FinishedBatch(number, batch.decision, batch.before, probed_tasks, is_complete)
+        report, after = self._commit(finished, batch.physical, produced, timer)
         notify("committed", number)
-        self.reports[number] = report
-        self.progress[number] = describe_batch(report, after, tasks, timer.seconds)
+        self.last_report = report
+        self.progress[number] = describe_batch(report, after, probed_tasks, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
-            del self.progress[old], self.reports[old]
+            del self.progress[old]
         self.decider.analyse()
         self._is_first = False
 
@@ -151,11 +147,11 @@ class MicroBatches(Generic[Rows]):
         return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)
 
     def _commit(
-        self, batch: FinishedBatch, plan: PhysicalPlan, produced: list[tuple[float, int]], timer: PhaseTimer
+        self, batch: FinishedBatch, physical: PhysicalPlan, produced: _Produced, timer: PhaseTimer
     ) -> tuple[BatchReport, Manifest]:
         is_skewed, max_bytes = self._engine.is_skewed(batch), self.decider.max_bytes
-        after, evicted = next_manifest(batch, plan, is_skewed, max_bytes)
-        report = report_batch(batch, plan, after, evicted, self._engine.cores)
+        after, evicted = next_manifest(batch, physical, is_skewed, max_bytes)
+        report = report_batch(batch, physical, after, evicted, self._engine.cores)
         timer.end("commit")
         seconds, interval = self._seconds(batch, report.work, timer), self._engine.interval
         report = replace(report, seconds=seconds, interval=interval, produced=tuple(produced))
@@ -166,7 +162,7 @@ class MicroBatches(Generic[Rows]):
         return report, after
 
     def _seconds(self, finished: FinishedBatch, work: float, timer: PhaseTimer) -> float:
-        """The seconds that a batch of this query usually takes besides the join, and its join."""
+        """Return what a batch took; for the first after a restart, its join and the usual rest of a batch."""
         spent = sum(seconds for phase, seconds in timer.seconds.items() if phase != "consumer")
         whole = self._engine.whole_seconds(finished.number, spent)
         usual = finished.before.statistics.fixed.value

@@ -75,9 +75,9 @@ class SliceEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """The live slices of a partition, the counters of its row windows, and which plan answers there.
+    """The live slices of a partition, the counters of its row windows, and its active plan.
 
-    Without a `migration`, the plan that is decided answers: no batch has built here yet.
+    Without a `migration`, the decided plan is active: no batch has built here yet.
     """
 
     slices: tuple[SliceEntry, ...] = ()
@@ -86,11 +86,11 @@ class PartitionState:
     migration: MigrationState | None = None
 
     def migration_to(self, plan: Join) -> MigrationState:
-        """Which plan answers, and what is being built, when a plan is decided."""
+        """Return the active plan, and what is being built, when a plan is decided."""
         return (self.migration or MigrationState(plan)).aim_at(plan)
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> PartitionState:
-        """Drop the slices that neither the plan decided nor the one that answers needs."""
+        """Drop the slices that neither the decided nor the active plan needs."""
         migration = self.migration_to(plan)
         physical = plans.of(migration.plan, migration.migration_joins(plan))
         slices = tuple(entry for entry in self.slices if physical.schema_of(entry.node) is not None)
@@ -100,7 +100,7 @@ class PartitionState:
 class SliceStore(Protocol):
     """Where slices are kept between batches: in this process, or in files of the checkpoint."""
 
-    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+    def read(self, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
         """The slice of an entry."""
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> Sequence[SliceEntry]:
@@ -114,7 +114,7 @@ class SliceStore(Protocol):
 class Assignment:
     """All that a partition must know of a batch."""
 
-    plan: PhysicalPlan
+    physical: PhysicalPlan
     decision: Decision
     batch: int
     watermark: int | None
@@ -124,44 +124,44 @@ class Assignment:
     @cached_property
     def plans(self) -> PhysicalPlans:
         """The compiled plan, and those of partitions that are still migrating to it."""
-        return PhysicalPlans(self.plan.query, (self.plan,))
+        return PhysicalPlans(self.physical.query, (self.physical,))
 
     def part(self, partition: int) -> PartitionState:
         """What a partition starts from."""
         return self.parts.get(partition, PartitionState())
 
-    def load(self, partition: int, plan: PhysicalPlan | None = None) -> tuple[State, dict[int, SliceEntry]]:
+    def load(self, partition: int, physical: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
         """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
-        return self._load(self.part(partition), plan or self.plan)
+        return self._load(self.part(partition), physical)
 
     def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
-        """Load a partition's state for the plan that answers there and for the one that is built."""
+        """Load a partition's state for its active plan and for the one that is built."""
         decided = self.decision.plan
         migration = self.part(partition).migration_to(decided)
-        plan = self.plans.of(migration.plan, migration.migration_joins(decided))
-        return migration, *self.load(partition, plan)
+        physical = self.plans.of(migration.plan, migration.migration_joins(decided))
+        return migration, *self.load(partition, physical)
 
     def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
         """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
         own = {entry.place for entry in self.part(partition).slices}
-        state, loaded = self._load(PartitionState(self._every_entry()), self.plan)
+        state, loaded = self._load(PartitionState(self._every_entry()), self.physical)
         return state, frozenset(number for number, entry in loaded.items() if entry.place in own)
 
     def _every_entry(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
-    def _load(self, part: PartitionState, plan: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+    def _load(self, part: PartitionState, physical: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
         self.store.retain(self._every_entry())
         slices: dict[str, list[Slice]] = {}
         entries = {}
         for entry in part.slices:
-            if plan.schema_of(entry.node) is None:
+            if physical.schema_of(entry.node) is None:
                 continue
-            loaded = self.store.read(entry, plan)
+            loaded = self.store.read(entry, physical)
             slices.setdefault(entry.node, []).append(loaded)
             entries[id(loaded)] = entry
         state = State(
-            slices={node: tuple(of_node) for node, of_node in slices.items()},
+            slices={node: tuple(loaded) for node, loaded in slices.items()},
             watermark=self.watermark,
             next_sequence=part.next_sequence,
             next_row_numbers=dict(part.next_row_numbers),
@@ -211,12 +211,10 @@ class PartitionBatch:
         self._timer.end("read")
         prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
         self._timer.end("migrate")
-        plan = prepared.physical
-        state = merge_slices(
-            plan, expire(plan, prepared.state), prepared.migration.since, decision.slice_bytes
-        )
+        physical, since = prepared.physical, prepared.migration.since
+        state = merge_slices(physical, expire(physical, prepared.state), since, decision.slice_bytes)
         self._timer.end("merge")
-        self._state = build(plan, prepared.decision, state, tables, batch, self._counts)
+        self._state = build(physical, prepared.decision, state, tables, batch, self._counts)
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = self._keep(entries)
@@ -239,7 +237,7 @@ class PartitionBatch:
     def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
         """Store the slices that were not there before: new ones and merged ones."""
         after = self._state
-        live = [kept for of_node in after.slices.values() for kept in of_node]
+        live = [kept for slices in after.slices.values() for kept in slices]
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
@@ -252,7 +250,7 @@ def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts)
     decision, batch = assignment.decision, assignment.batch
     if decision.placement is not None and decision.placement.is_shared:
         state, drivers = assignment.load_all(partition)
-        return probe(assignment.plan, decision, state, batch, counts, drivers)
+        return probe(assignment.physical, decision, state, batch, counts, drivers)
     migration, state, _ = assignment.load_migrating(partition)
     prepared = use_existing_states(assignment.plans, migration, state, decision)
     return probe(prepared.physical, prepared.decision, prepared.state, batch, counts)

@@ -100,9 +100,10 @@ def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None
     """What is known of the streams and of what batches take; None if the query does not learn."""
     if not known.batches:
         return None
-    shown = ("batches", "rates", "scale", "work", "seconds", "span", "lag", "oldest")
+    shown = ("batches", "rates", "scale", "work", "seconds", "span", "oldest")
     return {
         **{name: getattr(known, name) for name in shown},
         "selectivities": {str(hop): share for hop, share in known.selectivities(plan).items()},
+        "watermarkDelay": known.watermark_delay,
         "fixed": known.fixed.value,
     }

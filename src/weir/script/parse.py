@@ -47,7 +47,7 @@ class StreamSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class IntoClause:
     """The INTO clause: where results go, and how the query runs.
 
     `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
@@ -69,7 +69,7 @@ class Script:
     select: str
     line: int
     tables: tuple[tuple[StreamSource, str], ...]
-    sink: Sink
+    sink: IntoClause
 
 
 def parse_script(text: str) -> Script:
@@ -243,7 +243,7 @@ def _find_into(tokens: Sequence[Token]) -> int | None:
     return max((i for i in words if tokens[i - 1].token_type != TokenType.DOT), default=None)
 
 
-def _parse_sink(reader: TokenReader) -> Sink:
+def _parse_sink(reader: TokenReader) -> IntoClause:
     sink_format = reader.read_dotted_name("a format, like parquet")
     path = {"path": reader.read_string("")} if reader.next_is_type(TokenType.STRING) else {}
     line, options = reader.line, _parse_options(reader)
@@ -253,4 +253,4 @@ def _parse_sink(reader: TokenReader) -> Sink:
     trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
     if not reader.is_done:
         raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
-    return Sink(sink_format, path | options, trigger, budget, adapt)
+    return IntoClause(sink_format, path | options, trigger, budget, adapt)

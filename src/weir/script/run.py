@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import weir.api
 from weir.errors import QueryError, locate_errors
 from weir.plan.explain import render_mermaid
-from weir.script.parse import Script, Sink, StreamSource
+from weir.script.parse import IntoClause, Script, StreamSource
 from weir.units import format_interval
 
 if TYPE_CHECKING:
@@ -84,5 +84,5 @@ def _collect_rates(script: Script) -> dict[str, float] | None:
     return rates or None
 
 
-def _format_target(target: StreamSource | Sink) -> str:
+def _format_target(target: StreamSource | IntoClause) -> str:
     return " ".join([target.format, *(f"{key}='{value}'" for key, value in target.options.items())])

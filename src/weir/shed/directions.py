@@ -76,23 +76,22 @@ def score_ages(
     return tuple(scores.tolist()), after / (before + after) / chance if before + after else 1.0
 
 
+def is_harvestable(plan: Join, windows: Mapping[str, object]) -> bool:
+    """True for an mjoin over time windows, the only plan whose ages can be shed."""
+    return plan.is_mjoin and not any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
+
+
 def check_harvestable(plan: Join, windows: Mapping[str, object]) -> None:
-    """Refuse all but an mjoin over time windows, the only plan whose ages can be shed."""
+    """Refuse a plan that is not harvestable."""
     if not plan.is_mjoin:
         raise QueryError(
             f"ages and rows are shed in an mjoin, not in the tree {plan}; use plan='mjoin' or shed='jaqpot'"
         )
-    for stream in plan.streams:
-        if isinstance(windows[stream], RowWindow):
-            raise QueryError(
-                f"stream '{stream}' has a window of rows, but ages are shed in windows of time; "
-                "use shed='jaqpot'"
-            )
-
-
-def is_harvestable(windows: Mapping[str, object], plan: Join) -> bool:
-    """True for an mjoin over time windows."""
-    return plan.is_mjoin and not any(isinstance(windows[stream], RowWindow) for stream in plan.streams)
+    if not is_harvestable(plan, windows):
+        stream = next(stream for stream in plan.streams if isinstance(windows[stream], RowWindow))
+        raise QueryError(
+            f"stream '{stream}' has a window of rows, but ages are shed in windows of time; use shed='jaqpot'"
+        )
 
 
 def default_basic_window(windows: Iterable[float]) -> float:

@@ -57,7 +57,7 @@ class ShedForecast:
         if allowance is None or not allowance.sheds:
             return self.estimate_exact(plan)
         results, spent = self._forecast(plan, allowance)
-        if not allowance.sample or not is_harvestable(self.graph.windows, plan):
+        if not allowance.sample or not is_harvestable(plan, self.graph.windows):
             return results, spent
         # Sampled rows probe everything.
         all_results, all_spent = self.estimate_exact(plan)
@@ -65,7 +65,7 @@ class ShedForecast:
         return results + sample * (all_results - results), spent + sample * (all_spent - spent)
 
     def _forecast(self, plan: Join, allowed: Allowance) -> tuple[float, float]:
-        if not is_harvestable(self.graph.windows, plan):
+        if not is_harvestable(plan, self.graph.windows):
             # With the state sizes that the inserts of the allowance lead to.
             builder = self.network_builder(plan)
             net = builder.network()

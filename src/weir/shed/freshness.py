@@ -15,7 +15,7 @@ import numpy as np
 
 from weir.errors import QueryError, unknown_name
 from weir.shed.flow import check_budget
-from weir.shed.hop_network import HopNetwork, Path
+from weir.shed.hop_network import HopNetwork, InputPath
 from weir.stats.join_graph import JoinGraph
 
 # The part of the budget that each stream's path must get so that all states stay fresh.
@@ -160,7 +160,7 @@ def check_refresh(net: HopNetwork, refresh: Mapping[str, float]) -> Mapping[str,
     return refresh
 
 
-def _inserts_per_row(path: Path, state: str) -> float:
+def _inserts_per_row(path: InputPath, state: str) -> float:
     """Rows that enter a state for each row of a path's stream."""
     return path.count_inserts(path.cost).get(state, 0.0)
 

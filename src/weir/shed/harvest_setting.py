@@ -30,10 +30,10 @@ def find_greedy_setting(directions: Directions, budget: float) -> HarvestSetting
 
 
 def greedy(directions: Directions, budget: float, start: HarvestSetting | None = None) -> HarvestSetting:
-    """Add the basic window with the best delta output per delta cost until none fits (figure 6).
+    """Add the basic window with the best gain per cost until none fits (Gedik et al. 2007, figure 6).
 
     The ratio of a move does not change until its direction does. So only the best move of each direction is
-    examined, where Gedik et al. 2007 evaluate all at each step; and a move that does not fit never fits
+    examined, where the paper evaluates all at each step; and a move that does not fit never fits
     later, because costs only grow.
     """
     setting = list(start or [(0,) * len(direction.hops) for direction in directions])

@@ -51,7 +51,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class InputPath:
     """A stream's links to the root by their numbers (Mukherji et al. 2011, definition 3)."""
 
     stream: str
@@ -94,7 +94,7 @@ class HopNetwork:
     """
 
     links: tuple[Link, ...]
-    paths: tuple[Path, ...]
+    paths: tuple[InputPath, ...]
     sizes: Sizes
     row_window_states: frozenset[str] = frozenset()
 
@@ -159,7 +159,7 @@ class HopNetworkBuilder:
                 inflow = sum(partials[i] for i in ends)
                 rows[name] = _state_rows(node, inflow, space.rows(space.mask(node.streams)))
         numbered = ((stream, {i: links[i] for i in numbers}) for stream, numbers in self._path_links.items())
-        paths = tuple(Path(stream, graph.rates[stream], own) for stream, own in numbered)
+        paths = tuple(InputPath(stream, graph.rates[stream], own) for stream, own in numbered)
         row_windows = (name for name, (node, *_) in self._joins.items() if isinstance(node.window, RowWindow))
         return HopNetwork(tuple(links), paths, rows, frozenset(row_windows))
 

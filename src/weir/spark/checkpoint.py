@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
+from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
@@ -30,6 +32,7 @@ from weir.spark.job_description import JobDescription, check_unchanged, check_ve
 CLEAN_UP_EVERY = 50
 _HISTORY = "history.jsonl"
 _MAX_HISTORY_LINES = 1000
+T = TypeVar("T")
 
 
 class Checkpoint:
@@ -44,9 +47,9 @@ class Checkpoint:
         if body is None:
             return None
         check_version(body, self.folder.uri)
-        return from_json(JobDescription, body)
+        return self._parse(JobDescription, body, "job.json")
 
-    def check_job(self, job: JobDescription) -> None:
+    def record_or_check_job(self, job: JobDescription) -> None:
         """Record the job at the first start; later, refuse one that cannot go on from this state."""
         stored = self.read_job()
         if stored is None:
@@ -57,13 +60,15 @@ class Checkpoint:
     def read_manifest(self, before: int | None = None) -> Manifest:
         """Return the newest manifest, or the newest before a batch; an empty one if there is none."""
         batches = [batch for batch in self._batches("manifests") if before is None or batch < before]
-        body = self._read(f"manifests/{max(batches)}.json") if batches else None
-        return Manifest() if body is None else from_json(Manifest, body)
+        name = f"manifests/{max(batches, default=-1)}.json"
+        body = self._read(name) if batches else None
+        return Manifest() if body is None else self._parse(Manifest, body, name)
 
     def decision(self, batch: int) -> tuple[Decision, int] | None:
         """Return what was decided for a batch and the number of its last attempt; None if nothing was."""
-        body = self._read(f"decisions/{batch}.json")
-        return None if body is None else (from_json(Decision, body["decision"]), body["attempt"])
+        name = f"decisions/{batch}.json"
+        body = self._read(name)
+        return None if body is None else (self._parse(Decision, body["decision"], name), body["attempt"])
 
     def _batches(self, kind: str) -> list[int]:
         names = [name.removesuffix(".json") for name in self.folder.names(kind) if name.endswith(".json")]
@@ -83,13 +88,20 @@ class Checkpoint:
             raise damaged_state(f"{self.folder.uri}/{name} is damaged")
         return body
 
+    def _parse(self, kind: type[T], body: Mapping[str, Any], name: str) -> T:
+        try:
+            return from_json(kind, body)
+        except (ValueError, KeyError) as error:
+            path = f"{self.folder.uri}/{name}"
+            raise damaged_state(f"{path} was written by another version of weir: {error}") from error
+
     def _write(self, name: str, body: dict[str, Any]) -> None:
         text = json.dumps(body)
         sealed = {"checksum": zlib.crc32(text.encode()), "body": text}
         self.folder.write(name, json.dumps(sealed).encode())
 
 
-class CheckpointLog(Checkpoint):
+class CheckpointLog(Checkpoint, BatchLog):
     """The log of a running query: keeps the last manifest in memory, and deletes what is no longer needed.
 
     Slice files live as long as a manifest of the last `batches_to_retain` batches names them.

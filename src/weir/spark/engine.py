@@ -32,7 +32,7 @@ from weir.plan.tree import Join
 from weir.runtime.commit import FinishedBatch
 from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
-from weir.runtime.micro_batch import Batch
+from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.filesystem import Folder
@@ -54,7 +54,7 @@ _SESSION: Mapping[str, Any] = {
 }
 
 
-class SparkEngine:
+class SparkEngine(Engine[DataFrame]):
     """Runs the batches of one query."""
 
     def __init__(
@@ -137,10 +137,7 @@ class SparkEngine:
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
     ) -> Generator[pa.Table, None, Sequence[TaskReport] | None]:
-        """Hand the results to the sink; yield none.
-
-        Returns the reports with all probes counted, or None if the sink did not read everything.
-        """
+        """Hand the results to the sink; yield none."""
         yield from ()  # a generator only to be an `Engine`: the sink takes all results
         assert self._session is not None, "a batch is built before its results are emitted"
         sink, results = self.sink, self._result_files
@@ -160,7 +157,7 @@ class SparkEngine:
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
-        decision, routing = batch.answered, self._routing
+        decision, routing = batch.active_decision, self._routing
         if decision is None or not batch.is_complete or routing.fallback is None:
             return False
         if _placement_of(decision).is_shared or not decision.plan.is_mjoin:

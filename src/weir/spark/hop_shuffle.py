@@ -69,7 +69,7 @@ class _PartitionProbe:
 
     def __init__(self, assignment: Assignment, partition: int) -> None:
         self._assignment, self._partition = assignment, partition
-        self._probe = MultiStageProbe(assignment.plan, assignment.decision, assignment.batch)
+        self._probe = MultiStageProbe(assignment.physical, assignment.decision, assignment.batch)
         self._entries = {entry.place: entry for part in assignment.parts.values() for entry in part.slices}
         self._places: dict[int, tuple[str, int]] = {}  # of slices by identity
         self._counts = BatchCounts()
@@ -106,8 +106,8 @@ class _PartitionProbe:
                 yield pa.RecordBatch.from_arrays(columns, schema=_SHUFFLED)
 
     def _matching_partitions(self, parcel: Parcel) -> list[int]:
-        node, first, last = self._probe.wanted(parcel)
-        lead = self._assignment.plan.schemas[node].lead
+        node, first, last = self._probe.get_target(parcel)
+        lead = self._assignment.physical.schemas[node].lead
 
         def may_match(entry: SliceEntry) -> bool:
             if entry.node != node or (entry.batch == self._assignment.batch and entry.rank >= parcel.rank):
@@ -119,12 +119,12 @@ class _PartitionProbe:
         return [number for number, part in parts if any(map(may_match, part.slices))]
 
     def _load_state(self) -> State:
-        state, entries = self._assignment.load(self._partition)
+        state, entries = self._assignment.load(self._partition, self._assignment.physical)
         self._places |= {identity: entry.place for identity, entry in entries.items()}
         return state
 
     def _load_slice(self, place: tuple[str, int]) -> Slice:
-        loaded = self._assignment.store.read(self._entries[place], self._assignment.plan)
+        loaded = self._assignment.store.read(self._entries[place], self._assignment.physical)
         self._places[id(loaded)] = place
         return loaded
 

@@ -12,7 +12,7 @@ from weir.query.describe import describe
 from weir.query.model import Query
 from weir.spark.errors import ChangedQueryError
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _stream_differences(old: JobDescription, new: JobDescription) -> Iterator[st
             kept = f"the time column '{time}' of stream '{name}'"
             yield f"with {kept} and the query takes '{taken}'; pass time='{time}'"
         for column in {**columns, **new.columns[name]}:
-            before, now = (of.get(column, "absent") for of in (columns, new.columns[name]))
+            before, now = (types.get(column, "absent") for types in (columns, new.columns[name]))
             if before != now:
                 change = f"column '{column}' of stream '{name}' was {before} and now it is {now}"
                 yield f"when {change}; cast, add or drop it before the join"

@@ -18,6 +18,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
 from weir.options import JoinOptions
+from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
@@ -54,7 +55,7 @@ class SparkJoin:
         spread = shared if was_shared and options.spread == "auto" else options.spread
         partitions, cores = partitions or options.partitions, context.defaultParallelism
         routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
-        if self.driver_order not in ("timestamp", "round-robin"):
+        if self.driver_order not in INTERLEAVING_POLICIES:
             return routing
         if routing.is_shared:
             raise QueryError(
@@ -167,12 +168,12 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
     options = replace(options, late=_complete_lateness(frames, options))
     request = options.plan_request
-    query = request.divided(build_query(schemas, options))
+    query = request.divide_windows(build_query(schemas, options))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
     cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
-    planned = request.planned(query, cores=min(options.partitions or cores, cores))
+    planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
     return SparkJoin(query, planned, frames, options)
 
 

@@ -32,7 +32,7 @@ class ProbeJob:
         self._placement = assignment.decision.placement
         parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
         self._assignment = replace(assignment, parts=parts)
-        self._shuffles = len(assignment.plan.query.names) - 1 if self._placement.spread == "psp" else 0
+        self._shuffles = len(assignment.physical.query.names) - 1 if self._placement.spread == "psp" else 0
 
     def run(self, results: ResultFiles | None, schema: StructType | str) -> DataFrame:
         """Return a DataFrame of the results, or of reports that name the files which tasks wrote."""

@@ -15,7 +15,7 @@ from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
-from weir.runtime.decide import DecidedPlan, Decider, Log, Policy
+from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
@@ -28,7 +28,7 @@ class SparkBatches:
     def __init__(
         self,
         engine: SparkEngine,
-        log: Log,
+        log: BatchLog,
         policy: Policy,
         start: DecidedPlan,
         on_null_time: str,
@@ -83,7 +83,7 @@ class SparkQuery:
     def replan(self, plan: Join, allowance: Allowance | None = None, reason: str = AS_REQUESTED) -> None:
         """Migrate to another plan from the next batch on; no result is lost or comes twice.
 
-        In each partition the earlier plan answers until the states of the new one are built, which may take
+        In each partition the earlier plan is active until the states of the new one are built, which may take
         several batches with rows. The allowance is for the new plan, and progress shows the reason. A restart
         keeps the plan.
         """

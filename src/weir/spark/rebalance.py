@@ -81,18 +81,18 @@ def _balance_future(placement: Placement, before: Manifest, query: Query) -> Pla
         return placement
     newest = max(before.newest.values())
     oldest = min(before.newest.values()) if before.watermark is None else before.watermark
-    lag = newest - oldest
+    watermark_delay = newest - oldest
     retentions = [query.bounds.retention(i) or 0 for i in range(len(query.names))]
-    mean_retention = max(0, sum(retentions) // len(retentions)) + lag
+    mean_retention = max(0, sum(retentions) // len(retentions)) + watermark_delay
     forecast = ArrivalForecast(newest, oldest, before.skew.rate, mean_retention)
-    stored = _stored_slices(relocate_slices(before, placement), lag)
+    stored = _stored_slices(relocate_slices(before, placement), watermark_delay)
     return assign_future_cells(placement, stored, forecast)
 
 
-def _stored_slices(manifest: Manifest, lag: int = 0) -> list[StoredSlice]:
+def _stored_slices(manifest: Manifest, watermark_delay: int = 0) -> list[StoredSlice]:
     """The slices of a manifest, in order, for a watermark that lags so far behind the newest row."""
     return [
-        StoredSlice(number, entry.rows, None if entry.deadline is None else entry.deadline + lag)
+        StoredSlice(number, entry.rows, None if entry.deadline is None else entry.deadline + watermark_delay)
         for number, part in manifest.parts.items()
         for entry in part.slices
     ]

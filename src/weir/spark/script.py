@@ -93,7 +93,7 @@ def open_stream(
         raise QueryError(str(message).strip().splitlines()[0]) from None
 
 
-def has_ended(query: SparkQuery, seconds: float) -> bool:
+def wait_for_end(query: SparkQuery, seconds: float) -> bool:
     """Wait for the end for so many seconds; raise an error that says why a query failed."""
     try:
         return bool(query.awaitTermination(seconds))

@@ -190,7 +190,7 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     name = target.options.get("compression") or default or "snappy"
     codec = _ARROW_CODECS.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
-        raise QueryError(f"parquet compression '{name}' is not known; use snappy, zstd, gzip, lz4 or none")
+        raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
     return ParquetSink(open_folder(spark, _require_path(target)), codec)
 
 

@@ -31,9 +31,9 @@ class FileStore:
 
     root: str
 
-    def read(self, entry: SliceEntry, plan: PhysicalPlan) -> Slice:
+    def read(self, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
         """Return the slice of an entry, from the cache of this process or from its file."""
-        schema, sort = plan.schema_of(entry.node), plan.sorts.get(entry.node)
+        schema, sort = physical.schema_of(entry.node), physical.sorts.get(entry.node)
         if schema is None:
             raise DamagedStateError(
                 f"slice {entry.file} belongs to '{entry.node}', which this query does not have"

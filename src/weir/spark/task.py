@@ -131,7 +131,7 @@ class BuildTask:
         mixed = {name: rows for name, rows in copies.items() if own[name]}
         copied = BatchCounts()
         before = State(watermark=assignment.watermark)
-        ingest(assignment.plan, assignment.decision, before, mixed, assignment.batch, copied)
+        ingest(assignment.physical, assignment.decision, before, mixed, assignment.batch, copied)
 
         def subtract(all_rows: Mapping[str, int], copied_rows: Mapping[str, int]) -> dict[str, int]:
             return {name: count - copied_rows.get(name, 0) for name, count in all_rows.items() if own[name]}
@@ -171,7 +171,7 @@ class ProbeTask:
 class StaticJoinTask:
     """Join all rows of a partition at once, for static DataFrames."""
 
-    plan: PhysicalPlan
+    physical: PhysicalPlan
     decision: Decision
     slots: UnionSlots
     on_null_time: str
@@ -180,9 +180,9 @@ class StaticJoinTask:
         """Yield every result."""
         for tables, _ in self.slots.split(batches).values():
             counts = BatchCounts()
-            state = build(self.plan, self.decision, State(), tables, 0, counts)
-            check_null_times(self.plan.query, [counts], self.on_null_time)
-            for chunk in probe(self.plan, self.decision, state, 0, counts):
+            state = build(self.physical, self.decision, State(), tables, 0, counts)
+            check_null_times(self.physical.query, [counts], self.on_null_time)
+            for chunk in probe(self.physical, self.decision, state, 0, counts):
                 yield from chunk.combine_chunks().to_batches()
 
 
@@ -210,7 +210,7 @@ def _write_results(
         if writer is None:
             stream = open_output(f"{target.path}/{name}")
             metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
-            schema = result_schema(assignment.plan.query).with_metadata(metadata)
+            schema = result_schema(assignment.physical.query).with_metadata(metadata)
             # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
             texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
             writer = pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts)

@@ -87,11 +87,11 @@ def _assign_slots(types: Mapping[str, Types]) -> tuple[dict[str, dict[str, str]]
         slots[stream], used = {}, Counter[str]()
         for column, kind in columns.items():
             key = kind.simpleString()
-            of_type = by_type.setdefault(key, [])
-            if used[key] == len(of_type):
-                of_type.append(f"slot{len(slot_types)}")
-                slot_types[of_type[-1]] = kind
-            slots[stream][column] = of_type[used[key]]
+            slots_of_type = by_type.setdefault(key, [])
+            if used[key] == len(slots_of_type):
+                slots_of_type.append(f"slot{len(slot_types)}")
+                slot_types[slots_of_type[-1]] = kind
+            slots[stream][column] = slots_of_type[used[key]]
             used[key] += 1
     return slots, slot_types
 

@@ -1,1 +1,1 @@
-"""What do we see?"""
+"""What was counted: hops, batches, join graphs, unit costs and lags."""

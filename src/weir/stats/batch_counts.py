@@ -54,7 +54,7 @@ class BatchCounts:
         return sum(self.dropped.values()) + sum(hop.skipped for hop in self.hops.values())
 
     @property
-    def rows_in_time(self) -> dict[str, int]:
+    def rows_admitted(self) -> dict[str, int]:
         """The rows of each stream that were neither late nor without a time nor dropped."""
         lost = Counter(self.late) + Counter(self.null_time) + Counter(self.dropped)
         return {name: rows - lost[name] for name, rows in self.rows_in.items()}

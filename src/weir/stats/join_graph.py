@@ -36,8 +36,8 @@ class JoinGraph:
 
     Only weir's own kernel needs the rest:
 
-    - `basic`: seconds of each stream's basic windows, by which its state is cut into slices; then `slices` is
-      not read.
+    - `basic`: seconds of the cells of each stream's time grid, by which its state is cut into slices; then
+      `slices` is not read.
     - `slice_rows`: rows of a full slice; where a cell holds fewer, a slice covers several.
     - `lag`: how far the watermark stays behind, in seconds.
     - `columns`: how many columns of a state, or of a result for the set of all streams, have to be gathered;
@@ -82,8 +82,8 @@ class JoinGraph:
         _check_amount(self.lag, "the lag of the watermark", "seconds")
         for name in self.streams if self.basic else ():
             if name not in self.basic:
-                raise QueryError(f"stream '{name}' of the join graph needs a basic window too")
-            _check_amount(self.basic[name], f"the basic window of '{name}'", "seconds", above_zero=True)
+                raise QueryError(f"stream '{name}' of the join graph needs the length of a cell too")
+            _check_amount(self.basic[name], f"the length of a cell of '{name}'", "seconds", above_zero=True)
 
     @staticmethod
     def of(

@@ -12,7 +12,7 @@ from weir.errors import QueryError
 class UnitCosts:
     """A hop takes `fixed + probe·probes·slices + compare·comparisons + match·matches` seconds.
 
-    `fixed` is paid per hop for every new slice of a batch (one, if a graph has no basic windows), `out` per
+    `fixed` is paid per hop for every new slice of a batch (one, if a graph has no cells), `out` per
     value of a result at the root, `insert` and `delete` per row of a state. The papers count these; weir's
     kernel also pays for the rest.
     """

@@ -108,7 +108,7 @@ class _Crasher:
     """A listener that makes batches fail at phases, each once, one phase an attempt."""
 
     def __init__(self, phases: Mapping[int, Sequence[str]]) -> None:
-        self._left = {batch: list(of_batch) for batch, of_batch in phases.items()}
+        self._left = {batch: list(names) for batch, names in phases.items()}
         self._has_crashed = False
 
     def __call__(self, phase: str, batch: int) -> None:

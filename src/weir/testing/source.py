@@ -98,8 +98,8 @@ def _infer_schemas(batches: Sequence[Step]) -> dict[str, pa.Schema]:
                 for column, value in row.items():
                     columns.setdefault(name, {}).setdefault(column, []).append(value)
     return {
-        name: pa.schema({column: pa.array(values).type for column, values in of_stream.items()})
-        for name, of_stream in columns.items()
+        name: pa.schema({column: pa.array(values).type for column, values in fields.items()})
+        for name, fields in columns.items()
     }
 
 

@@ -153,6 +153,6 @@ def _processed(query: LocalQuery, delta: Delta) -> tuple[Course, int]:
         marks += [(at, results), (at, results + chunk.num_rows)]
         results += chunk.num_rows
     marks.append((process_time() - started, results))
-    assert query.stats is not None
-    work = sum(hop.probes + hop.matches for hop in query.stats.per_hop.values())
+    assert query.last_report is not None
+    work = sum(hop.probes + hop.matches for hop in query.last_report.per_hop.values())
     return Course(tuple(marks)), work

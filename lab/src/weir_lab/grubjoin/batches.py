@@ -128,7 +128,7 @@ def _run(query: LocalQuery, batch: Delta, allowed: Allowance | None) -> _Run:
     for _ in mine.chunks(batch):
         pass
     seconds = process_time() - started
-    stats = mine.stats
+    stats = mine.last_report
     assert stats is not None
     hops = stats.per_hop.values()
     slices = sum(hop.visited for hop in hops)
@@ -140,7 +140,7 @@ def _learned(query: LocalQuery, batch: Delta, rate: float) -> tuple[LagHistogram
     mine.allow(Allowance(sample=1.0))
     for _ in mine.chunks(batch):
         pass
-    stats = mine.stats
+    stats = mine.last_report
     assert stats is not None and stats.counts.lags is not None
     pairs = {hop: work.probes * rate * WINDOW for hop, work in stats.per_hop.items()}
     return stats.counts.lags, {hop: work.matches / pairs[hop] for hop, work in stats.per_hop.items()}

@@ -93,7 +93,7 @@ def detect_events(throttle: float, way: str, seed: int, seconds: float, warm: fl
         for results in query.chunks(delta):
             detected.update(results.column("event").to_pylist())
         learned.add(query)
-        stats = query.stats
+        stats = query.last_report
         assert stats is not None
         if tick * EVERY >= warm + WINDOW:
             spent += sum(hop.comparisons for hop in stats.per_hop.values())

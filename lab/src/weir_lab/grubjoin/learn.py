@@ -34,7 +34,7 @@ class Learned:
 
     def add(self, query: LocalQuery) -> None:
         """Take in the last batch of a query."""
-        stats = query.stats
+        stats = query.last_report
         assert stats is not None
         counts = stats.counts
         self._came.append({name: came - counts.dropped.get(name, 0) for name, came in counts.rows_in.items()})

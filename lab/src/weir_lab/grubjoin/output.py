@@ -70,8 +70,8 @@ def bench(thin: float, seconds: float, warm: float, every: float = 0.25) -> Benc
             pass
         if number * every >= WINDOW:
             took += process_time() - started
-            assert query.stats is not None
-            compared += sum(hop.comparisons for hop in query.stats.per_hop.values())
+            assert query.last_report is not None
+            compared += sum(hop.comparisons for hop in query.last_report.per_hop.values())
     speed = ROOM * compared / 5.0
     machine = Machine(speed, max(1.0, round(BUFFER / thin)), every)
     return Bench(thin, machine, (compared / took) / (speed * thin**2), seconds, warm)

@@ -95,7 +95,7 @@ class _Run:
         rows = sum(table.num_rows for table in batch.values())
         for _ in self._query.chunks(batch):
             pass  # results are counted by the engine and let go
-        stats = self._query.stats
+        stats = self._query.last_report
         assert stats is not None
         comparisons = sum(hop.comparisons for hop in stats.per_hop.values())
         self._queue.spend(rows, comparisons)

@@ -63,7 +63,7 @@ class Stage:
         for number in range(self.batch, self.batch + count):
             for _ in query.chunks(self.feed(number)):
                 pass
-            stats = query.stats
+            stats = query.last_report
             assert stats is not None
             results += stats.results
             stale += stats.counts.stale

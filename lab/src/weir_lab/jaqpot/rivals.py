@@ -15,7 +15,7 @@ from fractions import Fraction
 from weir.errors import QueryError
 from weir.shed.flow import check_budget, compute_flow, convert_grants
 from weir.shed.harvest_model import Direction, full_setting
-from weir.shed.hop_network import Grants, HopNetwork, Path
+from weir.shed.hop_network import Grants, HopNetwork, InputPath
 from weir.shed.jaqpot import grepp
 from weir.shed.strategies import Proposal, Strategy, build_network, register_strategy
 
@@ -163,7 +163,7 @@ def _bundles(count: int) -> Iterator[int]:
         count, bundle = count - bundle, 2 * bundle
 
 
-def _most_units(path: Path, unit: Unit) -> int:
+def _most_units(path: InputPath, unit: Unit) -> int:
     """The units that a stream has rows for."""
     return math.floor(path.rate / unit.rows)
 

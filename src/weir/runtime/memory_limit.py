@@ -1,4 +1,4 @@
-"""Admission: after a batch, keep the slices that fit into the memory budget and evict the others."""
+"""Evict slices at commit until the state fits into the memory budget."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def fit_into_memory(
     """Return the partitions with at most so many bytes, and a summary of what was evicted of each state."""
     summaries = summarise(entry for part in parts.values() for entry in part.slices)
     stays = choose_kept(summaries, max_bytes, now, lags)
-    answers = iter(stays)  # each partition takes as many as it has slices
-    left = {n: replace(part, slices=tuple(compress(part.slices, answers))) for n, part in parts.items()}
+    decided = iter(stays)  # each partition takes as many as it has slices
+    left = {n: replace(part, slices=tuple(compress(part.slices, decided))) for n, part in parts.items()}
     evicted: dict[str, SliceSummary] = {}
     for summary in compress(summaries, map(not_, stays)):
         earlier = evicted.get(summary.node)

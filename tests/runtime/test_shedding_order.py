@@ -12,7 +12,7 @@ from tests.adapt.simulated_machine import asked, lags_at
 import weir
 from weir.order.policies import DriverOrder
 from weir.plan.tree import hops, join
-from weir.runtime.driver_order import choose_driver_order
+from weir.runtime.shedding_order import choose_driver_order
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
 from weir.stats.hop import Hop
