@@ -30,11 +30,6 @@ from weir.query.windows import RowWindow, TimeWindow
 # A probe's range over a state covers about this many cells of time: enough that few dead rows are kept
 # and few rows outside the range are touched, few enough that a probe visits few slices.
 CELLS_PER_PROBE = 16
-# Cells per basic window of harvesting: a range of ages then seldom ends inside a slice, and a slice that is
-# indexed by value is searched as a whole.
-CELLS_PER_BASIC_WINDOW = 4
-# Every slice that a probe visits costs something, however small it is.
-MAX_CELLS_PER_PROBE = 64
 _NO_TIME_LIMIT = 1_000_000
 # Suffix of the state that holds the order of all rows of a leaf with a row window.
 ROW_ORDER = "@row_order"
@@ -290,10 +285,7 @@ def _cut(
     """Return the stored number by whose grid rows are cut into slices, and the length of a cell."""
     if deadlines is None and row_windows:
         return row_windows[0].row_number, max(1, row_windows[0].rows // (CELLS_PER_PROBE // 2))
-    span = _probe_span(query, node, composed)
-    if query.basic is None:
-        return lead, max(1, span // CELLS_PER_PROBE)
-    return lead, max(1, query.basic // CELLS_PER_BASIC_WINDOW, span // MAX_CELLS_PER_PROBE)
+    return lead, max(1, _probe_span(query, node, composed) // CELLS_PER_PROBE)
 
 
 def _probe_span(query: Query, node: JTree, composed: bool) -> int:
