@@ -104,8 +104,8 @@ class HalfJoin:
         self, probe: IndexProbe, lead: TimeRange, slices: list[Slice], work: HopStats
     ) -> Iterator[Partial]:
         runs = zip(slices, lead.find_runs(slices), strict=True)
-        found = (probe.find_candidates(s, first, last) for s, (first, last) in runs if first < last)
-        per_slice = [candidates for candidates in found if candidates.count.any()]
+        searched = (probe.find_candidates(s, first, last) for s, (first, last) in runs if first < last)
+        per_slice = [candidates for candidates in searched if candidates.count.any()]
         limits = self._limits(probe.partial, slices)
         for first, last in _cut_runs(per_slice, probe.partial.rows, *limits):
             matches = self._match_run(probe, per_slice, first, last, work)

@@ -39,7 +39,7 @@ class SliceModel:
 def model_state(graph: JoinGraph, streams: tuple[str, ...], rows: float) -> SliceModel:
     """Model a state over some streams, the lead first, of which so many rows are alive.
 
-    Without basic windows a state is what the papers take it for: alive rows, and nothing else.
+    Without cells a state is what the papers take it for: alive rows, and nothing else.
     """
     if not graph.basic:
         return SliceModel(1.0, graph.slices, rows, 0.0)
