@@ -160,7 +160,8 @@ def test_skewed_keys_change_to_psp_on_several_hosts(spark: SparkSession, tmp_pat
     assert [one["placement"]["spread"] for one in told] == ["hash"] * 3 + ["psp"] * 2
     assert [one["placement"]["relocated"] for one in told] == [False] * 3 + [True, False]
     assert max(loads(told[2])) > 1.2 * min(loads(told[2])), "one partition has the key of half of the rows"
-    assert all(max(loads(one)) <= 1.2 * min(loads(one)) for one in told[3:])
+    # Dead rows are counted until their slices are rewritten.
+    assert max(loads(told[3])) <= 2 * min(loads(told[3])) and max(loads(told[4])) <= 1.2 * min(loads(told[4]))
     wanted = oracle(feed, "a.k = b.k AND abs(a.id - b.id) < 40")
     assert read_bag(tmp_path / "out", "json") == wanted and wanted.total() > 1000
 
@@ -206,9 +207,13 @@ def test_psp_partitions_are_balanced_and_store_rows_once(spark: SparkSession, tm
         if time + 8 * SECOND > after.watermark
     }
     assert inside <= set(rows), "no row inside a window is missing"
-    assert min(time for _, time in rows) > after.watermark - 10 * SECOND, "a slice is a quarter of a window"
+    assert rows.total() <= 1.5 * len(inside), "slices with many dead rows are rewritten"
     assert rows.total() - len(rows) < 5, "each is there once; two may have one time"
-    assert max(loads(section)) <= 1.2 * min(loads(section))
+    live = [
+        sum(row in inside for entry in part.slices for row in stored(tmp_path, entry))
+        for part in after.parts.values()
+    ]
+    assert max(live) <= 1.2 * min(live)
 
 
 def stored(folder: Path, entry: Any) -> list[tuple[str, int]]:
