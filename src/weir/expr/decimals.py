@@ -27,34 +27,19 @@ def operand_type(arg: Expr) -> pa.DataType:
     return to_decimal_type(arg.type)
 
 
-def sum_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a sum or difference."""
-    scale = max(left.scale, right.scale)
-    return _limit(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
-
-
-def product_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a product."""
-    return _limit(left.precision + right.precision + 1, left.scale + right.scale)
-
-
-def quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a quotient."""
-    scale = max(6, left.scale + right.precision + 1)
-    return _limit(left.precision - left.scale + right.scale + scale, scale)
-
-
-def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a remainder."""
-    scale = max(left.scale, right.scale)
-    return _limit(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
-
-
-def _limit(precision: int, scale: int) -> pa.DataType:
+def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a sum or difference (`+`), product (`*`), quotient (`/`) or remainder (`%`)."""
+    scale, wholes = max(left.scale, right.scale), [type.precision - type.scale for type in (left, right)]
+    whole, scale = {
+        "+": (max(wholes) + 1, scale),
+        "*": (sum(wholes) + 1, left.scale + right.scale),
+        "/": (wholes[0] + right.scale, max(6, left.scale + right.precision + 1)),
+        "%": (min(wholes), scale),
+    }[operator]
     # A result has at most 38 digits: the scale is reduced first, but not below six.
-    if precision > 38:
-        scale = max(38 - (precision - scale), min(scale, 6))
-    return pa.decimal128(min(precision, 38), scale)
+    if whole + scale > 38:
+        scale = max(38 - whole, min(scale, 6))
+    return pa.decimal128(min(whole + scale, 38), scale)
 
 
 def fit(value: Value, out: pa.DataType) -> Value:
@@ -92,17 +77,13 @@ def divide(out: pa.DataType, left: Value, right: Value) -> Value:
 
 
 def divide_whole(left: Value, right: Value) -> Value:
-    """Divide and truncate to a bigint."""
-    return pc.cast(_whole_quotient(left, right), pa.int64(), safe=False)
-
-
-def _whole_quotient(left: Value, right: Value) -> Value:
+    """Divide and truncate to a whole number."""
     return pc.round(pc.divide(_widen(left), _widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend; the divisor is not zero."""
-    whole = _whole_quotient(left, right)
+    whole = divide_whole(left, right)
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
     return fit(pc.subtract(_widen(left), pc.multiply(whole, _widen(right))), out)
 
