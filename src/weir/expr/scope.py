@@ -125,10 +125,6 @@ class Scope:
         """Return the query's spelling of a stream's name, or raise."""
         return match_name("stream", name, self.schemas)
 
-    def find_stream(self, name: str) -> str | None:
-        """Return the query's spelling of a stream's name, or None."""
-        return next((known for known in self.schemas if known.lower() == name.lower()), None)
-
     def function(self, name: str) -> UserFunction | None:
         """Return the user-defined function of that name, or None."""
         return next((fn for known, fn in self.functions.items() if known.lower() == name.lower()), None)
