@@ -113,7 +113,7 @@ def _cast_number(value: Value, out: pa.DataType) -> Value:
         whole = null_where(pc.greater(size, pa.scalar(2**63 - 1, pa.decimal128(38, 0))), whole)
         return pc.cast(pc.cast(whole, pa.int64(), safe=False), out, safe=False)
     if pa.types.is_decimal(given) and is_float(out):
-        return decimal_to_float(value, out)
+        return map_arrays(lambda decimals: decimal_to_float(decimals, out), value)
     return pc.cast(value, out, safe=False)
 
 

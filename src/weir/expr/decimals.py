@@ -106,12 +106,8 @@ def _parse_float_text(number: pa.Array, out: pa.DataType) -> pa.Array:
     return pc.coalesce(exact, fit(pc.cast(number, pa.decimal256(76, 36)), out))
 
 
-def decimal_to_float(value: Value, out: pa.DataType) -> Value:
+def decimal_to_float(decimals: pa.Array, out: pa.DataType) -> pa.Array:
     """Cast decimals to the nearest float; Arrow's own cast may be off by a bit."""
-    return map_arrays(lambda decimals: _nearest_floats(decimals, out), value)
-
-
-def _nearest_floats(decimals: pa.Array, out: pa.DataType) -> pa.Array:
     # The low 64 bits of each decimal are its unscaled integer, if it has at most 18 digits.
     unscaled = np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(decimals), 16 * decimals.offset)[::2]
     if decimals.type.precision > 18 or np.abs(unscaled).max(initial=0) > 2**53:

@@ -120,10 +120,8 @@ FUNCTIONS: dict[str, Function] = {
     **{kernel.__name__: wrap(take_doubles(1), kernel) for kernel in _ARROW},
     **{ufunc.__name__: wrap_numbers(take_doubles(1), ufunc) for ufunc in _NUMPY},
     "pow": wrap(take_doubles(2), _power),
-    "ln": _logarithm(pc.ln),
+    **{kernel.__name__: _logarithm(kernel) for kernel in (pc.ln, pc.log10, pc.log2)},
     "log": wrap(take_doubles(2, optional=1), _log),
-    "log10": _logarithm(pc.log10),
-    "log2": _logarithm(pc.log2),
     "log1p": _logarithm(pc.log1p, -1.0),
     "cot": wrap_numbers(take_doubles(1), lambda x: 1.0 / np.tan(x)),
     # Adding 0.0 turns a negative zero into zero, as Spark does here.
