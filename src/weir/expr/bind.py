@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from weir.errors import QueryError
+from weir.errors import QueryError, match_name
 from weir.expr.build import call, call_user, cast
 from weir.expr.nodes import Expr, Literal
 from weir.expr.scope import Scope
@@ -69,7 +69,7 @@ def _column(node: Any, scope: Scope) -> Expr:
     qualified = len(names) > 1 and names[0].lower() in map(str.lower, scope.schemas)
     columns = (column.lower() for schema in scope.schemas.values() for column in schema.names)
     if len(names) == 2 and not qualified and names[0].lower() not in columns:
-        scope.stream(names[0])  # raises: neither a stream nor a struct column has this name
+        match_name("stream", names[0], scope.schemas)  # raises: neither a stream nor a struct has this name
     expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
     for name in names[qualified + 1 :]:
         expr = _field(expr, name)

@@ -82,14 +82,11 @@ def try_cast(out: pa.DataType, value: Value) -> Value:
 def _cast_to_string(value: Value) -> Value:
     if pa.types.is_timestamp(value.type):
         text = pc.cast(drop_time_zone(value), pa.string())
+        longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
+        has_fraction = (longest.as_py() or 0) > len("2000-01-01 00:00:00")
         # Spark drops trailing zeros of a second's fraction.
-        return pc.replace_substring_regex(text, r"\.?0+$", "") if _has_fraction(text) else text
+        return pc.replace_substring_regex(text, r"\.?0+$", "") if has_fraction else text
     return pc.cast(value, pa.string(), safe=False)
-
-
-def _has_fraction(text: Value) -> bool:
-    longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
-    return bool((longest.as_py() or 0) > len("2000-01-01 00:00:00"))
 
 
 def drop_time_zone(value: Value) -> Value:

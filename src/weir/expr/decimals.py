@@ -61,11 +61,12 @@ def fit(value: Value, out: pa.DataType) -> Value:
 
 def compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
     """Compute a sum, difference or product in type `out`."""
-    return fit(kernel(left, right) if out.precision < 38 else kernel(_widen(left), _widen(right)), out)
+    return fit(kernel(left, right) if out.precision < 38 else kernel(widen(left), widen(right)), out)
 
 
-def _widen(value: Value) -> Value:
-    return pc.cast(value, pa.decimal256(value.type.precision, value.type.scale))
+def widen(value: Value, digits: int = 0) -> Value:
+    """Widen decimals to 256 bits, with room for that many more digits."""
+    return pc.cast(value, pa.decimal256(value.type.precision + digits, value.type.scale))
 
 
 def divide(out: pa.DataType, left: Value, right: Value) -> Value:
@@ -73,19 +74,19 @@ def divide(out: pa.DataType, left: Value, right: Value) -> Value:
     # Arrow truncates a quotient at scale s1 + p2 - s2 + 1: ask for one more digit, then round.
     more = max(0, out.scale + 1 - (left.type.scale + right.type.precision - right.type.scale + 1))
     scaled = pc.cast(left, pa.decimal256(left.type.precision + more, left.type.scale + more))
-    return fit(pc.divide(scaled, _widen(right)), out)
+    return fit(pc.divide(scaled, widen(right)), out)
 
 
 def divide_whole(left: Value, right: Value) -> Value:
     """Divide and truncate to a whole number."""
-    return pc.round(pc.divide(_widen(left), _widen(right)), ndigits=0, round_mode="towards_zero")
+    return pc.round(pc.divide(widen(left), widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend; the divisor is not zero."""
     whole = divide_whole(left, right)
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
-    return fit(pc.subtract(_widen(left), pc.multiply(whole, _widen(right))), out)
+    return fit(pc.subtract(widen(left), pc.multiply(whole, widen(right))), out)
 
 
 def decimal_from_float(value: Value, out: pa.DataType) -> Value:
