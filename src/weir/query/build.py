@@ -104,9 +104,7 @@ def _conjoin(conditions: Sequence[Expr]) -> Expr | None:
             raise QueryError(
                 f"a condition must be true or false; '{to_sql(condition)}' is {spark_name(condition.type)}"
             )
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    return Call("and", tuple(conditions), pa.bool_())
+    return Call("and", tuple(conditions), pa.bool_()) if conditions else None
 
 
 def _check_connected(names: Sequence[str], predicate: Predicate) -> None:
