@@ -16,12 +16,11 @@ from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
-from weir.query.difference_bounds import close_bounds
 from weir.query.model import Query, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
 from weir.query.sql import bind_expression, bind_outputs, read_clauses
-from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
