@@ -93,7 +93,8 @@ def match_comparison(expr: Expr) -> Comparison | None:
     """Match `<`, `<=`, `>` and `>=` of a type that has an order."""
     match expr:
         case Call("<" | "<=" | ">" | ">=" as op, (left, right)) if _can_compare(left, right):
-            return Comparison(expr, left, right, op) if _is_ordered(left.type) else None
+            is_ordered = is_number(left.type) or is_time(left.type) or left.type in (INTERVAL, pa.string())
+            return Comparison(expr, left, right, op) if is_ordered else None
     return None
 
 
@@ -154,10 +155,6 @@ def _is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if types.is_decimal(narrow):
         digits, scale = narrow.precision - narrow.scale, narrow.scale
     return bool(wide.precision - wide.scale >= digits and wide.scale >= scale)
-
-
-def _is_ordered(kind: pa.DataType) -> bool:
-    return is_number(kind) or is_time(kind) or kind in (INTERVAL, pa.string())
 
 
 def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
