@@ -54,45 +54,44 @@ class JoinOptions(QueryOptions):
     """
 
     plan: JTree | PlanName = argument(
-        "auto", "The join tree: 'auto', 'mjoin', 'bjtree', or a tree made with weir.plan.join."
+        "The join tree: 'auto', 'mjoin', 'bjtree', or a tree made with weir.plan.join.", default="auto"
     )
     rates: PerStream[float] | None = argument(
-        None, "Rows per second of each stream, to choose a plan by its cost; tables are measured."
+        "Rows per second of each stream, to choose a plan by its cost; tables are measured."
     )
     selectivities: Selectivities | None = argument(
-        None, "The share of the pairs of two streams that match, like {('a', 'b'): 0.01}."
+        "The share of the pairs of two streams that match, like {('a', 'b'): 0.01}."
     )
     driver_order: Order = argument(
-        "auto",
         "Which stream of a batch is processed first: a list of all streams, or the policy that orders each "
         "batch; 'auto' gives results early.",
+        default="auto",
     )
     adapt: Adapt | bool | None = argument(
-        None,
         "Whether the plan and what is skipped change as the streams change; weir.Adapt(...) says how easily. "
         "None: with a budget and without an allowance.",
     )
     allowance: Allowance | None = argument(
-        None,
         "The share of the rows that reach a hop of the plan (weir.plan.hops) that may probe there, and the "
         "ages of partners they see. None: everything, or what the budget's CPU allows.",
     )
     shed: ShedName = argument(
-        "auto", "How to skip work where CPU is short: 'auto', 'jaqpot', 'harvest' or 'random-drop'."
+        "How to skip work where CPU is short: 'auto', 'jaqpot', 'harvest' or 'random-drop'.", default="auto"
     )
     on_null_time: OnNullTime = argument(
-        "drop", "What to do with rows without an event time: 'drop' and count them, or 'fail' the batch."
+        "What to do with rows without an event time: 'drop' and count them, or 'fail' the batch.",
+        default="drop",
     )
     partitions: int | None = argument(
-        None, "On Spark, how many tasks share the join; None: as many as there are cores."
+        "On Spark, how many tasks share the join; None: as many as there are cores."
     )
     spread: Spread = argument(
-        "auto",
         "On Spark, how rows and work are divided over partitions: 'hash' by a key of all streams, 'share' or "
         "'psp' for any condition, 'atr' by segments of time; 'auto': by key if there is one.",
+        default="auto",
     )
     idle: str | timedelta | None = argument(
-        None, "On Spark, a stream this far behind the newest one no longer holds the watermark back."
+        "On Spark, a stream this far behind the newest one no longer holds the watermark back."
     )
 
     def __post_init__(self) -> None:

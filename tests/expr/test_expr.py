@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from weir.errors import QueryError
+from weir.expr.build import callable_names
 from weir.expr.evaluate import evaluate, evaluate_predicate
-from weir.expr.functions import callable_names
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
 from weir.expr.to_sql import to_sql

@@ -19,18 +19,15 @@ _Job = Annotated[Path, typer.Argument(help="Job script: CREATE STREAM statements
 _PARTITIONS = typer.Option(min=1, help="Number of partitions of the join.", show_default="number of cores")
 _SETTING_HELP = "Spark setting, like spark.master=local[2]; repeatable."
 _Count = Annotated[int | None, _PARTITIONS]
-_Settings = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help=_SETTING_HELP)]
+_Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help=_SETTING_HELP)]
 _Once = Annotated[bool, typer.Option("--once", help="Stop after reading all available rows.")]
-_CHECKPOINT = typer.Option(help="Folder of the state; overrides the script's checkpointLocation.")
+_FOLDER = typer.Option(help="Folder of the state; overrides the script's checkpointLocation.")
+_Folder = Annotated[str | None, _FOLDER]
 _Mermaid = Annotated[bool, typer.Option("--mermaid", help="Print the plan only, as a Mermaid chart.")]
 
 
 def run(
-    job: _Job,
-    once: _Once = False,
-    checkpoint: Annotated[str | None, _CHECKPOINT] = None,
-    partitions: _Count = None,
-    conf: _Settings = None,
+    job: _Job, once: _Once = False, checkpoint: _Folder = None, partitions: _Count = None, conf: _Conf = None
 ) -> None:
     """Run a job script on Spark and show the progress of each batch."""
     settings, script, console = parse_settings(conf or ()), read_script(job), Console()
@@ -53,7 +50,7 @@ def run(
     console.print(f"{ended}: {rows:,} rows in, {count} results", highlight=False, soft_wrap=True)
 
 
-def explain(job: _Job, mermaid: _Mermaid = False, partitions: _Count = None, conf: _Settings = None) -> None:
+def explain(job: _Job, mermaid: _Mermaid = False, partitions: _Count = None, conf: _Conf = None) -> None:
     """Explain a job script: its sources, sink, query and join plan."""
     settings, script = parse_settings(conf or ()), read_script(job)
     require_spark()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,12 @@ from weir.expr.values import Value, map_numbers, null_where, to_numbers
 DAY = 86_400_000_000
 
 
-def _type_numbers(decimal_result: Callable[..., pa.DataType], args: Sequence[Expr]) -> Signature:
+def _type_numbers(operator: str, args: Sequence[Expr]) -> Signature:
     """Accept two numbers, in their common type; decimals stay as they are."""
     rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
     if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
         left, right = map(decimals.operand_type, args)
-        return (left, right), decimal_result(left, right)
+        return (left, right), decimals.result_type(operator, left, right)
     type = rules.shared_type(args)
     type = DOUBLE if pa.types.is_null(type) else type
     return (type, type), type
@@ -54,7 +54,7 @@ def _add_rule(args: Sequence[Expr]) -> Signature:
         return (left, INT), left
     if left == right == INTERVAL:
         return (left, right), left
-    return _type_numbers(decimals.sum_type, args)
+    return _type_numbers("+", args)
 
 
 def _subtract_rule(args: Sequence[Expr]) -> Signature:
@@ -85,12 +85,12 @@ def _multiply_rule(args: Sequence[Expr]) -> Signature:
         return (INTERVAL, BIGINT), INTERVAL
     if right == INTERVAL and is_integer(left):
         return (BIGINT, INTERVAL), INTERVAL
-    return _type_numbers(decimals.product_type, args)
+    return _type_numbers("*", args)
 
 
 def _divide_rule(args: Sequence[Expr]) -> Signature:
     """Accept numbers; the quotient of decimals is a decimal, any other a double."""
-    signature = _type_numbers(decimals.quotient_type, args)
+    signature = _type_numbers("/", args)
     return signature if decimals.are_used(args) else ((DOUBLE, DOUBLE), DOUBLE)
 
 
@@ -104,12 +104,8 @@ def _number_rule(args: Sequence[Expr]) -> Signature:
     return types_of(args), args[0].type
 
 
-def _remainder_rule(args: Sequence[Expr]) -> Signature:
-    return _type_numbers(decimals.remainder_type, args)
-
-
 def _pmod_rule(args: Sequence[Expr]) -> Signature:
-    types, out = _remainder_rule(args)
+    types, out = _type_numbers("%", args)
     if pa.types.is_decimal(out):
         raise wrong_types(args, "whole numbers or doubles")
     return types, out
@@ -126,8 +122,7 @@ def _compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
     if pa.types.is_decimal(out):
         return decimals.compute(kernel, out, left, right)
     if out == DATE:
-        add_days = np.add if kernel is pc.add else np.subtract
-        return map_numbers(out, add_days, *map(_to_days, (left, right)))
+        return map_numbers(out, np.add if kernel is pc.add else np.subtract, *map(_to_days, (left, right)))
     result = kernel(left, right)
     return result if result.type == out else pc.cast(result, out)
 
@@ -149,7 +144,7 @@ def _divide(out: pa.DataType, left: Value, right: Value) -> Value:
 
 def _div(out: pa.DataType, left: Value, right: Value) -> Value:
     if pa.types.is_decimal(left.type):
-        return decimals.divide_whole(left, _null_if_zero(right))
+        return pc.cast(decimals.divide_whole(left, _null_if_zero(right)), out, safe=False)
     return map_numbers(out, _divide_like_java, left, right)
 
 
@@ -191,7 +186,7 @@ FUNCTIONS: dict[str, Function] = {
     "*": Function(_multiply_rule, partial(_compute, pc.multiply)),
     "/": Function(_divide_rule, _divide),
     "div": Function(_div_rule, _div),
-    "%": Function(_remainder_rule, _remainder),
+    "%": Function(partial(_type_numbers, "%"), _remainder),
     "pmod": wrap_numbers(_pmod_rule, _pmod),
     "negative": wrap(_number_rule, pc.negate),
     "positive": wrap(_number_rule, lambda value: value),

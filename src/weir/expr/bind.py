@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from weir.errors import QueryError
+from weir.errors import QueryError, match_name
 from weir.expr.build import call, call_user, cast
 from weir.expr.nodes import Expr, Literal
 from weir.expr.scope import Scope
@@ -66,21 +66,18 @@ def _column(node: Any, scope: Scope) -> Expr:
     if isinstance(node.this, exp.Star):
         raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
     names = [part.name for part in node.parts]
-    qualified = len(names) > 1 and scope.find_stream(names[0]) is not None
-    if len(names) == 2 and not qualified and not _is_column(names[0], scope):
-        scope.stream(names[0])  # raises: neither a stream nor a struct column has this name
+    qualified = len(names) > 1 and names[0].lower() in map(str.lower, scope.schemas)
+    columns = (column.lower() for schema in scope.schemas.values() for column in schema.names)
+    if len(names) == 2 and not qualified and names[0].lower() not in columns:
+        match_name("stream", names[0], scope.schemas)  # raises: neither a stream nor a struct has this name
     expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
     for name in names[qualified + 1 :]:
-        expr = call(".", [expr, Literal(name, pa.string())])
+        expr = _field(expr, name)
     return expr
 
 
-def _is_column(name: str, scope: Scope) -> bool:
-    return any(field.name.lower() == name.lower() for schema in scope.schemas.values() for field in schema)
-
-
-def _dot(node: Any, scope: Scope) -> Expr:
-    return call(".", [bind(node.this, scope), Literal(node.expression.name, pa.string())])
+def _field(struct: Expr, name: str) -> Expr:
+    return call(".", [struct, Literal(name, pa.string())])
 
 
 def _literal(node: Any, scope: Scope) -> Expr:
@@ -206,12 +203,13 @@ def _position(node: Any, scope: Scope) -> Expr:
 
 
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
-    exp.Column: _column, exp.Dot: _dot, exp.Literal: _literal, exp.Interval: _interval, exp.Neg: _negative,
+    exp.Column: _column, exp.Literal: _literal, exp.Interval: _interval, exp.Neg: _negative,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Not: _not, exp.Between: _between, exp.In: _in, exp.Is: _is,
     exp.Like: _like, exp.ILike: _like, exp.Escape: _like, exp.Case: _case, exp.If: _if, exp.Trim: _trim,
     exp.Extract: _extract, exp.StrPosition: _position,
     exp.RawString: lambda node, _: Literal(node.this, pa.string()),
     exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
+    exp.Dot: lambda node, scope: _field(bind(node.this, scope), node.expression.name),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
     exp.Null: lambda node, _: Literal(None, pa.null()),
     exp.Paren: lambda node, scope: bind(node.this, scope),

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError, find_nearest
 from weir.expr.casts import can_cast
-from weir.expr.evaluate import evaluate
-from weir.expr.functions import FUNCTIONS, callable_names, canonical_name
+from weir.expr.evaluate import ALIASES, FUNCTIONS, evaluate
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
 from weir.expr.scope import UserFunction
 from weir.expr.to_sql import to_sql
@@ -24,15 +23,20 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
     >>> str(call("<", [Literal(1, pa.int32()), Literal(0.5, pa.float64())]))
     'False'
     """
-    function = FUNCTIONS.get(canonical_name(name))
-    if function is None:
+    function = ALIASES.get(name.lower(), name.lower())
+    if function not in FUNCTIONS:
         raise _unknown_function(name)
     try:
-        types, out = function.rule(args)
+        types, out = FUNCTIONS[function].rule(args)
     except QueryError as error:
-        raise _name_call(error, name, args) from None
+        raise _name_call(error, name, Call(function, tuple(args), pa.null())) from None
     cast_args = tuple(cast(arg, type) for arg, type in zip(args, types, strict=True))
-    return _fold(Call(canonical_name(name), cast_args, out))
+    return _fold(Call(function, cast_args, out))
+
+
+def callable_names() -> list[str]:
+    """List the names that can be called in SQL text, without operators."""
+    return sorted(name for name in {*FUNCTIONS, *ALIASES} if name.isidentifier())
 
 
 def _unknown_function(name: str) -> QueryError:
@@ -44,12 +48,13 @@ def _unknown_function(name: str) -> QueryError:
     )
 
 
-def _name_call(error: QueryError, name: str, args: Sequence[Expr]) -> QueryError:
+def _name_call(error: QueryError, name: str, call: Call) -> QueryError:
     """Add the name of the function and its arguments to the error of a type rule."""
-    where = to_sql(Call(canonical_name(name), tuple(args), pa.null()))
-    text = str(error)
+    text, where = str(error), to_sql(call)
     if text.startswith("wrong types"):
-        return QueryError(f"{text} in {where}; cast one side, e.g. cast(x AS {spark_name(args[0].type)})")
+        return QueryError(
+            f"{text} in {where}; cast one side, e.g. cast(x AS {spark_name(call.args[0].type)})"
+        )
     return QueryError(f"'{name}' {text}, in {where}")
 
 

@@ -82,14 +82,11 @@ def try_cast(out: pa.DataType, value: Value) -> Value:
 def _cast_to_string(value: Value) -> Value:
     if pa.types.is_timestamp(value.type):
         text = pc.cast(drop_time_zone(value), pa.string())
+        longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
+        has_fraction = (longest.as_py() or 0) > len("2000-01-01 00:00:00")
         # Spark drops trailing zeros of a second's fraction.
-        return pc.replace_substring_regex(text, r"\.?0+$", "") if _has_fraction(text) else text
+        return pc.replace_substring_regex(text, r"\.?0+$", "") if has_fraction else text
     return pc.cast(value, pa.string(), safe=False)
-
-
-def _has_fraction(text: Value) -> bool:
-    longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
-    return bool((longest.as_py() or 0) > len("2000-01-01 00:00:00"))
 
 
 def drop_time_zone(value: Value) -> Value:
@@ -113,7 +110,7 @@ def _cast_number(value: Value, out: pa.DataType) -> Value:
         whole = null_where(pc.greater(size, pa.scalar(2**63 - 1, pa.decimal128(38, 0))), whole)
         return pc.cast(pc.cast(whole, pa.int64(), safe=False), out, safe=False)
     if pa.types.is_decimal(given) and is_float(out):
-        return decimal_to_float(value, out)
+        return map_arrays(lambda decimals: decimal_to_float(decimals, out), value)
     return pc.cast(value, out, safe=False)
 
 
@@ -161,6 +158,7 @@ def _parse(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse strings by Spark's rules; invalid text becomes NULL."""
     if out == pa.binary():
         return pc.cast(text, out)
+    text = pc.utf8_trim(text, characters=_SPACE)
     if is_integer(out):
         return _parse_integer(text, out)
     if is_float(out):
@@ -172,17 +170,13 @@ def _parse(text: pa.Array, out: pa.DataType) -> pa.Array:
     return _parse_date(text) if pa.types.is_date(out) else _parse_timestamp(text, out)
 
 
-def _trim(text: pa.Array) -> pa.Array:
-    return pc.utf8_trim(text, characters=_SPACE)
-
-
 def _null_unless(pattern: str, text: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(text, pattern), text, null(pa.string()))
 
 
 def _parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse integers; a fraction is dropped, a number out of range is NULL."""
-    whole = pc.replace_substring_regex(_null_unless(_INTEGER, _trim(text)), r"\..*$", "")
+    whole = pc.replace_substring_regex(_null_unless(_INTEGER, text), r"\..*$", "")
     digits = pc.replace_substring_regex(whole, r"^([+-]?)$", r"\10")
     wide = pc.cast(pc.utf8_ltrim(digits, characters="+"), pa.decimal128(38, 0))
     limits = np.iinfo(out.to_pandas_dtype())
@@ -192,34 +186,27 @@ def _parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
 
 def _parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse floats, with an exponent, a type letter, or a name of infinity or NaN."""
-    trimmed = _trim(text)
-    digits = pc.utf8_trim(_null_unless(_FLOAT, trimmed), characters="dDfF")
+    digits = pc.utf8_trim(_null_unless(_FLOAT, text), characters="dDfF")
     # Parse in the type itself: Java rounds to a float once, not by way of a double.
     parsed = pc.cast(pc.utf8_ltrim(digits, characters="+"), out)
-    places = pc.index_in(pc.utf8_lower(trimmed), value_set=pa.array(list(_NAMED)))
+    places = pc.index_in(pc.utf8_lower(text), value_set=pa.array(list(_NAMED)))
     return pc.coalesce(parsed, pa.array(list(_NAMED.values()), out).take(places))
 
 
 def _parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse decimals and round them half up; text with an exponent is parsed as a double first."""
-    trimmed = _trim(text)
-    digits = pc.utf8_ltrim(_null_unless(_DECIMAL, trimmed), characters="+")
+    digits = pc.utf8_ltrim(_null_unless(_DECIMAL, text), characters="+")
     exact = fit(pc.cast(digits, pa.decimal256(76, 37)), out)
-    with_exponent = _null_unless(_EXPONENT, trimmed)
+    with_exponent = _null_unless(_EXPONENT, text)
     if with_exponent.null_count == len(text):
         return exact
     return pc.coalesce(exact, decimal_from_float(_parse_float(with_exponent, pa.float64()), out))
 
 
 def _parse_boolean(text: pa.Array) -> pa.Array:
-    word = pc.utf8_lower(_trim(text))
+    word = pc.utf8_lower(text)
     is_true, is_false = (pc.is_in(word, value_set=words) for words in map(pa.array, (_TRUE, _FALSE)))
     return pc.if_else(pc.or_(is_true, is_false), is_true, null(pa.bool_()))
-
-
-def _match_groups(text: pa.Array, pattern: str) -> tuple[pa.StructArray, Any]:
-    groups = pc.extract_regex(_trim(text), pattern)
-    return groups, pc.is_valid(groups).to_numpy(zero_copy_only=False)
 
 
 def _parse_group(groups: pa.StructArray, name: str, default: int) -> Any:
@@ -229,32 +216,32 @@ def _parse_group(groups: pa.StructArray, name: str, default: int) -> Any:
 
 
 def _parse_days(groups: pa.StructArray) -> tuple[Any, Any]:
-    """Return the days since 1970, and a mask of the dates that exist."""
+    """Return the days since 1970, and a mask of the matches whose date exists."""
+    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
     year, month, day = (_parse_group(groups, *part) for part in (("y", 1970), ("m", 1), ("d", 1)))
     in_year = (month >= 1) & (month <= 12)
     start = (year - 1970).astype("M8[Y]").astype("M8[M]") + (np.where(in_year, month, 1) - 1).astype("m8[M]")
     days = start.astype("M8[D]")
     length = ((start + np.timedelta64(1, "M")).astype("M8[D]") - days).astype(np.int64)
-    return days.astype(np.int64) + day - 1, in_year & (day >= 1) & (day <= length)
+    return days.astype(np.int64) + day - 1, matched & in_year & (day >= 1) & (day <= length)
 
 
 def _parse_date(text: pa.Array) -> pa.Array:
     """Parse dates `yyyy[-m[-d]]`; a time of day after them is ignored."""
-    groups, valid = _match_groups(text, _DATE)
-    days, exists = _parse_days(groups)
-    return from_numbers(days, pa.date32(), valid & exists)
+    days, exists = _parse_days(pc.extract_regex(text, _DATE))
+    return from_numbers(days, pa.date32(), exists)
 
 
 def _parse_timestamp(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse timestamps `yyyy[-m[-d[ h:m[:s[.f]][zone]]]]`, in UTC if no zone is given."""
-    groups, valid = _match_groups(text, _TIMESTAMP)
+    groups = pc.extract_regex(text, _TIMESTAMP)
     days, exists = _parse_days(groups)
     hour, minute, second = (_parse_group(groups, name, 0) for name in "HMS")
     exists &= (hour < 24) & (minute < 60) & (second < 60)
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(groups, "f"), 6, "0"), 0, 6)
     micros = pc.cast(pc.fill_null(fraction, "0"), pa.int64()).to_numpy(zero_copy_only=False)
     clock = (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
-    return from_numbers(days * DAY + clock - _parse_zone(groups), out, valid & exists)
+    return from_numbers(days * DAY + clock - _parse_zone(groups), out, exists)
 
 
 def _parse_zone(groups: pa.StructArray) -> Any:

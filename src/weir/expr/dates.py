@@ -56,17 +56,17 @@ def _trunc_rule(args: Sequence[Expr]) -> Signature:
     return (DATE, STRING), DATE
 
 
+def _last_days(months: Any) -> Any:
+    return (months.astype("M8[M]") + 1).astype("M8[D]") - np.timedelta64(1, "D")
+
+
 def _add_months(days: Any, months: Any) -> Any:
     # The same day of another month, or that month's last day.
     date = np.asarray(days).astype("M8[D]")
     start = date.astype("M8[M]")
     target = start + np.asarray(months).astype("m8[M]")
-    last = (target + 1).astype("M8[D]") - np.timedelta64(1, "D")
-    return np.minimum(target.astype("M8[D]") + (date - start.astype("M8[D]")), last).astype(np.int64)
-
-
-def _last_day(days: Any) -> Any:
-    return (days.astype("M8[D]").astype("M8[M]") + 1).astype("M8[D]").astype(np.int64) - 1
+    same_day = target.astype("M8[D]") + (date - start.astype("M8[D]"))
+    return np.minimum(same_day, _last_days(target)).astype(np.int64)
 
 
 def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
@@ -76,11 +76,8 @@ def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
 
 _TO_UNIX, _FROM_UNIX = take(BIGINT, TIMESTAMP), take(TIMESTAMP, BIGINT)
 FUNCTIONS: dict[str, Function] = {
-    "year": _date_part(pc.year),
-    "quarter": _date_part(pc.quarter),
-    "month": _date_part(pc.month),
+    **{kernel.__name__: _date_part(kernel) for kernel in (pc.year, pc.quarter, pc.month, pc.day)},
     "weekofyear": _date_part(pc.iso_week),
-    "day": _date_part(pc.day),
     "dayofyear": _date_part(pc.day_of_year),
     "dayofweek": _date_part(pc.day_of_week, count_from_zero=False, week_start=7),
     "weekday": _date_part(pc.day_of_week),
@@ -96,7 +93,9 @@ FUNCTIONS: dict[str, Function] = {
     "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
     "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),
     "add_months": wrap_numbers(take(DATE, DATE, INT), _add_months),
-    "last_day": wrap_numbers(take(DATE, DATE), _last_day),
+    "last_day": wrap_numbers(
+        take(DATE, DATE), lambda days: _last_days(days.astype("M8[D]")).astype(np.int64)
+    ),
     "unix_date": wrap_numbers(take(INT, DATE), np.positive),
     "date_from_unix_date": wrap_numbers(take(DATE, INT), np.positive),
     # The only conversion to seconds that truncates towards 1970 instead of rounding down.

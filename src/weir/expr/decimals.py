@@ -27,34 +27,19 @@ def operand_type(arg: Expr) -> pa.DataType:
     return to_decimal_type(arg.type)
 
 
-def sum_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a sum or difference."""
-    scale = max(left.scale, right.scale)
-    return _limit(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
-
-
-def product_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a product."""
-    return _limit(left.precision + right.precision + 1, left.scale + right.scale)
-
-
-def quotient_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a quotient."""
-    scale = max(6, left.scale + right.precision + 1)
-    return _limit(left.precision - left.scale + right.scale + scale, scale)
-
-
-def remainder_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of a remainder."""
-    scale = max(left.scale, right.scale)
-    return _limit(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
-
-
-def _limit(precision: int, scale: int) -> pa.DataType:
+def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of a sum or difference (`+`), product (`*`), quotient (`/`) or remainder (`%`)."""
+    scale, wholes = max(left.scale, right.scale), [type.precision - type.scale for type in (left, right)]
+    whole, scale = {
+        "+": (max(wholes) + 1, scale),
+        "*": (sum(wholes) + 1, left.scale + right.scale),
+        "/": (wholes[0] + right.scale, max(6, left.scale + right.precision + 1)),
+        "%": (min(wholes), scale),
+    }[operator]
     # A result has at most 38 digits: the scale is reduced first, but not below six.
-    if precision > 38:
-        scale = max(38 - (precision - scale), min(scale, 6))
-    return pa.decimal128(min(precision, 38), scale)
+    if whole + scale > 38:
+        scale = max(38 - whole, min(scale, 6))
+    return pa.decimal128(min(whole + scale, 38), scale)
 
 
 def fit(value: Value, out: pa.DataType) -> Value:
@@ -76,11 +61,12 @@ def fit(value: Value, out: pa.DataType) -> Value:
 
 def compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
     """Compute a sum, difference or product in type `out`."""
-    return fit(kernel(left, right) if out.precision < 38 else kernel(_widen(left), _widen(right)), out)
+    return fit(kernel(left, right) if out.precision < 38 else kernel(widen(left), widen(right)), out)
 
 
-def _widen(value: Value) -> Value:
-    return pc.cast(value, pa.decimal256(value.type.precision, value.type.scale))
+def widen(value: Value, digits: int = 0) -> Value:
+    """Widen decimals to 256 bits, with room for that many more digits."""
+    return pc.cast(value, pa.decimal256(value.type.precision + digits, value.type.scale))
 
 
 def divide(out: pa.DataType, left: Value, right: Value) -> Value:
@@ -88,23 +74,19 @@ def divide(out: pa.DataType, left: Value, right: Value) -> Value:
     # Arrow truncates a quotient at scale s1 + p2 - s2 + 1: ask for one more digit, then round.
     more = max(0, out.scale + 1 - (left.type.scale + right.type.precision - right.type.scale + 1))
     scaled = pc.cast(left, pa.decimal256(left.type.precision + more, left.type.scale + more))
-    return fit(pc.divide(scaled, _widen(right)), out)
+    return fit(pc.divide(scaled, widen(right)), out)
 
 
 def divide_whole(left: Value, right: Value) -> Value:
-    """Divide and truncate to a bigint."""
-    return pc.cast(_whole_quotient(left, right), pa.int64(), safe=False)
-
-
-def _whole_quotient(left: Value, right: Value) -> Value:
-    return pc.round(pc.divide(_widen(left), _widen(right)), ndigits=0, round_mode="towards_zero")
+    """Divide and truncate to a whole number."""
+    return pc.round(pc.divide(widen(left), widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend; the divisor is not zero."""
-    whole = _whole_quotient(left, right)
+    whole = divide_whole(left, right)
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
-    return fit(pc.subtract(_widen(left), pc.multiply(whole, _widen(right))), out)
+    return fit(pc.subtract(widen(left), pc.multiply(whole, widen(right))), out)
 
 
 def decimal_from_float(value: Value, out: pa.DataType) -> Value:
@@ -125,12 +107,8 @@ def _parse_float_text(number: pa.Array, out: pa.DataType) -> pa.Array:
     return pc.coalesce(exact, fit(pc.cast(number, pa.decimal256(76, 36)), out))
 
 
-def decimal_to_float(value: Value, out: pa.DataType) -> Value:
+def decimal_to_float(decimals: pa.Array, out: pa.DataType) -> pa.Array:
     """Cast decimals to the nearest float; Arrow's own cast may be off by a bit."""
-    return map_arrays(lambda decimals: _nearest_floats(decimals, out), value)
-
-
-def _nearest_floats(decimals: pa.Array, out: pa.DataType) -> pa.Array:
     # The low 64 bits of each decimal are its unscaled integer, if it has at most 18 digits.
     unscaled = np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(decimals), 16 * decimals.offset)[::2]
     if decimals.type.precision > 18 or np.abs(unscaled).max(initial=0) > 2**53:

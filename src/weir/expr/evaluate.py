@@ -1,4 +1,4 @@
-"""Evaluate bound expressions over Arrow columns."""
+"""Evaluate bound expressions over Arrow columns, by the table of all operators and functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from weir.expr import arithmetic, arrays, conditional, dates, maths, strings
 from weir.expr.casts import cast, try_cast
-from weir.expr.functions import FUNCTIONS
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
+from weir.expr.type_rules import Function
 from weir.expr.values import Value, as_array
 
+_MODULES = (conditional, arithmetic, maths, strings, dates, arrays)
+FUNCTIONS: dict[str, Function] = {name: fn for module in _MODULES for name, fn in module.FUNCTIONS.items()}
+ALIASES: dict[str, str] = {alias: name for module in _MODULES for alias, name in module.ALIASES.items()}
 CASTS = {"cast": cast, "try_cast": try_cast}
 Columns = Callable[[Column], pa.Array]
 
@@ -25,17 +29,14 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> Value:
     >>> evaluate(Call("+", (x, x), pa.int32()), lambda column: pa.array([1, 2], pa.int32()), 2).to_pylist()
     [2, 4]
     """
-    fetch = cache(columns)  # fetching a column may gather its rows
-    value = _evaluate(expr, fetch, rows)
+    value = _evaluate(expr, cache(columns), rows)  # fetching a column may gather its rows
     return as_array(value, rows) if columns_of(expr) else value
 
 
 def evaluate_predicate(expr: Expr, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
     """Evaluate a predicate to a mask of the rows for which it is TRUE; NULL counts as false."""
     value = evaluate(expr, columns, rows)
-    if isinstance(value, pa.Scalar):
-        return np.full(rows, value.as_py() is True)
-    return _to_mask(value)
+    return np.full(rows, value.as_py() is True) if isinstance(value, pa.Scalar) else _to_mask(value)
 
 
 def _to_mask(booleans: pa.Array) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from weir.expr import type_rules as rules
 from weir.expr.casts import cast
-from weir.expr.decimals import fit
+from weir.expr.decimals import fit, widen
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap, wrap_numbers
 from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer
@@ -47,12 +47,8 @@ def _whole_rule(args: Sequence[Expr]) -> Signature:
 def _round_whole(kernel: Any, out: pa.DataType, value: Value) -> Value:
     if value.type == out:
         return value
-    return fit(kernel(_with_room(value)), out) if pa.types.is_decimal(out) else cast(out, kernel(value))
-
-
-def _with_room(value: Value) -> Value:
-    # One digit of room, because rounding may carry.
-    return pc.cast(value, pa.decimal256(value.type.precision + 1, value.type.scale))
+    # One more digit, because rounding may carry.
+    return fit(kernel(widen(value, 1)), out) if pa.types.is_decimal(out) else cast(out, kernel(value))
 
 
 def _round_rule(args: Sequence[Expr]) -> Signature:
@@ -83,7 +79,7 @@ def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) 
     if is_integer(out) or is_float(out):
         round_numbers = _round_integer if is_integer(out) else _round_float
         return map_numbers(out, lambda numbers: round_numbers(numbers, places), value)
-    return fit(pc.round(_with_room(value), ndigits=places, round_mode="half_towards_infinity"), out)
+    return fit(pc.round(widen(value, 1), ndigits=places, round_mode="half_towards_infinity"), out)
 
 
 def _round_float(numbers: Any, places: int) -> Any:
@@ -120,10 +116,8 @@ FUNCTIONS: dict[str, Function] = {
     **{kernel.__name__: wrap(take_doubles(1), kernel) for kernel in _ARROW},
     **{ufunc.__name__: wrap_numbers(take_doubles(1), ufunc) for ufunc in _NUMPY},
     "pow": wrap(take_doubles(2), _power),
-    "ln": _logarithm(pc.ln),
+    **{kernel.__name__: _logarithm(kernel) for kernel in (pc.ln, pc.log10, pc.log2)},
     "log": wrap(take_doubles(2, optional=1), _log),
-    "log10": _logarithm(pc.log10),
-    "log2": _logarithm(pc.log2),
     "log1p": _logarithm(pc.log1p, -1.0),
     "cot": wrap_numbers(take_doubles(1), lambda x: 1.0 / np.tan(x)),
     # Adding 0.0 turns a negative zero into zero, as Spark does here.

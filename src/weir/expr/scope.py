@@ -109,7 +109,7 @@ class Scope:
 
     def resolve(self, stream: str | None, column: str) -> Column:
         """Resolve `stream.column`, or `column` alone if only one stream has it."""
-        names = self.schemas if stream is None else [self.stream(stream)]
+        names = self.schemas if stream is None else [match_name("stream", stream, self.schemas)]
         matches = [match for name in names for match in self._columns(name, column)]
         if len(matches) == 1:
             return matches[0]
@@ -117,17 +117,9 @@ class Scope:
             options = " or ".join(f"'{match}'" for match in matches)
             raise QueryError(f"column '{column}' is ambiguous: write {options}")
         known = [
-            field.name if stream else f"{name}.{field.name}" for name in names for field in self.schemas[name]
+            known if stream else f"{name}.{known}" for name in names for known in self.schemas[name].names
         ]
         raise unknown_name("column", column, known, f" in stream '{stream}'" if stream else "")
-
-    def stream(self, name: str) -> str:
-        """Return the query's spelling of a stream's name, or raise."""
-        return match_name("stream", name, self.schemas)
-
-    def find_stream(self, name: str) -> str | None:
-        """Return the query's spelling of a stream's name, or None."""
-        return next((known for known in self.schemas if known.lower() == name.lower()), None)
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user-defined function of that name, or None."""

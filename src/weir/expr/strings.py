@@ -66,14 +66,9 @@ def _substring(text: Value, start: int, length: int = MAX_LENGTH) -> Value:
     if length <= 0:
         return pc.utf8_slice_codeunits(text, 0, 0)
     if start < 0:
-        stop = start + length
-        return pc.utf8_slice_codeunits(text, start, stop if stop < 0 else None)
+        return pc.utf8_slice_codeunits(text, start, min(start + length, 0) or None)
     begin = max(start - 1, 0)
     return pc.utf8_slice_codeunits(text, begin, min(begin + length, MAX_LENGTH))
-
-
-def _right(text: Value, length: int) -> Value:
-    return _substring(text, 1, 0) if length <= 0 else _substring(text, -length)
 
 
 def _replace(text: Value, search: str, by: str = "") -> Value:
@@ -231,7 +226,7 @@ FUNCTIONS: dict[str, Function] = {
     "reverse": wrap(take(STRING, STRING), pc.utf8_reverse),
     "substring": _with_settings(take(STRING, STRING, INT, INT, optional=1), _substring),
     "left": _with_settings(take(STRING, STRING, INT), lambda text, length: _substring(text, 1, length)),
-    "right": _with_settings(take(STRING, STRING, INT), _right),
+    "right": _with_settings(take(STRING, STRING, INT), lambda text, n: _substring(text, -n, n)),
     "concat": Function(_concat_rule, _concat),
     "concat_ws": Function(_concat_rule, _concat_ws),
     "trim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_trim)),

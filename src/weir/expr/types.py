@@ -221,19 +221,15 @@ def _decode(array: pa.Array) -> pa.Array:
     if not _has_dictionary(type):
         return array
     if pa.types.is_dictionary(type):
-        return _copy_views(_decode(array.dictionary)).take(array.indices)
+        values = _decode(array.dictionary)
+        is_view = pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type)
+        return (values.cast(_NORMAL[values.type]) if is_view else values).take(array.indices)
     if pa.types.is_struct(type):
         parts = [_decode(array.field(i)) for i in range(type.num_fields)]
         return pa.StructArray.from_arrays(parts, [field.name for field in type], mask=array.is_null())
     if pa.types.is_list(type) or pa.types.is_large_list(type) or pa.types.is_fixed_size_list(type):
         return _replace_items(array, _decode(array.values))
     return array
-
-
-def _copy_views(array: pa.Array) -> pa.Array:
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.string())
-    return array.cast(pa.binary()) if pa.types.is_binary_view(array.type) else array
 
 
 def _replace_items(array: pa.Array, items: pa.Array) -> pa.Array:

@@ -104,8 +104,6 @@ def _apply_grouped(fn: Callable[..., Value], value: pa.Array, *settings: pa.Arra
     table = pa.table([*settings, pa.array(np.arange(len(value)))], names=[*names, "row"])
     groups = table.group_by(names).aggregate([("row", "list")]).combine_chunks()
     members = groups["row_list"].combine_chunks()
-    parts = []
-    for number, group in enumerate(groups.select(names).to_pylist()):
-        rows = members[number].values
-        parts.append(as_array(fn(value.take(rows), *group.values()), len(rows)))
+    constants = zip(members, groups.select(names).to_pylist(), strict=True)
+    parts = [as_array(fn(value.take(rows.values), *group.values()), len(rows)) for rows, group in constants]
     return pa.concat_arrays(parts).take(pc.array_sort_indices(members.flatten()))

@@ -16,12 +16,11 @@ from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
-from weir.query.difference_bounds import close_bounds
 from weir.query.model import Query, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
 from weir.query.sql import bind_expression, bind_outputs, read_clauses
-from weir.query.windows import RowWindow, TimeWindow, Window
+from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
@@ -104,9 +103,7 @@ def _conjoin(conditions: Sequence[Expr]) -> Expr | None:
             raise QueryError(
                 f"a condition must be true or false; '{to_sql(condition)}' is {spark_name(condition.type)}"
             )
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    return Call("and", tuple(conditions), pa.bool_())
+    return Call("and", tuple(conditions), pa.bool_()) if conditions else None
 
 
 def _check_connected(names: Sequence[str], predicate: Predicate) -> None:

@@ -93,14 +93,18 @@ def match_comparison(expr: Expr) -> Comparison | None:
     """Match `<`, `<=`, `>` and `>=` of a type that has an order."""
     match expr:
         case Call("<" | "<=" | ">" | ">=" as op, (left, right)) if _can_compare(left, right):
-            return Comparison(expr, left, right, op) if _is_ordered(left.type) else None
+            is_ordered = is_number(left.type) or is_time(left.type) or left.type in (INTERVAL, pa.string())
+            return Comparison(expr, left, right, op) if is_ordered else None
     return None
 
 
 def match_band(expr: Expr) -> Band | None:
     """Match `abs(left - right) <= width`, in either order."""
     side, op, width = _split_comparison(expr)
-    match _strip_exact_cast(side):
+    match side:
+        case Call("cast", (inner,), type) if _is_exact(inner.type, type):
+            side = inner
+    match side:
         case Call("abs", (Call("-", (left, right), type),)) if op in ("<", "<=") and is_number(type):
             is_width = width.value is not None and 0 <= width.value < math.inf and (op == "<=" or width.value)
             return Band(expr, left, right, width) if is_width and _read_different(left, right) else None
@@ -138,15 +142,8 @@ def _split_comparison(expr: Expr) -> tuple[Expr, str, Literal]:
     return left, expr.function, fold_constant(right) or Literal(None, pa.null())
 
 
-def _strip_exact_cast(expr: Expr) -> Expr:
-    """Remove a cast that loses nothing."""
-    match expr:
-        case Call("cast", (inner,), type) if _is_exact(inner.type, type):
-            return inner
-    return expr
-
-
 def _is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """True if a cast from one type to the other loses nothing."""
     types = pa.types
     if types.is_float64(wide):
         return bool(types.is_float32(narrow) or (types.is_integer(narrow) and narrow.bit_width <= 32))
@@ -160,10 +157,6 @@ def _is_exact(narrow: pa.DataType, wide: pa.DataType) -> bool:
     return bool(wide.precision - wide.scale >= digits and wide.scale >= scale)
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
-    return is_number(kind) or is_time(kind) or kind in (INTERVAL, pa.string())
-
-
 def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
     """Return the bounds that a comparison is equivalent to, given the streams' time columns; else none.
 
@@ -173,30 +166,20 @@ def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound
         case Call(">" | ">=" as op, (left, right), type):
             return extract_time_bounds(Call(op.replace(">", "<"), (right, left), type), times)
         case Call("<" | "<=" as op, (Call("abs", (gap,)), limit)):
-            return _bound_absolute(op, gap, limit, times)
+            negative = Call("negative", (limit,), limit.type)
+            upper, lower = (_bound_gap(op, *sides, times) for sides in ((gap, limit), (negative, gap)))
+            return upper + lower if upper and lower else ()
         case Call("<" | "<=" | "=" | "<=>" as op, (left, right)):
-            return _bound_difference(op, _to_linear(left, times), _to_linear(right, times))
+            return _bound_gap(op, left, right, times)
     return ()
 
 
-def _bound_absolute(op: str, gap: Expr, limit: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
-    """Return the bounds of `abs(gap) op limit`: those of `gap op limit` and of `-limit op gap`."""
-    gap_sum, limit_sum = _to_linear(gap, times), _to_linear(limit, times)
-    if gap_sum is None or limit_sum is None:
+def _bound_gap(op: str, left: Expr, right: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    gap = _to_linear(Call("-", (left, right), INTERVAL), times)
+    counts = {stream: count for stream, count in (gap or {}).items() if stream != _CONSTANT and count}
+    if gap is None or sorted(counts.values()) != [-1, 1]:
         return ()
-    upper = _bound_difference(op, gap_sum, limit_sum)
-    lower = _bound_difference(op, _add({}, limit_sum, -1), gap_sum)
-    return upper + lower if upper and lower else ()
-
-
-def _bound_difference(op: str, left: Linear | None, right: Linear | None) -> tuple[TimeBound, ...]:
-    if left is None or right is None:
-        return ()
-    gap = _add(left, right, -1)
-    times = {stream: count for stream, count in gap.items() if stream != _CONSTANT and count}
-    if sorted(times.values()) != [-1, 1]:
-        return ()
-    earlier, later = sorted(times, key=times.__getitem__)
+    earlier, later = sorted(counts, key=counts.__getitem__)
     limit = -gap.get(_CONSTANT, 0)  # T_later - T_earlier op limit; a strict bound is one microsecond less
     upper = TimeBound(earlier, later, limit - (op == "<"))
     return (upper,) if op in ("<", "<=") else (TimeBound(later, earlier, -limit), upper)

@@ -12,9 +12,8 @@ import pyarrow as pa
 from weir.errors import QueryError, locate_errors, match_name, refuse_unknown_keys, unknown_name
 from weir.expr.nodes import Expr, streams_of
 from weir.expr.types import spark_name
-from weir.query.difference_bounds import Bounds
 from weir.query.predicate import Predicate
-from weir.query.windows import RowWindow, Window, check_length
+from weir.query.windows import Bounds, RowWindow, Window, check_length
 from weir.units import format_interval, format_size, parse_size
 
 MAX_STREAMS = 20

@@ -19,7 +19,7 @@ Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
 Functions: TypeAlias = Mapping[str, UserFunction | Callable[..., Any]]
 
 
-def argument(default: Any, meaning: str, clause: str | None = None) -> Any:
+def argument(meaning: str, default: Any = None, clause: str | None = None) -> Any:
     """A field that users set, with its description, and the clause that takes its place in a statement."""
     return field(default=default, metadata={"meaning": meaning, "clause": clause})
 
@@ -37,43 +37,38 @@ class QueryOptions:
 
     statement: str | None = None
     on: str | None = argument(
-        None,
         "The condition, in Spark SQL, over two or more streams. Without one, pass cross=True.",
         clause="the condition after WHERE",
     )
     within: PerStream[Span] | None = argument(
-        None,
         "How long a row can be joined after its event time, for all streams or by stream: '10 minutes', a "
         "timedelta or weir.rows(1000). Not needed where the condition bounds the times.",
         clause="'WINDOW 10 MINUTES'",
     )
     fresh: PerStream[Span] | None = argument(
-        None,
         "How long after its arrival a row may still appear in results, like '1 hour'; None: no limit.",
         clause="'FRESHNESS 1 HOUR'",
     )
     select: str | None = argument(
-        None,
         "The columns of the result, like 'a.x, b.y AS z'; None: all, called <stream>_<column>.",
         clause="the columns after SELECT",
     )
     time: PerStream[str] = argument(
-        "ts", "The column that holds the event time, for all streams or by stream."
+        "The column that holds the event time, for all streams or by stream.", default="ts"
     )
     late: PerStream[str | timedelta] | None = argument(
-        None,
         "How far behind the newest row of its stream a row may arrive, like '5 seconds'; None: what "
         "withWatermark says on Spark, else not at all.",
     )
-    cross: bool = argument(False, "Whether streams that no condition connects may be joined.")
+    cross: bool = argument("Whether streams that no condition connects may be joined.", default=False)
     functions: Functions | None = argument(
-        None, "Functions for the condition and the columns by name; a plain one is taken as a predicate."
+        "Functions for the condition and the columns by name; a plain one is taken as a predicate."
     )
     budget: Budget | None = argument(
-        None, "The CPU and the memory that the join may use, weir.Budget(cpu=0.8, memory='2g')."
+        "The CPU and the memory that the join may use, weir.Budget(cpu=0.8, memory='2g')."
     )
     basic: str | timedelta | None = argument(
-        None, "The length of a basic window, like '2 seconds': ages of rows are skipped in these steps."
+        "The length of a basic window, like '2 seconds': ages of rows are skipped in these steps."
     )
 
     def __post_init__(self) -> None:

@@ -199,7 +199,7 @@ def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "e
     for first, last in parts:
         reader.position = first
         is_quoted = reader.next_is_type(TokenType.STRING)
-        key = reader.read_string("expected a key") if is_quoted else read_word("a key")
+        key = reader.read_type(TokenType.STRING, "expected a key") if is_quoted else read_word("a key")
         if key in options:
             raise QueryError(f"line {line}: option '{key}' is given twice")
         reader.accept("=")
@@ -245,7 +245,7 @@ def _find_into(tokens: Sequence[Token]) -> int | None:
 
 def _parse_sink(reader: TokenReader) -> IntoClause:
     sink_format = reader.read_dotted_name("a format, like parquet")
-    path = {"path": reader.read_string("")} if reader.next_is_type(TokenType.STRING) else {}
+    path = {"path": reader.read_type(TokenType.STRING, "")} if reader.next_is_type(TokenType.STRING) else {}
     line, options = reader.line, _parse_options(reader)
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")

@@ -79,7 +79,7 @@ class TokenReader:
         """Read a name, a word or quoted with backticks."""
         token = self._peek(f"expected {what}")
         plain = token.text.replace("_", "a").isalnum() and token.token_type != TokenType.STRING
-        return self._read_type(token.token_type if plain else TokenType.IDENTIFIER, f"expected {what}")
+        return self.read_type(token.token_type if plain else TokenType.IDENTIFIER, f"expected {what}")
 
     def read_dotted_name(self, what: str) -> str:
         """Read names with dots between them."""
@@ -88,10 +88,6 @@ class TokenReader:
             self.position += 1
             parts.append(self.read_name(what))
         return ".".join(parts)
-
-    def read_string(self, expected: str) -> str:
-        """Read a string in quotes."""
-        return self._read_type(TokenType.STRING, expected)
 
     def next_is_type(self, kind: TokenType) -> bool:
         """True if the next token is of that type."""
@@ -102,10 +98,10 @@ class TokenReader:
         expected = "expected a value in quotes, a number, true or false"
         token = self._peek(expected)
         if token.token_type == TokenType.STRING or is_word(token, "TRUE", "FALSE"):
-            return self._read_type(token.token_type, expected)
+            return self.read_type(token.token_type, expected)
         sign = str(token.text) if token.text in ("+", "-") else ""
         self.position += len(sign)
-        return sign + self._read_type(TokenType.NUMBER, expected)
+        return sign + self.read_type(TokenType.NUMBER, expected)
 
     def read_list(self, opening: str, item: str) -> list[tuple[int, int]]:
         """Read a list in parentheses; return the first and last position of each item.
@@ -113,7 +109,7 @@ class TokenReader:
         Raises `opening` if there is no parenthesis, and `item` for an empty item.
         """
         opened = self.position
-        self._read_type(TokenType.L_PAREN, opening)
+        self.read_type(TokenType.L_PAREN, opening)
         depth, items, start = 0, [], self.position
         for position in range(opened, len(self.tokens)):
             kind = self.tokens[position].token_type
@@ -143,7 +139,8 @@ class TokenReader:
         actual = "the statement ends" if self.is_done else f"found '{self.source(i, i)}'"
         return QueryError(f"line {self.line}: {expected}, but {actual}")
 
-    def _read_type(self, kind: TokenType, expected: str) -> str:
+    def read_type(self, kind: TokenType, expected: str) -> str:
+        """Read a token of that type and return its text, or raise."""
         if self._peek(expected).token_type != kind:
             raise self.error(expected)
         self.position += 1

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import QueryError
-from weir.query.difference_bounds import Bounds, close_bounds, tighten
-from weir.query.windows import RowWindow, TimeBound, TimeWindow, Window
+from weir.query.windows import Bounds, RowWindow, TimeBound, TimeWindow, Window, close_bounds, tighten
 
 NAMES = ("a", "b", "c")
 LARGEST = 3
