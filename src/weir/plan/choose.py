@@ -43,24 +43,18 @@ class RankedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The plan chosen, whether it qualifies, which search found it, and mjoin and bjtree for comparison."""
+    """The plan chosen, whether it qualifies, which search found it, and mjoin and bjtree for comparison.
 
-    taken: RankedPlan
+    `excess` is the plan's use of the tighter limit, as a multiple of it: at most 1 if it fits.
+    """
+
+    plan: Join
     limits: Limits
+    excess: float
     qualified: bool
     found_by: str
     mjoin: RankedPlan
     bjtree: RankedPlan
-
-    @property
-    def plan(self) -> Join:
-        """The join tree."""
-        return self.taken.plan
-
-    @property
-    def excess(self) -> float:
-        """The plan's use of the tighter limit, as a multiple of it: at most 1 if it fits."""
-        return self.limits.excess(self.taken.cpu, self.taken.memory)
 
 
 def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, quick: bool = False) -> Choice:
@@ -76,8 +70,9 @@ def choose(graph: JoinGraph, limits: Limits = NO_LIMITS, quick: bool = False) ->
         plan, found_by = _search_exactly(space, limits), "exhaustive search"
     else:
         plan, found_by = search_two_layers(space, limits, mjoin, bjtree, quick)
+    excess, qualified = limits.excess(plan.cpu, plan.memory), limits.allow(plan.cpu, plan.memory)
     taken, *others = (_rank(space, candidate) for candidate in (plan, mjoin, bjtree))
-    return Choice(taken, limits, limits.allow(plan.cpu, plan.memory), found_by, *others)
+    return Choice(taken.plan, limits, excess, qualified, found_by, *others)
 
 
 def _rank(space: Space, plan: PlanCandidate) -> RankedPlan:

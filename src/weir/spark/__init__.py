@@ -13,10 +13,6 @@ __all__ = ["PHASES", "SparkJoin", "SparkQuery", "listen"]
 
 __getattr__ = lazy_names(
     __name__,
-    {
-        "PHASES": "weir.runtime.batch_events",
-        "SparkJoin": "weir.spark.join",
-        "SparkQuery": "weir.spark.query",
-        "listen": "weir.runtime.batch_events",
-    },
+    dict.fromkeys(("PHASES", "listen"), "weir.runtime.batch_events")
+    | {"SparkJoin": "weir.spark.join", "SparkQuery": "weir.spark.query"},
 )

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from weir.adapt.skew import SECOND_JOB_SECONDS, estimate_work, is_uneven
 from weir.codec import from_json
@@ -33,17 +34,18 @@ from weir.runtime.commit import FinishedBatch
 from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
-from weir.runtime.partition_batch import TaskReport
+from weir.runtime.partition_batch import Assignment, TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.filesystem import Folder
-from weir.spark.probe_job import ProbeJob
+from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.routing import Routing
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.steps import Steps, apply_steps
-from weir.spark.task import REPORT, BuildTask, ResultFiles, UnionSlots
+from weir.spark.task import REPORT, BuildTask, ProbeTask, ResultFiles, StageCounts, UnionSlots, name_counts
 from weir.spark.union import assign_partitions, shuffle_by_partition
+from weir.stats.batch_counts import BatchCounts
 
 _LOG = logging.getLogger("weir")
 # Set on the session of the batches, never on the user's.
@@ -146,7 +148,7 @@ class SparkEngine(Engine[DataFrame]):
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
             return tasks
-        probe_job = ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
+        probe_job = _ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
@@ -194,6 +196,76 @@ def _placement_of(decision: Decision) -> Placement:
 
 def _collect(reports: DataFrame) -> list[Any]:
     return [json.loads(bytes(row.report)) for row in reports.collect()]
+
+
+class _ProbeJob:
+    """The probes of one batch whose slices are written; `tasks` are the reports of those who wrote them.
+
+    Tasks write what they count into files, since a sink may read results twice, in part or not at all.
+    """
+
+    def __init__(
+        self, spark: SparkSession, folder: Folder, assignment: Assignment, tasks: Sequence[TaskReport]
+    ) -> None:
+        self._spark, self._folder, self._tasks = spark, folder, tasks
+        self._placement = _placement_of(assignment.decision)
+        parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
+        self._assignment = replace(assignment, parts=parts)
+        self._shuffles = len(assignment.physical.query.names) - 1 if self._placement.spread == "psp" else 0
+
+    def run(self, results: ResultFiles | None, schema: StructType | str) -> DataFrame:
+        """Return a DataFrame of the results, or of reports that name the files which tasks wrote."""
+        if not self._tasks:
+            return self._spark.createDataFrame([], schema)
+        self._folder.write("stats/.keep", b"")
+        counts, partitions = f"{self._folder.uri}/stats", self._placement.partitions
+        # One row for each partition that got rows of the batch, divided over as many tasks as partitions.
+        numbers = self._spark.range(0, partitions, 1, partitions)
+        numbers = numbers.filter(numbers.id.isin([task.partition for task in self._tasks]))
+        if self._placement.spread != "psp":
+            return numbers.mapInArrow(ProbeTask(self._assignment, counts, results), schema)
+        # Partitions that were given up are probed until their last slice is dead.
+        partitions = max(partitions, 1 + max(self._assignment.parts))
+        last, partials = self._shuffles, numbers
+        for number in range(last):
+            stage = HopStage(self._assignment, counts, number, last, None)
+            partials = shuffle_by_partition(partials.mapInArrow(stage, SHUFFLED_COLUMNS), partitions)
+        return partials.mapInArrow(HopStage(self._assignment, counts, last, last, results), schema)
+
+    def read_reports(self) -> list[TaskReport] | None:
+        """Return the reports with all probes counted; None if not all results were read."""
+        counts = self._read_counts()
+        if counts is None:
+            return None
+        tasks, reports = {task.partition: task for task in self._tasks}, []
+        for number, probed in counts.items():
+            # Partitions that got no rows were probed by those that did.
+            idle = TaskReport(number, self._assignment.part(number), BatchCounts(), {}, {})
+            task = tasks.get(number, idle)
+            seconds = {**task.seconds, "probe": task.seconds.get("probe", 0.0) + probed.hop_seconds}
+            reports.append(replace(task, counts=task.counts + probed, seconds=seconds))
+        return reports
+
+    def _read_counts(self) -> dict[int, BatchCounts] | None:
+        """Read and delete what each partition counted in all stages; None if one did not run to its end."""
+        is_complete, names = True, []
+        totals: dict[int, BatchCounts] = {}
+        partitions = [task.partition for task in self._tasks]
+        for stage in range(self._shuffles + 1):
+            sent_to: set[int] = set()
+            for partition in partitions:
+                names.append(f"stats/{name_counts(self._assignment.batch, partition, stage)}")
+                data = self._folder.read(names[-1])
+                if data is None:
+                    is_complete = False
+                    continue
+                stage_counts = from_json(StageCounts, json.loads(data))
+                totals[partition] = totals.get(partition, BatchCounts()) + stage_counts.counts
+                sent_to.update(stage_counts.sent_to)
+            partitions = sorted(sent_to)
+        for name in names:
+            self._folder.delete(name)
+        return totals if is_complete else None
 
 
 class _TriggerOverhead:

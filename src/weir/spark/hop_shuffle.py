@@ -4,7 +4,7 @@
     rows of   ─▶ shuffle ─▶ probe hop 1 ─▶ shuffle ─▶ ... probe the last hop ─▶ results
     the batch
 
-All stages are one Spark job (`weir.spark.probe_job`). A partial travels as row ids: slices are files that
+All stages are one Spark job (`weir.spark.engine`). A partial travels as row ids: slices are files that
 every worker can read, so no row has to move. The end of a stage plays the part of PSP's END tuple (Wang and
 Rundensteiner 2009): by then every slice has been probed. Workers import this module, so it needs no pyspark.
 """

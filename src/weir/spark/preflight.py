@@ -43,10 +43,13 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
 
 
 class WorkerCheck:
-    """`check_workers` in a thread of its own, since starting workers takes seconds."""
+    """Checks the driver, and by `check_workers` in a thread the workers, whose start takes seconds."""
 
     def __init__(self, spark: SparkSession, folder: Folder) -> None:
-        check_writable(folder)
+        try:
+            folder.write("slices/.keep", b"")
+        except OSError as error:
+            raise QueryError(f"the checkpoint {folder.uri} cannot be written: {error}") from error
         executor = ThreadPoolExecutor(1, "weir-worker-check")
         check = inheritable_thread_target(spark)(partial(check_workers, spark, folder))
         self._done = executor.submit(check)
@@ -55,14 +58,6 @@ class WorkerCheck:
     def wait(self) -> None:
         """Wait for the end of the check, and raise the error that it ended with."""
         self._done.result()
-
-
-def check_writable(folder: Folder) -> None:
-    """Refuse a checkpoint that the driver cannot write."""
-    try:
-        folder.write("slices/.keep", b"")
-    except OSError as error:
-        raise QueryError(f"the checkpoint {folder.uri} cannot be written: {error}") from error
 
 
 def check_workers(spark: SparkSession, folder: Folder) -> None:

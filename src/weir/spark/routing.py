@@ -64,11 +64,6 @@ class Routing:
         """True if rows find partners in any partition."""
         return self.shared is not None
 
-    @property
-    def needs_time(self) -> bool:
-        """True if the time of a row may decide its partition, now or after a change of spread."""
-        return self.shared is not None or self.fallback is not None
-
     def first_placement(self) -> Placement:
         """Return the placement of the first batch."""
         if self.shared == "psp" and self.shortest_window is not None:

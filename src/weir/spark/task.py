@@ -112,14 +112,11 @@ class BuildTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
         for partition, (tables, copies) in self.slots.split(batches).items():
-            report = self._subtract_copies(self._run(partition, tables), copies)
-            yield _report_row(to_json(report))
-
-    def _run(self, partition: int, tables: Tables) -> TaskReport:
-        running = PartitionBatch(self.assignment, partition, tables, process_time)
-        if self.results is None:
-            return running.report()
-        return running.report(_write_results(self.results, self.assignment, partition, running.probe()))
+            running = PartitionBatch(self.assignment, partition, tables, process_time)
+            files: tuple[str, ...] = ()
+            if self.results is not None:
+                files = _write_results(self.results, self.assignment, partition, running.probe())
+            yield _report_row(to_json(self._subtract_copies(running.report(files), copies)))
 
     def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:
         """Subtract the counts of rows that `atr` copied here: other partitions count them."""

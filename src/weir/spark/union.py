@@ -113,7 +113,8 @@ def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: lis
         partitions = _segment_partitions(name, micros, routing.segments, routing.partitions)
         copied = frame.select(F.posexplode(partitions).alias(COPY, PARTITION), *frame.columns)
         return copied.select(stream, PARTITION, COPY, *slots)
-    times = [micros.alias(TIME)] if routing.needs_time else []
+    # The time of a row may decide its partition, now or after a change of spread.
+    times = [micros.alias(TIME)] if routing.shared or routing.fallback else []
     partition = _hash_key(name, routing).alias(PARTITION)
     return frame.select(stream, partition, F.lit(0).alias(COPY), *times, *slots)
 
