@@ -36,7 +36,7 @@ BATCHES, EVERY, DIES_IN = 7, 2, 3
 def little_effort() -> Iterator[None]:
     """So few steps in one batch that making a state takes several."""
     known = migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE
-    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = 300, 0.0
+    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = 900, 0.0
     yield
     migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = known
 

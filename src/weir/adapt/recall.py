@@ -23,6 +23,7 @@ from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
 from weir.stats.hop import Hop, HopStats
 
+Shares = Mapping[str, float]
 # Weight of a batch relative to the next one; large, as few sampled rows of one batch match.
 _DECAY = 0.9
 # After this many exact batches, 0.9^44 < 1 %, earlier shedding hardly counts and recall is 1. Row windows
@@ -65,7 +66,7 @@ class Recall:
         plan: Join,
         per_hop: Mapping[Hop, HopStats],
         allowance: Allowance | None,
-        missing: Mapping[str, float] | None = None,
+        missing: Shares | None = None,
         clock: tuple[int | None, int | None] = (None, None),
         keep: int | None = None,
     ) -> Recall:
@@ -108,7 +109,7 @@ class Recall:
             recalls[str(node)] = recall
         return recalls[str(plan)]
 
-    def _estimate_node(self, node: Join, recalls: Mapping[str, float]) -> float | None:
+    def _estimate_node(self, node: Join, recalls: Shares) -> float | None:
         """Estimate the recall of one join, given that of the joins below it."""
         paths = [self.paths.get((str(node), str(driver)), PathSums()) for driver in node.inputs]
         if any(path.skipped for path in paths) and not any(path.sampled for path in paths):
@@ -133,11 +134,7 @@ def _add_composed_windows(plan: Join, keep: int | None) -> int | None:
 
 
 def _sum_path(
-    path: Sequence[Hop],
-    per_hop: Mapping[Hop, HopStats],
-    sample: float,
-    drop: Mapping[str, float],
-    missing: Mapping[str, float],
+    path: Sequence[Hop], per_hop: Mapping[Hop, HopStats], sample: float, drop: Shares, missing: Shares
 ) -> PathSums:
     """Sum up one batch of a path; if it skipped nothing, all its rows count as sampled.
 

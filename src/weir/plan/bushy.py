@@ -36,9 +36,8 @@ def join_two(space: Space, left: PlanCandidate, right: PlanCandidate) -> PlanCan
 
 def _search_exactly(space: Space) -> PlanCandidate:
     """Dynamic programming over connected sets; all splits of all sets of one size are costed at once."""
-    connected = space.connected_table
+    connected, costs = space.connected_table, space.graph.costs
     rows, compared, renewal = space.rows_table, space.compared_table, space.renewal_table
-    costs = space.graph.costs
     new_slices, visited, overhead, maintenance = space.state_tables
     probes = rows * renewal
     best, split = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)

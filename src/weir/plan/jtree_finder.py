@@ -164,8 +164,7 @@ class _Search:
 
     def _add(self, plan: PlanCandidate) -> None:
         """Insert a plan that no other dominates, and remove those that it dominates."""
-        start = bisect_left(self._frontier, plan.cpu, key=_cpu)
-        end = start
+        start = end = bisect_left(self._frontier, plan.cpu, key=_cpu)
         weight = self._memory_weight
         while end < len(self._frontier) and weight * self._frontier[end].memory >= weight * plan.memory:
             end += 1

@@ -70,8 +70,7 @@ class Space(StreamSets):
 
     def extension_seconds(self, bound: Mask, partner: Mask) -> float:
         """Seconds to extend every alive combination of `bound` by `partner`."""
-        costs = self.graph.costs
-        rows = self.rows(bound)
+        costs, rows = self.graph.costs, self.rows(bound)
         compared = rows * self.rows(partner) * self.compared_share(bound, partner) if costs.compare else 0.0
         whole = bound | partner
         probes = self.probe_seconds(bound, partner) * rows

@@ -93,9 +93,8 @@ def solve_steady_grants(
     """The best grants where the size of a state follows from the inserts that they cause: a fixed point.
 
     A state with a time window shrinks when little is inserted, and then probing it gives little. So each
-    round solves the program for the sizes that the grants of the last round lead to. Returns the best
-    grants met, those that keep states fresh before others, and the network with the sizes that they lead
-    to.
+    round solves the program for the sizes that the grants of the last round lead to. Returns the best grants
+    met, those that keep states fresh before others, and the network with the sizes that they lead to.
     """
     net = builder.network()
     best: tuple[bool, float, HopNetwork, Grants] | None = None

@@ -39,8 +39,7 @@ class LocalFolder:
     """A folder on the driver's own disk, where a rename is atomic and no Java call is needed."""
 
     def __init__(self, uri: str, root: str) -> None:
-        self.uri = uri
-        self._root = Path(root)
+        self.uri, self._root = uri, Path(root)
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if it does not exist."""
@@ -83,8 +82,7 @@ class HadoopFolder:
     """A folder on any file system that Hadoop reaches; the same methods as `LocalFolder`."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
-        self.uri = uri.rstrip("/")
-        self._spark = spark
+        self.uri, self._spark = uri.rstrip("/"), spark
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
 
     def read(self, name: str) -> bytes | None:

@@ -27,7 +27,6 @@ from weir.query.windows import RowWindow
 from weir.units import format_interval
 
 _LOG = logging.getLogger("weir")
-
 # The length of a segment, in multiples of the time around its ends for which rows are copied.
 _SEGMENT_MULTIPLE = 8
 
