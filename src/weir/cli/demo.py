@@ -175,10 +175,10 @@ def _run_locally(market: Market, batches: int, show: Callable[[Totals], None]) -
     totals = Totals()
     for number in range(batches):
         results = query.process({exchange: market.batch(exchange, number) for exchange in EXCHANGES})
-        found = [results] if totals.best is None else [totals.best, results]
+        candidates = [results] if totals.best is None else [totals.best, results]
         milliseconds = 1000 * query.last_report.seconds if query.last_report else 0.0
         progress = dict(query.lastProgress or {}, durationMs={"triggerExecution": milliseconds})
-        totals = replace(totals.add(watch.BatchFigures.of(progress)), best=choose_best(found))
+        totals = replace(totals.add(watch.BatchFigures.of(progress)), best=choose_best(candidates))
         show(totals)
     return totals
 
@@ -203,8 +203,8 @@ def _run_on_spark(market: Market, batches: int, show: Callable[[Totals], None]) 
                 totals = totals.add(watch.BatchFigures.of(progress))
                 show(totals)
             stop(query)
-        found = [pq.read_table(file) for file in sorted(Path(home).glob("results/part-*.parquet"))]
-        return replace(totals, best=choose_best(found) if found else None)
+        tables = [pq.read_table(file) for file in sorted(Path(home).glob("results/part-*.parquet"))]
+        return replace(totals, best=choose_best(tables) if tables else None)
 
 
 def choose_best(tables: Sequence[pa.Table], count: int = _TABLE_ROWS) -> pa.Table:

@@ -91,7 +91,7 @@ class IndexProbe:
                 bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
             begin, end = index.find_rows(ranks[rows], *bounds)
             low[rows], count[rows] = begin, np.maximum(end - begin, 0)
-        check = self._keys.check_pairs(slice_, index)
+        check = self._keys.check_pairs(slice_)
         if scans:
             check = _both(check, self._check_lead(slice_))
         return Candidates(slice_, slice_.index(access.spec), run.start, low, count, check)

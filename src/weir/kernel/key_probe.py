@@ -49,20 +49,20 @@ class KeyProbe:
 
         Each key is searched once: the rows of a partial often repeat those of a shorter one.
         """
-        verify = self._is_hashed and self.is_pure(source, index)
+        verify = self._is_hashed and self._is_pure(source)
         if self._repeated is None or run.stop - run.start < self._partial.rows:
             return self._all_keys.find_ranks(source, index, run, verify)
         keys, picks = self._distinct_keys, self._repeated.picks
-        ranks, present = keys.find_ranks(source, index, slice(0, keys.rows), verify)
+        ranks, present = keys.find_ranks(source, index, slice(0, self._repeated.rows.count), verify)
         return ranks[picks], present[picks]
 
-    def check_pairs(self, source: Slice, index: KeyIndex) -> Callable[[Picks, Picks], Bools] | None:
+    def check_pairs(self, source: Slice) -> Callable[[Picks, Picks], Bools] | None:
         """Return the check that pairs with a slice need; None if their codes or `find_ranks` decide."""
-        if not self._is_hashed or self.is_pure(source, index):
+        if not self._is_hashed or self._is_pure(source):
             return None
         return lambda driver, row: self._all_keys.verify(driver, Rows(source.schema, [(source, row)]))
 
-    def is_pure(self, source: Slice, index: KeyIndex) -> bool:
+    def _is_pure(self, source: Slice) -> bool:
         """True if rows of a slice with equal codes have equal keys."""
         return source.cached(("is_pure", self._access.spec), lambda: self._compare_neighbours(source))
 
@@ -94,10 +94,6 @@ class _Keys:
         self._codes, self._valid = access.codes(partial)
         self._code = combine(self._codes)
         self._verify = [(i, _read_from(equality, i, access, partial)) for i, equality in plan.verify]
-
-    @property
-    def rows(self) -> int:
-        return self._partial.rows
 
     def find_ranks(self, source: Slice, index: KeyIndex, run: slice, verify: bool) -> tuple[Int64s, Bools]:
         valid = None if self._valid is None else self._valid[run]

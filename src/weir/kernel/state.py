@@ -128,7 +128,8 @@ def _find_runs(slices: Sequence[Slice], max_bytes: int | None) -> Iterator[list[
     """Divide slices, in the order of time, into runs: of small ones, or of large ones in one cell or time."""
     run: list[Slice] = []
     for slice_ in slices:
-        if run and not (_is_near(run, slice_) and _fits(run, slice_, max_bytes)):
+        size = sum(s.bytes for s in (*run, slice_))
+        if run and not (_is_near(run, slice_) and (max_bytes is None or size <= max_bytes)):
             yield run
             run = []
         run.append(slice_)
@@ -140,10 +141,6 @@ def _is_near(run: Sequence[Slice], slice_: Slice) -> bool:
     if sum(s.rows for s in run) + slice_.rows <= ROWS:
         return True
     return run[-1].cells[0] == slice_.cells[1] or slice_.span[0] <= max(s.span[1] for s in run)
-
-
-def _fits(run: Sequence[Slice], slice_: Slice, max_bytes: int | None) -> bool:
-    return max_bytes is None or sum(s.bytes for s in run) + slice_.bytes <= max_bytes
 
 
 def _holds_many_dead(slice_: Slice, watermark: int | None) -> bool:
