@@ -68,7 +68,7 @@ class Lane:
         new = [p for p in self.query.recentProgress if p["batchId"] > self._seen and p["numInputRows"]]
         self._seen = max(p["batchId"] for p in new)
         # One, unless Spark looked while the files were being linked.
-        turn = _added([_turn(p) for p in new])
+        turn = _added([read_turn(p) for p in new])
         self.turns.append(turn)
         return turn
 
@@ -78,7 +78,8 @@ class Lane:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _turn(progress: Mapping[str, Any]) -> Turn:
+def read_turn(progress: Mapping[str, Any]) -> Turn:
+    """What a batch took and gave, from the progress that Spark reports for it."""
     took = progress["durationMs"]
     phases = {f"spark {name}": ms / 1000 for name, ms in took.items() if name != "triggerExecution"}
     ours = progress.get("weir")
