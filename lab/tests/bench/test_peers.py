@@ -101,7 +101,7 @@ def test_every_setting_compares_with_flink_and_ends_its_start_with_a_batch(
     settings: tuple[Setting, ...],
 ) -> None:
     for setting in settings:
-        assert {WEIR, FLINK, SPARK, DUCKDB} <= set(setting.lanes)
+        assert {WEIR, FLINK, DUCKDB} <= set(setting.lanes)
         assert setting.warm > 10 and setting.warm % setting.seconds_per_batch == 0
     assert WEIR_PARQUET in settings[0].lanes
 

@@ -70,7 +70,9 @@ def _find_truth(source: Path, warm: int) -> Truth:
 def _fetch(statement: str) -> tuple[Any, ...]:
     import duckdb
 
-    (row,) = duckdb.connect(config={"threads": THREADS}).execute(statement).fetchall()
+    connection = duckdb.connect(config={"threads": THREADS})
+    connection.execute("SET enable_progress_bar = false")
+    (row,) = connection.execute(statement).fetchall()
     return tuple(row)
 
 

@@ -55,7 +55,7 @@ def _bench_spark(
 
 @benchmarks.command("peers")
 def _bench_peers(
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rows, one round.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, one round.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     """Measure a join on weir beside Flink, Spark's own joins and DuckDB; needs `make peers`."""
