@@ -5,6 +5,7 @@
 # make fmt      mend the style
 # make figures  size, coupling and repetition of the code, in two minutes
 # make golden   runs recorded before are replayed and compared; RECORD=1 records them anew
+# make peers    Flink in .venv/peers, which `weir-lab bench peers` runs beside weir; needs Maven
 # make setup    the tools in .venv, which all others set up when they need it
 # make clean    remove .venv and all that tools have written
 # All set up all they need by themselves, inside .venv; only the Java runtime goes elsewhere.
@@ -18,7 +19,7 @@ export TMPDIR := $(CURDIR)/.venv/tmp
 export SPARK_LOCAL_DIRS := $(TMPDIR)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: demo test quick golden lint fmt figures setup java clean
+.PHONY: demo test quick golden lint fmt figures peers setup java clean
 
 demo: setup
 	$(BIN)/weir demo
@@ -44,6 +45,9 @@ fmt: setup
 
 figures: setup
 	@$(BIN)/python scripts/figures.py
+
+peers: setup
+	@sh scripts/peers.sh
 
 setup: java $(READY)
 	@mkdir -p "$(TMPDIR)"

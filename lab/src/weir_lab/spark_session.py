@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # not in the stubs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def register_predicate(spark: SparkSession, name: str, function: Callable[..., pa.Array]) -> None:

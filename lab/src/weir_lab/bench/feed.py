@@ -22,11 +22,15 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """So many rows a second on each stream, every key as often as any other, times spread evenly."""
+    """So many rows a second on each stream, every key as often as any other, times spread evenly.
+
+    Times are multiples of `time_step`, in microseconds.
+    """
 
     rows_per_second: int
     keys: int
     seed: int = 0
+    time_step: int = 1
 
     def second(self, stream: str, number: int) -> pa.Table:
         """The rows of one second of a stream; always the same ones.
@@ -36,7 +40,7 @@ class Feed:
         """
         rows = self.rows_per_second
         rng = np.random.default_rng((self.seed, STREAMS.index(stream), number))
-        times = (START + number) * _SECOND + np.arange(rows) * _SECOND // rows
+        times = (START + number) * _SECOND + self._offsets()
         keys = rng.permutation((np.arange(rows) + number * rows) % self.keys)
         return pa.table({"ts": pa.array(times).cast(_TIME), "k": keys, "x": rng.random(rows)})
 
@@ -54,13 +58,17 @@ class Feed:
 
     def rows_alive(self, last: int, window_seconds: int) -> int:
         """Rows inside the windows when the seconds up to `last` have come and the watermark is their end."""
-        newest = last * _SECOND + (self.rows_per_second - 1) * _SECOND // self.rows_per_second
+        offsets = self._offsets()
+        newest = last * _SECOND + int(offsets[-1])
         oldest = max(0, newest - window_seconds * _SECOND + 1)
         whole = last - oldest // _SECOND
-        times = (oldest // _SECOND) * _SECOND + np.arange(
-            self.rows_per_second
-        ) * _SECOND // self.rows_per_second
+        times = (oldest // _SECOND) * _SECOND + offsets
         return len(STREAMS) * (whole * self.rows_per_second + int((times >= oldest).sum()))
+
+    def _offsets(self) -> np.ndarray[Any, Any]:
+        """The times of a second's rows, from its beginning."""
+        even = np.arange(self.rows_per_second) * _SECOND // self.rows_per_second
+        return even // self.time_step * self.time_step
 
 
 def hand_over(source: Path, target: Path, seconds: Sequence[int], names: Sequence[str] = STREAMS) -> None:

@@ -33,6 +33,14 @@ class Process:
             return 0
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def cpu_seconds(self) -> float:
+        """CPU time of the process and of the children it has waited for; 0 if it has ended."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
 
 def list_processes() -> list[Process]:
     """All that run now."""

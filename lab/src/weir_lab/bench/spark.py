@@ -24,8 +24,8 @@ from weir_lab.bench.session import session
 from weir_lab.bench.spark_joins import FORMS, StateForm
 
 WINDOW_SECONDS = 10
-_ON = "a.k = b.k AND b.k = c.k"
-_SELECT = "a.k, a.x AS ax, b.x AS bx, c.x AS cx"
+ON = "a.k = b.k AND b.k = c.k"
+SELECT = "a.k, a.x AS ax, b.x AS bx, c.x AS cx"
 # For orientation: Flink 2.3's interval joins on this query and 2 cores.
 _FLINK_ROWS_PER_SECOND = 28_000
 # A form of Spark this many times as slow as the fastest while warming up is not measured any further.
@@ -204,7 +204,7 @@ def _check_equal(results: Mapping[str, int | None], where: str) -> None:
 
 
 def _joined(streams: Mapping[str, Any]) -> Any:
-    return weir.join(streams=streams, on=_ON, within=f"{WINDOW_SECONDS} seconds", select=_SELECT)
+    return weir.join(streams=streams, on=ON, within=f"{WINDOW_SECONDS} seconds", select=SELECT)
 
 
 def _folded(sink: Literal["noop", "parquet"], streams: Mapping[str, Any], folder: Path) -> Any:

@@ -74,6 +74,15 @@ def _bench_batches(
     bench.batches(quick, json_file, Console())
 
 
+@benchmarks.command("peers")
+def _bench_peers(
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, one round.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure a join on weir beside Flink, Spark's own joins and DuckDB; needs `make peers`."""
+    bench.peers(quick, json_file, Console())
+
+
 @benchmarks.command("psp")
 def _bench_psp(
     quick: Annotated[bool, typer.Option("--quick", help="Small images, few batches.")] = False,

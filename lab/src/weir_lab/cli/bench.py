@@ -15,6 +15,7 @@ from weir_lab.bench.figure import Figure, to_json
 from weir_lab.csv import write_records
 
 if TYPE_CHECKING:
+    from weir_lab.bench.peers import Measured as PeerRun
     from weir_lab.bench.psp import Measured
 
 
@@ -53,6 +54,17 @@ def batches(quick: bool, json_file: Path | None, console: Console) -> None:
     from weir_lab.bench.batches import run
 
     report(run(quick), json_file, console)
+
+
+def peers(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure a join on weir beside Flink, Spark's own joins and DuckDB."""
+    if json_file is not None:
+        check_writable(json_file)
+    from weir_lab.bench.peers import figures, run
+
+    outcome = run(quick)
+    console.print(_peer_rates(outcome.runs))
+    report(figures(outcome), json_file, console)
 
 
 def model(quick: bool, json_file: Path | None, console: Console) -> None:
@@ -138,6 +150,19 @@ def _rates(batches: Sequence[Measured]) -> Table:
     for heading in ("batches", "rows/s", "latency [s]", "results/s", "state rows"):
         table.add_column(heading, justify="right")
     for line in summarise(batches):
+        table.add_row(*line)
+    return table
+
+
+def _peer_rates(runs: Sequence[PeerRun]) -> Table:
+    from weir_lab.bench.peers import summarise
+
+    table = Table(title="Medians of the runs; memory and CPU of all processes", title_justify="left")
+    for heading in ("setting", "query"):
+        table.add_column(heading)
+    for heading in ("runs", "rows/s with start", "rows/s steady", "peak MB", "CPU s", "results"):
+        table.add_column(heading, justify="right")
+    for line in summarise(runs):
         table.add_row(*line)
     return table
 
