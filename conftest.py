@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A busy machine exceeds any deadline, and no test is about seconds.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
