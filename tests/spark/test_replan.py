@@ -17,6 +17,7 @@ from weir.runtime.batch_events import listen
 from weir.spark.join import SparkJoin
 from weir.spark.query import SparkQuery
 
+from . import spreads
 from .spreads import asked, batches_of, by_duckdb, case
 from .streams import finish, read_bag, write_feed
 from .test_recovery import sealed
@@ -36,7 +37,7 @@ BATCHES, EVERY, DIES_IN = 7, 2, 3
 def little_effort() -> Iterator[None]:
     """So few steps in one batch that making a state takes several."""
     known = migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE
-    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = 900, 0.0
+    migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = 6000, 0.0
     yield
     migrate.MIN_MIGRATION_STEPS, migrate.MIGRATION_SHARE = known
 
@@ -64,7 +65,10 @@ def changed(join: SparkJoin, folder: Path, format: str, dies_in: int | None = No
 
 
 @pytest.mark.usefixtures("little_effort")
-def test_results_are_exact_while_plans_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_are_exact_while_plans_change(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(spreads.PER_BATCH, 4, 2 * spreads.PER_BATCH[4])
     found = case(("equality",), 4, BATCHES, seed=3)
     feed = write_feed(tmp_path / "in", batches_of(found))
     wanted, _ = by_duckdb(found)

@@ -46,7 +46,7 @@ MIN_MIGRATION_STEPS = 100_000
 # Storing a row takes about as long as this many steps of a hop.
 _STEPS_PER_STORED_ROW = 10
 # Driver rows that probe before the steps per row are known.
-_FIRST_ROWS = 4
+_FIRST_ROWS = 16
 _MAX_CACHED = 16
 
 
