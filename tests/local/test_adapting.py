@@ -107,12 +107,17 @@ def test_a_silence_changes_nothing() -> None:
 
 
 def test_a_budget_that_does_not_gives_a_part_of_the_results_once_each() -> None:
-    # Enough rows that probing is much of the work; where it is not, nothing is gained by skipping it.
-    source = Source({"a": 2400.0, "b": 1200.0, "c": 600.0}, keys=3000)
+    # Enough rows that probing is much of the work; where it is not, nothing is gained by skipping it. On a
+    # busy machine a slow batch can hide that for a while.
+    source = Source({"a": 2400.0, "b": 1200.0, "c": 600.0}, keys=2000)
     query = start(budget=weir.Budget(cpu=1e-5))
-    found, whole = run(query, source, 10), source.oracle()
-    assert found < whole and found, "a part, and none twice"
-    progress = [one["weir"] for one in query.recentProgress]
+    found: Counter[tuple[int, ...]] = Counter()
+    progress: list[dict[str, Any]] = []
+    while sum(one["numRowsShed"] > 0 for one in progress) < 3 and len(progress) < 40:
+        found += run(query, source, 1)
+        assert query.lastProgress is not None
+        progress.append(query.lastProgress["weir"])
+    assert found < source.oracle() and found, "a part, and none twice"
     assert all(one["numRowsShed"] == 0 for one in progress[:3]), "the first batches calibrate"
     last = progress[-1]
     assert last["numRowsShed"] > 0 and last["estimatedRecall"] < 1
