@@ -25,6 +25,7 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.runtime.partition_batch import Assignment, SliceEntry
 from weir.spark.task import PARTITION, ResultFiles, deliver_results, name_counts, write_counts
+from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
 
 _SHUFFLED = pa.schema([(PARTITION, pa.int32()), ("partials", pa.binary())])
@@ -43,6 +44,7 @@ class HopStage:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield partials for the next stage, results, or the names of the files that hold them."""
+        acknowledge_at_once()
         for partition, packed in _group_by_partition(batches).items():
             probe = _PartitionProbe(self.assignment, partition)
             partials = probe.run(packed) if self.number else probe.start()

@@ -32,6 +32,7 @@ from weir.runtime.partition_batch import (
     probe_partition,
 )
 from weir.spark.worker_files import open_output
+from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
 
 # The columns of the union of all streams (`weir.spark.union`) beside its slots.
@@ -111,6 +112,7 @@ class BuildTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
+        acknowledge_at_once()
         for partition, (tables, copies) in self.slots.split(batches).items():
             running = PartitionBatch(self.assignment, partition, tables, process_time)
             files: tuple[str, ...] = ()
@@ -156,6 +158,7 @@ class ProbeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of the partitions whose numbers come in, or the names of their files."""
+        acknowledge_at_once()
         assignment = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
             counts = BatchCounts()
@@ -175,6 +178,7 @@ class StaticJoinTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield every result."""
+        acknowledge_at_once()
         for tables, _ in self.slots.split(batches).values():
             counts = BatchCounts()
             state = build(self.physical, self.decision, State(), tables, 0, counts)
