@@ -16,7 +16,7 @@ from time import thread_time
 import numpy as np
 
 from weir.expr.evaluate import evaluate_predicate
-from weir.kernel.access_path import VectorAccess
+from weir.kernel.access_path import KeyAccess, VectorAccess
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
 from weir.kernel.index_probe import Candidates, IndexProbe
@@ -82,6 +82,9 @@ class HalfJoin:
             slices = self._select_slices(lead, others)
             if bounds is not self.age_filter.all_ages:  # sampled rows visit all slices
                 visited.update(map(id, slices))
+            if isinstance(self.plan.access, KeyAccess) and not self.age_filter.is_active:
+                spec = self.plan.access.spec
+                slices = self.slice_index.combine(slices, spec, self.batch, self.rank, rows.rows)
             if slices:
                 order = lead.order_rows(slices)
                 if order is not None:

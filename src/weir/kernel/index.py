@@ -110,12 +110,13 @@ class KeyIndex:
         first, last = self.starts[ranks], self.starts[ranks + 1]
         base = ranks << self.bits
         if low is not None:
-            first = np.searchsorted(self.codes, base + self._offset(low, "left"), "left")
+            first = np.searchsorted(self.codes, base + self.offset(low, "left"), "left")
         if high is not None:
-            last = np.searchsorted(self.codes, base + self._offset(high, "right"), "right")
+            last = np.searchsorted(self.codes, base + self.offset(high, "right"), "right")
         return first, last
 
-    def _offset(self, times: Int64s, side: Literal["left", "right"]) -> Int64s:
+    def offset(self, times: Int64s, side: Literal["left", "right"]) -> Int64s:
+        """Return the offsets that stand for these times as the first or the last of a range."""
         if self.times is not None:
             return np.searchsorted(self.times, times, side) - (side == "right")
         # Bounded before the subtraction, which could overflow.

@@ -14,13 +14,11 @@ from weir.kernel.key_probe import KeyProbe
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.physical_plan import HalfJoinPlan
+from weir.kernel.ranges import expand, find_ranges
 from weir.kernel.slice import Slice
 from weir.kernel.time_range import TimeRange
 from weir.kernel.value_range import Ranges, ValueProbe
 from weir.kernel.vector_similarity import similar_pairs, slice_vectors, unit_vectors
-
-_MANY_ROWS = 1024
-_FEW_ROWS_PER_KEY = 4.0
 
 # What the range of candidates does not decide: which pairs (driver row, row of the slice) to keep.
 Check = Callable[[Picks, Picks], Bools]
@@ -80,19 +78,12 @@ class IndexProbe:
     def _search_keys(self, access: KeyAccess, slice_: Slice, run: slice) -> Candidates:
         index = slice_.key_index(access.spec)
         ranks, present = self._keys.find_ranks(slice_, index, run)
-        low, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-        rows = np.flatnonzero(present)  # most keys are not in most slices
-        # A few rows of a key are compared sooner than searched.
-        scans = len(rows) > _MANY_ROWS and index.rows_per_key < _FEW_ROWS_PER_KEY
-        scans = scans and not self._lead.covers(slice_)
-        if len(rows):
-            bounds: tuple[Int64s | None, Int64s | None] = (None, None)
-            if not scans and not self._lead.covers(slice_):
-                bounds = _pick(self._lead.low, run, rows), _pick(self._lead.high, run, rows)
-            begin, end = index.find_rows(ranks[rows], *bounds)
-            low[rows], count[rows] = begin, np.maximum(end - begin, 0)
+        bounds: tuple[Int64s | None, Int64s | None] = (None, None)
+        if not self._lead.covers(slice_):
+            bounds = _run_of(self._lead.low, run), _run_of(self._lead.high, run)
+        low, count, is_to_check = find_ranges(index, ranks, present, *bounds)
         check = self._keys.check_pairs(slice_)
-        if scans:
+        if is_to_check:
             check = _both(check, self._check_lead(slice_))
         return Candidates(slice_, slice_.index(access.spec), run.start, low, count, check)
 
@@ -134,10 +125,9 @@ class IndexProbe:
         low, count = candidates.low[run], candidates.count[run]
         if isinstance(self._plan.access, VectorAccess):
             driver, position = self._similar(self._plan.access, candidates, start, low, count)
+            driver, row = driver + start, candidates.index.pick(position)
         else:
-            driver, position = _expand(low, count)
-        row = candidates.index.pick(position)
-        driver = driver + start if start else driver
+            driver, row = expand(low, count, start, candidates.index.rows)
         if candidates.check is None or not len(driver):
             return driver, row
         keep = candidates.check(driver, row)
@@ -162,13 +152,5 @@ def _both(first: Check | None, second: Check) -> Check:
     return second if first is None else lambda driver, row: first(driver, row) & second(driver, row)
 
 
-def _pick(values: Int64s | None, run: slice, rows: Picks) -> Int64s | None:
-    return None if values is None else values[run][rows]
-
-
-def _expand(low: Int64s, count: Int64s) -> tuple[Picks, Picks]:
-    """List every (row, position) of the ranges that start at `low` and hold `count` positions."""
-    driver = np.repeat(np.arange(len(count)), count)
-    position = np.repeat(low - (np.cumsum(count) - count), count)
-    position += np.arange(len(position))
-    return driver, position
+def _run_of(values: Int64s | None, run: slice) -> Int64s | None:
+    return None if values is None else values[run]

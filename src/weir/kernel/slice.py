@@ -187,6 +187,16 @@ def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes:
     return cut(schema, sort, newest_batch, 0, rows, max_bytes, _are_consecutive(slices, sort))
 
 
+def combine_slices(slices: Sequence[Slice], sort: Spec) -> Slice:
+    """Return one slice with the rows of several, whatever their number, to probe it in their place."""
+    slices = sorted(slices, key=lambda s: s.span)
+    rows = pa.concat_batches([s.data for s in slices])
+    schema, batch, rank = slices[0].schema, max(s.batch for s in slices), max(s.rank for s in slices)
+    return _make_slice(
+        schema, sort, batch, rank, _take(rows, _sort_rows(schema, sort, rows, _are_consecutive(slices, sort)))
+    )
+
+
 def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: int | None) -> Int64s | None:
     """Return for each row the number of its slice; None if one slice takes all rows."""
     row_bytes = max(1.0, rows.nbytes / rows.num_rows)

@@ -10,10 +10,16 @@ running maximum of ends: 9, 40, 40      └──┘   found by two binary searc
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from weir.kernel.slice import Slice
+from weir.kernel.index import ByKey
+from weir.kernel.slice import Slice, combine_slices
+
+# Slices are combined in memory if that takes fewer steps than the searches it saves, a row counting as some
+# of them, and at most this many bytes are copied.
+_STEPS_TO_COMBINE_A_ROW = 4
+_MOST_BYTES_COMBINED = 1 << 26
 
 
 class SliceIndex:
@@ -25,6 +31,7 @@ class SliceIndex:
         self._ends = list(accumulate((s.span[1] for s in self._slices), max))
         self._oldest_batch = min((s.batch for s in self._slices), default=None)
         self._lowest_rank = min((s.rank for s in self._slices), default=0)
+        self._combined: dict[tuple[ByKey, int], Slice] = {}
 
     def find_overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
         """Yield the slices with times in [first, last] that rows of this batch and rank may see."""
@@ -34,3 +41,34 @@ class SliceIndex:
     def has_visible(self, batch: int, rank: int) -> bool:
         """True if rows of this batch and rank may see at least one slice."""
         return self._oldest_batch is not None and (self._oldest_batch < batch or self._lowest_rank < rank)
+
+    def combine(
+        self, slices: Sequence[Slice], spec: ByKey, batch: int, rank: int, probes: int
+    ) -> list[Slice]:
+        """Replace slices by one slice of their rows where so many probes by key make that pay.
+
+        Dense windows are many slices, and most probes search all of them. The combined slice has all rows of
+        earlier batches, or all rows of lower ranks, and serves later probes as well.
+        """
+        earlier = [s for s in slices if s.batch < batch]
+        later = [s for s in slices if s.batch >= batch]
+        all_earlier = [s for s in self._slices if s.batch < batch]
+        all_later = [s for s in self._slices if batch <= s.batch and s.rank < rank]
+        return [
+            *self._combine(earlier, all_earlier, (spec, -1), probes),
+            *self._combine(later, all_later, (spec, rank), probes),
+        ]
+
+    def _combine(
+        self, slices: list[Slice], visible: list[Slice], key: tuple[ByKey, int], probes: int
+    ) -> list[Slice]:
+        if len(slices) < 2 or 2 * len(slices) < len(visible):
+            return slices
+        if key not in self._combined:
+            saved = probes * (len(slices) - 1)
+            if saved < _STEPS_TO_COMBINE_A_ROW * sum(s.rows for s in visible):
+                return slices
+            if sum(s.bytes for s in visible) > _MOST_BYTES_COMBINED:
+                return slices
+            self._combined[key] = combine_slices(visible, key[0])
+        return [self._combined[key]]

@@ -1,0 +1,106 @@
+"""Ranges of positions in an index: found by key and time, and expanded into pairs.
+
+These two loops take most of the time of dense joins by key. NumPy runs them in several passes; with the extra
+`weir-streams[fast]` Numba compiles each into one (`weir.kernel.compiled_ranges`), once a process has made so
+many steps that it pays for the import. Both forms return the same pairs in the same order.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from weir.kernel.index import KeyIndex
+from weir.kernel.keys import Bools, Int64s
+
+Picks = npt.NDArray[np.intp]
+
+# The import of Numba takes as long as some ten million steps in NumPy; to compile, once on a machine, ten
+# times as long.
+_WORTH_COMPILING = 1 << 25
+_MANY_ROWS = 1024
+_FEW_ROWS_PER_KEY = 4.0
+
+
+class _Steps:
+    """The steps that this process has made in NumPy."""
+
+    made = 0
+
+
+def find_ranges(
+    index: KeyIndex, ranks: Int64s, present: Bools, low: Int64s | None, high: Int64s | None
+) -> tuple[Int64s, Int64s, bool]:
+    """Return where the rows of each rank with times from `low` to `high` begin, and how many they are.
+
+    Rows of a rank that is not present are none. If the last value is true, the times of the rows are still to
+    be checked.
+    """
+    compiled = _compiled(len(ranks))
+    if compiled is None:
+        return _find_ranges(index, ranks, present, low, high)
+    none = np.empty(0, np.int64)
+    least = none if low is None else index.offset(low, "left")
+    most = none if high is None else index.offset(high, "right")
+    first, count = compiled.find_ranges(index.starts, index.codes, index.bits, ranks, present, least, most)
+    return first, count, False
+
+
+def expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[Picks, Picks]:
+    """List the pairs of all ranges: of the first as many as `count[0]` with driver row `start`, and so on.
+
+    The other row of a pair is its position, `low[0]` and the following ones, or what `rows` has there.
+
+    >>> expand(np.array([7, 3]), np.array([2, 1]), 10, None)
+    (array([10, 10, 11]), array([7, 8, 3]))
+    """
+    compiled = _compiled(len(count))
+    if compiled is None:
+        return _expand(low, count, start, rows)
+    driver, position = compiled.expand(low, count, start)
+    return driver, position if rows is None else rows[position]
+
+
+def _find_ranges(
+    index: KeyIndex, ranks: Int64s, present: Bools, low: Int64s | None, high: Int64s | None
+) -> tuple[Int64s, Int64s, bool]:
+    first, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    rows = np.flatnonzero(present)  # most keys are not in most slices
+    if not len(rows):
+        return first, count, False
+    # A few rows of a key are compared sooner than searched.
+    is_bounded = low is not None or high is not None
+    scans = is_bounded and len(rows) > _MANY_ROWS and index.rows_per_key < _FEW_ROWS_PER_KEY
+    least = None if scans or low is None else low[rows]
+    most = None if scans or high is None else high[rows]
+    begin, end = index.find_rows(ranks[rows], least, most)
+    first[rows], count[rows] = begin, np.maximum(end - begin, 0)
+    return first, count, scans
+
+
+def _expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[Picks, Picks]:
+    driver = np.repeat(np.arange(start, start + len(count)), count)
+    position = np.repeat(low - (np.cumsum(count) - count), count)
+    position += np.arange(len(position))
+    return driver, position if rows is None else rows[position]
+
+
+def _compiled(steps: int) -> ModuleType | None:
+    """Return the compiled form if it pays by now; count the steps until then."""
+    if _Steps.made < _WORTH_COMPILING:
+        _Steps.made += steps
+        return None
+    return _load()
+
+
+@cache
+def _load() -> ModuleType | None:
+    if find_spec("numba") is None:
+        return None
+    from weir.kernel import compiled_ranges
+
+    return compiled_ranges
