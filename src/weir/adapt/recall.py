@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
@@ -46,8 +46,12 @@ class PathSums:
 
     def add_batch(self, batch: PathSums) -> PathSums:
         """Add a batch, with less weight for those before it."""
-        pairs = zip(astuple(self), astuple(batch), strict=True)
-        return PathSums(*(_DECAY * before + new for before, new in pairs))
+        return PathSums(
+            _DECAY * self.matches + batch.matches,
+            _DECAY * self.exact + batch.exact,
+            _DECAY * self.sampled + batch.sampled,
+            _DECAY * self.skipped + batch.skipped,
+        )
 
 
 @dataclass(frozen=True, slots=True)

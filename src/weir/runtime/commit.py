@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.recall import Recall
@@ -47,7 +48,7 @@ class FinishedBatch:
         plans = plans or {self.decision.plan}
         return decide_for_plan(self.decision, plans.pop()) if len(plans) == 1 else None
 
-    @property
+    @cached_property
     def counts(self) -> BatchCounts:
         """What all partitions counted."""
         return sum((task.counts for task in self.tasks), BatchCounts())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from weir.adapt.batch_report import BatchReport
@@ -93,7 +92,7 @@ def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[s
 
 
 def _describe_hop(hop: HopStats) -> dict[str, float]:
-    return {_HOP_KEYS.get(name, name): count for name, count in asdict(hop).items()}
+    return {_HOP_KEYS.get(name, name): getattr(hop, name) for name in HopStats.__slots__}
 
 
 def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
-from operator import add
+from dataclasses import dataclass
+from operator import add, attrgetter
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,4 +42,8 @@ class HopStats:
     unvisited: int = 0
 
     def __add__(self, other: HopStats) -> HopStats:
-        return HopStats(*map(add, astuple(self), astuple(other)))
+        return HopStats(*map(add, _counts(self), _counts(other)))
+
+
+# `dataclasses.astuple` would copy every number deeply.
+_counts = attrgetter(*HopStats.__slots__)
