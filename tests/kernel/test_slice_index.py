@@ -73,6 +73,7 @@ def test_combined_slices_give_the_results_of_the_join(plan: str, monkeypatch: py
 
 def test_few_probes_and_wide_rows_are_not_worth_combining(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "ROWS", 8)
+    monkeypatch.setattr(slice_index, "_STEPS_OF_CALLS", 0)
     query = weir.join(
         streams={"a": SCHEMA, "b": SCHEMA}, on="a.k = b.k", within=f"{WINDOW} microseconds", select="a.n"
     ).start()

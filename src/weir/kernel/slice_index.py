@@ -16,8 +16,9 @@ from itertools import accumulate
 from weir.kernel.index import ByKey
 from weir.kernel.slice import Slice, combine_slices
 
-# Slices are combined in memory if that takes fewer steps than the searches it saves, a row counting as some
-# of them, and at most this many bytes are copied.
+# Slices are combined in memory if that takes fewer steps than it saves, and copies at most so many bytes. A
+# probe of a slice is a step, the calls for a slice are about a thousand, and to sort and copy a row takes some.
+_STEPS_OF_CALLS = 1000
 _STEPS_TO_COMBINE_A_ROW = 4
 _MOST_BYTES_COMBINED = 1 << 26
 
@@ -65,7 +66,7 @@ class SliceIndex:
         if len(slices) < 2 or 2 * len(slices) < len(visible):
             return slices
         if key not in self._combined:
-            saved = probes * (len(slices) - 1)
+            saved = (probes + _STEPS_OF_CALLS) * (len(slices) - 1)
             if saved < _STEPS_TO_COMBINE_A_ROW * sum(s.rows for s in visible):
                 return slices
             if sum(s.bytes for s in visible) > _MOST_BYTES_COMBINED:
