@@ -93,5 +93,6 @@ def test_few_probes_and_wide_rows_are_not_worth_combining(monkeypatch: pytest.Mo
         min(s.span[0] for s in state),
         max(s.span[1] for s in state),
     )
+    assert SliceIndex(state, combines=False).combine(state, spec, 1, 0, 10**6) == state
     monkeypatch.setattr(slice_index, "_MOST_BYTES_COMBINED", one.bytes - 1)
     assert combine(10**6) == state

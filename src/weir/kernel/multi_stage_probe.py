@@ -62,7 +62,9 @@ class MultiStageProbe:
         """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""
         run = self._runs[parcel.driver]
         hop = run.path[parcel.hop_number]
-        half_join = run.half_join(parcel.hop_number, parcel.rank, SliceIndex(state.of(hop.partner.node)), {})
+        # Partials travel as row numbers of stored slices.
+        index = SliceIndex(state.of(hop.partner.node), combines=False)
+        half_join = run.half_join(parcel.hop_number, parcel.rank, index, {})
         hop_counts = counts.hops[hop.hop]
         probes, sampled = hop_counts.probes, hop_counts.sampled
         for matches in half_join.run(parcel.partial, hop_counts):

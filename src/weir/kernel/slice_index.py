@@ -24,9 +24,13 @@ _MOST_BYTES_COMBINED = 1 << 26
 
 
 class SliceIndex:
-    """The slices of one state, sorted by the start of their lead time."""
+    """The slices of one state, sorted by the start of their lead time.
 
-    def __init__(self, slices: Iterable[Slice]) -> None:
+    With `combines`, partials may come to hold rows of slices that exist only during the probe.
+    """
+
+    def __init__(self, slices: Iterable[Slice], combines: bool = True) -> None:
+        self._combines = combines
         self._slices = sorted(slices, key=lambda s: s.span[0])
         self._starts = [s.span[0] for s in self._slices]
         self._ends = list(accumulate((s.span[1] for s in self._slices), max))
@@ -63,7 +67,7 @@ class SliceIndex:
     def _combine(
         self, slices: list[Slice], visible: list[Slice], key: tuple[ByKey, int], probes: int
     ) -> list[Slice]:
-        if len(slices) < 2 or 2 * len(slices) < len(visible):
+        if not self._combines or len(slices) < 2 or 2 * len(slices) < len(visible):
             return slices
         if key not in self._combined:
             saved = (probes + _STEPS_OF_CALLS) * (len(slices) - 1)
