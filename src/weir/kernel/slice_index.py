@@ -17,7 +17,7 @@ from weir.kernel.index import ByKey
 from weir.kernel.slice import Slice, combine_slices
 
 # Slices are combined in memory if that takes fewer steps than it saves, and copies at most so many bytes. A
-# probe of a slice is a step, the calls for a slice are about a thousand, and to sort and copy a row takes some.
+# probe of a slice is a step, the calls for a slice are about a thousand, to sort and copy a row takes a few.
 _STEPS_OF_CALLS = 1000
 _STEPS_TO_COMBINE_A_ROW = 4
 _MOST_BYTES_COMBINED = 1 << 26
