@@ -4,7 +4,7 @@ Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `
 and if wanted `fail_once` = a file that is made when a function fails for the first time, `joins` = what to
 ask for instead, several joins at once, each in a folder of its own name, `meet` = the batch at which those
 wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES, `hang` = the
-batch whose results are never written, `insist` = start again while another driver has the checkpoint.
+batch whose results are never written, `insist` = start when another driver has, and again while that runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,10 @@ def start(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> S
 
 
 def insist(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> SparkQuery:
-    """Start again while the checkpoint is in use, with little patience each time."""
+    """After another driver's first results, start again while it runs, with little patience each time."""
     checkpoint_lock._PATIENCE_SECONDS = 0.5
+    while not list((folder / "out").glob("part-*")):
+        time.sleep(0.1)
     while True:
         try:
             return start(given, asked, folder)

@@ -28,21 +28,23 @@ DEFAULT = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBas
 @pytest.mark.slow
 def test_a_second_driver_is_refused_until_the_first_has_died(tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", generate(3, 3, 40, 6, seed=13))
-    with driver(tmp_path, "local[2]", hang=1) as first:
+    with (
+        driver(tmp_path, "local[2]", hang=1) as first,
+        driver(tmp_path, "local[2]", insist=True) as second,
+    ):
         assert first.stdout is not None and first.stdout.readline() == "hangs\n"
         holder = (tmp_path / "ckpt/weir/lock").read_text()
         assert is_locked(tmp_path / "ckpt") and holder.startswith("process ")
-        with driver(tmp_path, "local[2]", insist=True) as second:
-            assert second.stdout is not None
-            said = second.stdout.readline()
-            assert said == (
-                f"the checkpoint file:{tmp_path}/ckpt/weir is in use: another driver ({holder}) runs a query "
-                "there; stop it and start again, or start with another checkpointLocation\n"
-            )
-            assert first.poll() is None
-            first.kill()  # its Java ends by itself
-            refused, _ = second.communicate(timeout=60)
-            assert second.returncode == 0 and set(refused.splitlines(keepends=True)) <= {said}
+        assert second.stdout is not None
+        said = second.stdout.readline()
+        assert said == (
+            f"the checkpoint file:{tmp_path}/ckpt/weir is in use: another driver ({holder}) runs a query "
+            "there; stop it and start again, or start with another checkpointLocation\n"
+        )
+        assert first.poll() is None
+        first.kill()  # its Java ends by itself
+        refused, _ = second.communicate(timeout=120)
+        assert second.returncode == 0 and set(refused.splitlines(keepends=True)) <= {said}
     answer = expected(feed.tables(), **TRIPLE)
     assert sum(answer.values()) > 100
     assert read_bag(tmp_path / "out") == answer
