@@ -82,8 +82,8 @@ class CheckpointLock:
             self._spark.conf.set(_SETTING, self._manager)
             try:
                 query = writer.start()
-                threading.Thread(target=_release_after, args=(query, self._path), daemon=True).start()
-                self._path = None
+                path, self._path = self._path, None
+                threading.Thread(target=_release_after, args=(query, path), daemon=True).start()
                 # Only now the query's thread makes the logs of its sources, by the setting of this session.
                 with suppress(*_JAVA_ERRORS):  # an error of the query is told by the query
                     query._jsq.streamingQuery().awaitInitialization(_SOURCES_MILLISECONDS)
