@@ -3,7 +3,8 @@
 Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `master`, `conf`,
 and if wanted `fail_once` = a file that is made when a function fails for the first time, `joins` = what to
 ask for instead, several joins at once, each in a folder of its own name, `meet` = the batch at which those
-wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES.
+wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES, `hang` = the
+batch whose results are never written, `insist` = start when another driver has, and again while that runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.runtime.batch_events import listen
+from weir.spark import checkpoint_lock
 from weir.spark.filesystem import LocalFolder
 from weir.spark.query import SparkQuery
 
@@ -135,6 +138,17 @@ def meet(queries: int, batch: int) -> None:
     listen(wait)
 
 
+def hang(batch: int) -> None:
+    """Say that the batch is about to emit, and go no further."""
+
+    def wait(reached: str, number: int) -> None:
+        if (reached, number) == ("emit", batch):
+            print("hangs", flush=True)
+            threading.Event().wait()
+
+    listen(wait)
+
+
 def frames(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     sources = {name: str(folder / "in" / name) for name in STREAMS}
     return {
@@ -151,6 +165,18 @@ def start(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> S
     return writer.option("checkpointLocation", str(folder / "ckpt")).trigger(availableNow=True).start()
 
 
+def insist(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> SparkQuery:
+    """After another driver's first results, start again while it runs, with little patience each time."""
+    checkpoint_lock._PATIENCE_SECONDS = 0.5
+    while not list((folder / "out").glob("part-*")):
+        time.sleep(0.1)
+    while True:
+        try:
+            return start(given, asked, folder)
+        except weir.QueryError as error:
+            print(error, flush=True)
+
+
 def main(settings: dict[str, Any]) -> None:
     folder = Path(settings["folder"])
     spark = session(settings["master"], settings.get("conf", {}))
@@ -165,7 +191,10 @@ def main(settings: dict[str, Any]) -> None:
         meet(len(settings["joins"]), settings["meet"])
     joins = {name: {**one, "functions": functions()} for name, one in settings.get("joins", {}).items()}
     given = frames(spark, folder)
-    queries = [start(given, one, folder / name) for name, one in (joins or {"": asked}).items()]
+    if "hang" in settings:
+        hang(settings["hang"])
+    begin = insist if "insist" in settings else start
+    queries = [begin(given, one, folder / name) for name, one in (joins or {"": asked}).items()]
     for query in queries:
         query.awaitTermination()
     spark.stop()

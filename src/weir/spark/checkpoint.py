@@ -7,6 +7,7 @@
         slices/*.arrow    rows; a slice file counts only while a retained manifest names it
         stats/N-P-S.json  what partition P counted in stage S of a second job; deleted after the batch
         history.jsonl     changes of plan and allowance, for people
+        lock              on a local disk, locked by the driver whose query runs; says which one
 
 Job, decisions and manifests carry a checksum; that of a slice file is in the manifest.
 """

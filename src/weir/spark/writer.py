@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
 from weir.plan.tree import Join
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.spark.checkpoint import Checkpoint, CheckpointLog
+from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.engine import SparkEngine
-from weir.spark.filesystem import open_folder, qualify
+from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import describe_job
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
@@ -106,8 +108,23 @@ class JoinWriter:
         check_memory(spark, join.query.budget)
         location, sink = self._locate_checkpoint(), self._choose_sink(table)
         folder = open_folder(spark, f"{location}/weir")
-        # The workers start and are checked while the query is prepared; its first batch waits for them.
-        workers = WorkerCheck(spark, folder)
+        with CheckpointLock(spark, folder.uri) as lock:
+            # The workers start and are checked while the query is prepared; its first batch waits for them.
+            workers = WorkerCheck(spark, folder)
+            batches, writer = self._prepare(location, folder, sink, workers)
+            started = lock.start(writer)
+        batches.engine.watch(started)
+        try:
+            workers.wait()
+        except Exception:
+            started.stop()
+            raise
+        return SparkQuery(spark, started, batches)
+
+    def _prepare(
+        self, location: str, folder: Folder, sink: Sink, workers: WorkerCheck
+    ) -> tuple[SparkBatches, DataStreamWriter]:
+        join, spark = self._join, self._join.sparkSession
         checkpoint = Checkpoint(folder)
         plan, first_plan = self._choose_plans(checkpoint)
         routing = self._route(first_plan, checkpoint)
@@ -121,14 +138,7 @@ class JoinWriter:
         batches = SparkBatches(engine, log, policy, start, join.options.on_null_time, workers)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
-        started = (writer.trigger(**self._trigger) if self._trigger else writer).start()
-        engine.watch(started)
-        try:
-            workers.wait()
-        except Exception:
-            started.stop()
-            raise
-        return SparkQuery(spark, started, batches)
+        return batches, writer.trigger(**self._trigger) if self._trigger else writer
 
     def _route(self, first_plan: Join, checkpoint: Checkpoint) -> Routing:
         """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
