@@ -86,7 +86,8 @@ def read_turn(progress: Mapping[str, Any]) -> Turn:
     if ours is None:
         operators = progress["stateOperators"]
         state = sum(operator["numRowsTotal"] for operator in operators) if operators else None
-        results = progress["sink"]["numOutputRows"]
+        told = progress["sink"]["numOutputRows"]
+        results = told if told >= 0 else None  # a foreachBatch tells nothing
     else:
         state = sum(node["numRowsTotal"] for node in ours["state"].values())
         results = ours["numOutputRows"]
