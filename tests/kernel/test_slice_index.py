@@ -45,8 +45,11 @@ def oracle(batches: list[dict[str, pa.Table]]) -> Counter[tuple[int, ...]]:
         return Counter(database.sql(sql).fetchall())
 
 
+@pytest.mark.parametrize("order", ["auto", "timestamp", "round-robin"])
 @pytest.mark.parametrize("plan", PLANS)
-def test_combined_slices_give_the_results_of_the_join(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_combined_slices_give_the_results_of_the_join(
+    plan: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     combined: list[int] = []
 
     def combine(given: list[slices.Slice], sort: slices.Spec) -> slices.Slice:
@@ -63,6 +66,7 @@ def test_combined_slices_give_the_results_of_the_join(plan: str, monkeypatch: py
         within=f"{WINDOW} microseconds",
         select="a.n AS an, b.n AS bn, c.n AS cn",
         plan=PLANS[plan],
+        driver_order=order,
     ).start()
     found: Counter[tuple[int, ...]] = Counter()
     for batch in batches:

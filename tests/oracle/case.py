@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from weir.order.policies import DriverOrder
 from weir.plan.tree import Join
 from weir.query.windows import RowWindow
 
@@ -46,7 +47,7 @@ class Case:
     inputs: tuple[Input, ...]
     conditions: tuple[Condition, ...]
     plan: Join | str = "mjoin"
-    driver_order: tuple[str, ...] | None = None
+    driver_order: DriverOrder | None = None
     cross: bool = False
     select_all: bool = False
 

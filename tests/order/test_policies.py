@@ -26,6 +26,7 @@ from weir.order.policies import (
 )
 from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
+from weir.stats.hop import Hop
 
 NAMES = ("a", "b", "c", "d")
 PLANS = {
@@ -90,16 +91,31 @@ def bag(table: pa.Table) -> Counter[tuple[Any, ...]]:
 
 
 def test_timestamp_goes_row_by_row_like_an_mjoin_without_batches() -> None:
-    """In one batch the results appear in the order in which their last rows came."""
+    """In one batch each row probes and finds what it would if the rows came one by one."""
     tables = batches(3, 1, (12, 12, 12), keys=3)[0]
     names = NAMES[:3]
-    times = {
-        name: dict(zip(t["id"].to_pylist(), t["ts"].to_pylist(), strict=True)) for name, t in tables.items()
-    }
-    results = started(join(*names), "timestamp", names).process(tables).to_pylist()
-    assert len(results) > 20
-    lasts = [max(times[name][row[name]] for name in names) for row in results]
-    assert lasts == sorted(lasts)
+    rows = [(t["ts"][i].value, name, t.slice(i, 1)) for name, t in tables.items() for i in range(len(t))]
+    one_by_one, found, hops_one_by_one = started(join(*names), names, names), Counter(), Counter()
+    for _, name, row in sorted(rows, key=lambda row: row[:2]):
+        found += bag(one_by_one.process({name: row}))
+        hops_one_by_one += per_hop(one_by_one)
+    at_once = started(join(*names), "timestamp", names)
+    assert bag(at_once.process(tables)) == found
+    assert found.total() > 20
+    assert per_hop(at_once) == hops_one_by_one
+
+
+def per_hop(query: LocalQuery) -> Counter[tuple[Hop, str]]:
+    """The probes and matches of each hop in the last batch."""
+    assert query.last_report is not None
+    return Counter(
+        {
+            (hop, what): getattr(stats, what)
+            for hop, stats in query.last_report.per_hop.items()
+            for what in ("probes", "matches")
+            if getattr(stats, what)
+        }
+    )
 
 
 @given(

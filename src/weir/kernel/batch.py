@@ -2,8 +2,9 @@
 
 **Correctness.** A result `(t_1..t_m)` is found exactly once, by the row of it that is processed last.
 Every slice carries (batch, rank), where the rank is the position of its rows in the batch's driver order: one
-per stream, or one per run of rows if a policy interleaves streams. A row sees slices of earlier batches and,
-in its own batch, slices of lower rank.
+per stream, or one per row if a policy interleaves streams. A row sees rows of earlier batches and, in its own
+batch, rows of lower rank. Rows of one stream run together even if they differ in rank; then the ranks of each
+pair of rows are compared. So ranks decide which row finds a result, not in which order results come.
 
     rank 0   a's delta ──▶ b, c                 (earlier batches)
     rank 1   b's delta ──▶ c, a + a's delta

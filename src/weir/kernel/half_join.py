@@ -46,7 +46,7 @@ _Part = tuple[Slice, Picks]
 
 @dataclass(frozen=True, slots=True)
 class HalfJoin:
-    """One hop during one batch, for driver rows of one rank."""
+    """One hop during one batch, for driver rows of one rank, or of several of which `rank` is the highest."""
 
     plan: HalfJoinPlan
     age_filter: AgeFilter
@@ -158,7 +158,10 @@ class HalfJoin:
     def _check_windows(
         self, probe: IndexProbe, slice_: Slice, driver: Picks, row: Picks
     ) -> tuple[Picks, Picks]:
-        """Keep the pairs whose times and row windows fit, where the index has not decided that."""
+        """Keep the pairs whose ranks, times and row windows fit, where the index has not decided that."""
+        if slice_.batch >= self.batch and slice_.highest_rank >= probe.partial.groups[0].rows.lowest_rank:
+            keep = slice_.row_ranks()[row] < probe.partial.ranks[driver]
+            driver, row = driver[keep], row[keep]
         for time_range in probe.others:
             if not time_range.covers(slice_):
                 keep = time_range.contains(slice_.numbers(time_range.name)[row], driver)

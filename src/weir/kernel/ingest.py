@@ -6,7 +6,7 @@ next. Where windows count rows, every row is numbered first: rows that a filter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -193,30 +193,19 @@ def _cut_leaf(
     batch: int,
     slice_bytes: int | None,
 ) -> dict[str, list[Slice]]:
-    """Cut a stream's rows into slices per rank; with a row window, store the order of all rows as well."""
+    """Cut a stream's rows into slices; with a row window, store the order of all rows as well."""
     schema, sort = physical.schemas[name], physical.sorts[name]
     rows = schema.record_batch(columns)
     if not keep.all():
         rows, row_ranks = rows.filter(pa.array(keep)), row_ranks[keep]
-    slices = {
-        name: [
-            s
-            for rank, run in _split_ranks(rows, row_ranks)
-            for s in cut(schema, sort, batch, rank, run, slice_bytes)
-        ]
-    }
+    slices = {name: cut(schema, sort, batch, _common_rank(row_ranks), rows, slice_bytes)}
     row_order = row_order_schema(schema)
     if row_order is not None:
         slices[row_order.node] = cut(row_order, ByTime(), batch, 0, row_order.record_batch(columns))
     return slices
 
 
-def _split_ranks(rows: pa.RecordBatch, row_ranks: Int64s) -> Iterator[tuple[int, pa.RecordBatch]]:
-    if not len(row_ranks):
-        return
-    if row_ranks.max() == row_ranks.min():
-        yield int(row_ranks[0]), rows
-        return
-    order = np.argsort(row_ranks, kind="stable")
-    for picks in np.split(order, np.flatnonzero(np.diff(row_ranks[order])) + 1):
-        yield int(row_ranks[picks[0]]), rows.take(pa.array(picks))
+def _common_rank(row_ranks: Int64s) -> int | Int64s:
+    """Return the rank that all rows have, else that of each."""
+    lowest = int(row_ranks.min(initial=2**62))
+    return lowest if (row_ranks == lowest).all() else row_ranks

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from weir.kernel.ingest import encode_keys
-from weir.kernel.keys import content_hash
+from weir.kernel.keys import Int64s, content_hash
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan
 from weir.kernel.row_window import number_rows, sequence_columns
@@ -23,25 +24,32 @@ Columns = dict[str, pa.Array]
 def store(
     physical: PhysicalPlan,
     node: NodePlan,
-    partials: Iterable[tuple[int, Partial]],
+    partials: Iterable[tuple[int | None, Partial]],
     state: State,
     batch: int,
     slice_bytes: int | None,
 ) -> State:
-    """Store the outputs of a join, each with its rank, in slices of at most about so many bytes."""
+    """Store the outputs of a join in slices of at most about so many bytes.
+
+    Each output comes with its rank, or with None if each of its rows has that of the row that drives it.
+    """
     assert node.output is not None
-    chunks: dict[int, list[Columns]] = defaultdict(list)
+    chunks: dict[int | None, list[Columns]] = defaultdict(list)
+    ranks: list[Int64s] = []
     for rank, partial in partials:
         chunks[rank].append(_stored_columns(node.output, partial))
+        if rank is None:
+            ranks.append(partial.ranks)
     outputs = {
         rank: {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
-        for rank, parts in sorted(chunks.items())
+        for rank, parts in sorted(chunks.items(), key=lambda chunk: -1 if chunk[0] is None else chunk[0])
     }
     state = _number_rows(node.output, outputs, state)
     slices = []
     for rank, columns in outputs.items():
         rows = node.output.record_batch(columns)
-        slices += cut(node.output, physical.sorts[node.node], batch, rank, rows, slice_bytes)
+        row_ranks = np.concatenate(ranks) if rank is None else rank
+        slices += cut(node.output, physical.sorts[node.node], batch, row_ranks, rows, slice_bytes)
     return state.add({node.node: slices})
 
 
@@ -62,7 +70,7 @@ def _stored_columns(schema: StateSchema, partial: Partial) -> Columns:
     return {**{name: pa.array(numbers) for name, numbers in columns.items()}, **payload}
 
 
-def _number_rows(schema: StateSchema, outputs: dict[int, Columns], state: State) -> State:
+def _number_rows(schema: StateSchema, outputs: dict[int | None, Columns], state: State) -> State:
     """Number the rows of a join's own row window by (sequence number, content), over all ranks."""
     own = [window for window in schema.row_windows if window.name == schema.node]
     if not own or not outputs or schema.sequence is None:

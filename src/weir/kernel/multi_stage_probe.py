@@ -56,7 +56,7 @@ class MultiStageProbe:
             admitted = run.shedding(0).admit_rows(rows, counts.hops[run.path[0].hop])
             for slice_, partial in zip(slices, admitted, strict=True):
                 if partial.rows:
-                    yield self._count_probes(Parcel(driver, slice_.rank, 0, partial), counts)
+                    yield self._count_probes(Parcel(driver, slice_.highest_rank, 0, partial), counts)
 
     def visit(self, parcel: Parcel, state: State, counts: BatchCounts) -> Iterator[Parcel]:
         """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""

@@ -10,7 +10,7 @@ A hop appends one group and picks rows of those before it; no column is copied o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,16 @@ class Rows:
         """Return a hash of each row's content."""
         return self._gather(Slice.content)
 
+    @cached_property
+    def ranks(self) -> Int64s:
+        """The rank of each row."""
+        return self._gather(Slice.row_ranks)
+
+    @cached_property
+    def lowest_rank(self) -> int:
+        """A lower bound on the ranks, as the slices tell."""
+        return min((s.rank for s, _ in self._parts), default=0)
+
     def row_ids(self) -> tuple[list[Slice], Int64s, Int64s]:
         """Return the slices and, for each row, the position of its slice and its row number there."""
         rows = [np.arange(s.rows) if picks is None else picks for s, picks in self._parts]
@@ -127,6 +137,12 @@ class Partial:
     def of(driver: Slice) -> Partial:
         """Start a path with the rows of a slice."""
         return Partial((Group(Rows(driver.schema, [(driver, None)])),), driver.rows)
+
+    @property
+    def ranks(self) -> Int64s:
+        """The rank of each row: that of the row that drives it."""
+        driver = self.groups[0]
+        return driver.rows.ranks if driver.picks is None else driver.rows.ranks[driver.picks]
 
     def extend(self, picks: Picks, partner: Rows) -> Partial:
         """Pair row `picks[i]` with row i of the partner."""

@@ -7,9 +7,7 @@ that at most one run of candidates per hop is in flight.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.probe_shedding import ProbeShedding
 from weir.kernel.row_ids import concat_partials
 from weir.kernel.row_window import RowWindowOrder, order_row_window
+from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.state_schema import ROW_ORDER
@@ -44,7 +43,7 @@ class PathRun:
     def half_join(
         self, number: int, rank: int, index: SliceIndex, row_windows: Mapping[str, RowWindowOrder]
     ) -> HalfJoin:
-        """Return the probe of a hop for driver rows of a rank, in the slices of an index."""
+        """Return the probe of a hop for driver rows up to a rank, in the slices of an index."""
         hop = self.path[number]
         return HalfJoin(
             hop,
@@ -65,7 +64,7 @@ class PathRun:
         row_windows: Mapping[str, RowWindowOrder],
         hops: MutableMapping[Hop, HopStats],
     ) -> Iterator[Partial]:
-        """Yield what rows of one rank that the first hop has admitted find on the whole path."""
+        """Yield what rows up to a rank that the first hop has admitted find on the whole path."""
         hop_runs = [
             _HopRun(
                 self.shedding(number),
@@ -76,7 +75,7 @@ class PathRun:
         ]
         if self.sample is not None and any(hop_run.sheds for hop_run in hop_runs):
             rows = _put_sampled_first(rows, self.sample)
-        # Expensive predicates are evaluated once for all rows of a rank, not again for each slice.
+        # Expensive predicates are evaluated once for all rows of a run, not again for each slice.
         if len(rows) > 1 and any(hop.expensive for hop in self.path):
             rows = [concat_partials(rows)]
         first, *later = hop_runs
@@ -106,30 +105,56 @@ def run_join(
     batch: int,
     hops: MutableMapping[Hop, HopStats],
     drivers: Collection[int] | None = None,
-) -> Iterator[tuple[int, Partial]]:
-    """Yield every new output of a join with its rank, lowest rank first."""
+) -> Iterator[tuple[int | None, Partial]]:
+    """Yield every new output of a join with its rank, lowest rank first; None: its rows differ in rank.
+
+    Rows of one rank run together, and so do all rows of an input whose slices have a rank per row.
+    """
     indexes = {name: SliceIndex(state.of(name)) for name in node.inputs}
     row_windows = _order_row_windows(physical, state, batch)
-    starts: list[tuple[int, Partial, PathRun]] = []
+    runs: dict[tuple[str, int | None], _Run] = {}
     for name, path in zip(node.inputs, node.paths, strict=True):
-        slices = [
-            s
-            for s in state.of(name)
-            if s.batch == batch
-            and (drivers is None or id(s) in drivers)
-            # A path with an empty partner cannot complete a result.
-            and all(indexes[hop.partner.node].has_visible(batch, s.rank) for hop in path)
-        ]
-        if slices:
-            run = PathRun(path, physical, decision, batch)
-            admitted = run.shedding(0).admit_rows([Partial.of(s) for s in slices], hops[path[0].hop])
-            starts += [(s.rank, partial, run) for s, partial in zip(slices, admitted, strict=True)]
-    by_rank = itemgetter(0)
-    for rank, group in groupby(sorted(starts, key=by_rank), key=by_rank):
-        _, partials, (run, *_) = zip(*group, strict=True)  # slices of one rank belong to one path
-        rows = [partial for partial in partials if partial.rows]
-        for output in run.follow(rows, rank, indexes, row_windows, hops):
+        slices = [s for s in state.of(name) if s.batch == batch and (drivers is None or id(s) in drivers)]
+        starts = _pick_seeing(slices, [indexes[hop.partner.node].lowest_rank(batch) for hop in path])
+        if starts:
+            path_run = PathRun(path, physical, decision, batch)
+            admitted = path_run.shedding(0).admit_rows([p for _, p in starts], hops[path[0].hop])
+            for (s, _), partial in zip(starts, admitted, strict=True):
+                key = (name, s.rank if s.ranks is None else None)
+                runs.setdefault(key, _Run(path_run)).add(s, partial)
+    for (_, rank), run in sorted(runs.items(), key=lambda item: item[1].lowest):
+        for output in run.path_run.follow(run.rows, run.highest, indexes, row_windows, hops):
             yield rank, output
+
+
+@dataclass(slots=True)
+class _Run:
+    """Rows that follow a path together, and the range of their ranks."""
+
+    path_run: PathRun
+    rows: list[Partial] = field(default_factory=list)
+    lowest: int = 2**62
+    highest: int = 0
+
+    def add(self, source: Slice, partial: Partial) -> None:
+        self.lowest = min(self.lowest, source.rank)
+        self.highest = max(self.highest, source.highest_rank)
+        if partial.rows:
+            self.rows.append(partial)
+
+
+def _pick_seeing(slices: list[Slice], lowest_ranks: list[int | None]) -> list[tuple[Slice, Partial]]:
+    """Pick the rows that see some row of each partner: a path with an empty partner completes no result."""
+    known = [rank for rank in lowest_ranks if rank is not None]
+    if len(known) < len(lowest_ranks):
+        return []
+    hidden, found = max(known), []
+    for s in slices:
+        if s.rank > hidden:
+            found.append((s, Partial.of(s)))
+        elif s.ranks is not None and s.highest_rank > hidden:
+            found.append((s, Partial.of(s).pick(np.flatnonzero(s.ranks > hidden))))
+    return found
 
 
 def probe_earlier_batches(

@@ -16,7 +16,7 @@ distribution and eviction.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -45,7 +45,8 @@ class Slice:
     """A run of rows of one state.
 
     `spans` holds the least and the greatest value of each stored number but keys. Batch and rank say which
-    rows may see it.
+    rows may see it. Where rows of a batch differ in rank, `ranks` has the rank of each and `rank` is the
+    lowest; once the batch is over, ranks do not matter.
     """
 
     schema: StateSchema
@@ -55,6 +56,7 @@ class Slice:
     sorted_by: Spec | None
     spans: dict[str, tuple[int, int]]
     deadline: int | None
+    ranks: Int64s | None = None
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -76,6 +78,20 @@ class Slice:
     def span(self) -> tuple[int, int]:
         """The least and the greatest lead time."""
         return self.spans[self.schema.lead]
+
+    @property
+    def highest_rank(self) -> int:
+        """The highest rank of a row."""
+        ranks = self.ranks
+        return self.rank if ranks is None else self.cached("highest_rank", lambda: int(ranks.max()))
+
+    def row_ranks(self) -> Int64s:
+        """Return the rank of every row."""
+        return np.full(self.rows, self.rank) if self.ranks is None else self.ranks
+
+    def without_ranks(self) -> Slice:
+        """Return the slice as later batches need it."""
+        return self if self.ranks is None else replace(self, ranks=None)
 
     def numbers(self, name: str) -> Int64s:
         """Return a stored int64 column, without a copy."""
@@ -140,7 +156,7 @@ class Slice:
         return max(min(self.spans[time][0] + kept for time, kept in limits) for limits in deadlines)
 
     def is_visible_to(self, batch: int, rank: int) -> bool:
-        """True if rows of that batch and rank may join with this slice."""
+        """True if rows of that batch and rank may join with this slice, or with some of its rows."""
         return self.batch < batch or self.rank < rank
 
 
@@ -153,27 +169,29 @@ def cut(
     schema: StateSchema,
     sort: Spec,
     batch: int,
-    rank: int,
+    rank: int | Int64s,
     rows: pa.RecordBatch,
     max_bytes: int | None = None,
     in_time: bool = False,
 ) -> list[Slice]:
     """Sort rows and cut them into slices of some thousand rows, at edges of the time grid.
 
-    A slice has at most about `max_bytes`, if given: then it may also end between edges. With `in_time`, rows
-    with equal keys are in time order.
+    All rows have one rank, or each its own. A slice has at most about `max_bytes`, if given: then it may also
+    end between edges. With `in_time`, rows with equal keys are in time order.
     """
     if not rows.num_rows:
         return []
     order = _sort_rows(schema, sort, rows, in_time)
     numbers = _number_slices(rows.column(schema.cut_by).to_numpy(), schema.cut_every, rows, max_bytes)
     if numbers is None:
-        return [_make_slice(schema, sort, batch, rank, _take(rows, order))]
+        return [_make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))]
     order = order[np.argsort(numbers[order], kind="stable")]
     rows, numbers = _take(rows, order), numbers[order]
     edges = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]))
     return [
-        _make_slice(schema, sort, batch, rank, rows.slice(first, last - first))
+        _make_slice(
+            schema, sort, batch, _pick_ranks(rank, order[first:last]), rows.slice(first, last - first)
+        )
         for first, last in pairwise(edges.tolist())
     ]
 
@@ -190,11 +208,13 @@ def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes:
 def combine_slices(slices: Sequence[Slice], sort: Spec) -> Slice:
     """Return one slice with the rows of several, whatever their number, to probe it in their place."""
     slices = sorted(slices, key=lambda s: s.span)
+    schema, batch = slices[0].schema, max(s.batch for s in slices)
     rows = pa.concat_batches([s.data for s in slices])
-    schema, batch, rank = slices[0].schema, max(s.batch for s in slices), max(s.rank for s in slices)
-    return _make_slice(
-        schema, sort, batch, rank, _take(rows, _sort_rows(schema, sort, rows, _are_consecutive(slices, sort)))
-    )
+    order = _sort_rows(schema, sort, rows, _are_consecutive(slices, sort))
+    rank: int | Int64s = slices[0].rank
+    if any(s.ranks is not None or s.rank != rank for s in slices):
+        rank = np.concatenate([s.row_ranks() for s in slices])
+    return _make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))
 
 
 def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: int | None) -> Int64s | None:
@@ -271,13 +291,21 @@ def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
     return np.argsort(codes, kind="stable")
 
 
-def _make_slice(schema: StateSchema, sort: Spec, batch: int, rank: int, rows: pa.RecordBatch) -> Slice:
+def _pick_ranks(rank: int | Int64s, picks: npt.NDArray[np.intp]) -> int | Int64s:
+    return rank if isinstance(rank, int) else rank[picks]
+
+
+def _make_slice(
+    schema: StateSchema, sort: Spec, batch: int, rank: int | Int64s, rows: pa.RecordBatch
+) -> Slice:
     numbers = {n: rows.column(n).to_numpy() for n in schema.numbers if n not in schema.keys}
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}
     deadline = None
     if schema.deadlines is not None:
         deadline = int(_row_ends(schema.deadlines, numbers.__getitem__).max()) + 1
-    return Slice(schema, batch, rank, rows, sort, spans, deadline)
+    if isinstance(rank, int):
+        return Slice(schema, batch, rank, rows, sort, spans, deadline)
+    return Slice(schema, batch, int(rank.min()), rows, sort, spans, deadline, rank)
 
 
 def _row_ends(deadlines: Sequence[Limits], numbers: Callable[[str], Int64s]) -> Int64s:

@@ -39,13 +39,15 @@ class SliceIndex:
         self._combined: dict[tuple[ByKey, int], Slice] = {}
 
     def find_overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
-        """Yield the slices with times in [first, last] that rows of this batch and rank may see."""
+        """Yield the slices with times in [first, last] of which rows of this batch and rank may see rows."""
         begin, end = bisect_left(self._ends, first), bisect_right(self._starts, last)
         return (s for s in self._slices[begin:end] if s.span[1] >= first and s.is_visible_to(batch, rank))
 
-    def has_visible(self, batch: int, rank: int) -> bool:
-        """True if rows of this batch and rank may see at least one slice."""
-        return self._oldest_batch is not None and (self._oldest_batch < batch or self._lowest_rank < rank)
+    def lowest_rank(self, batch: int) -> int | None:
+        """Return the lowest rank that rows of a batch must exceed to see some row; None: no row sees any."""
+        if self._oldest_batch is None:
+            return None
+        return -1 if self._oldest_batch < batch else self._lowest_rank
 
     def combine(
         self, slices: Sequence[Slice], spec: ByKey, batch: int, rank: int, probes: int

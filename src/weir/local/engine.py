@@ -34,9 +34,11 @@ class Memory(BatchLog):
         return self._slices[entry.place]
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
-        """Keep slices."""
+        """Keep slices, as later batches need them: this one probes those that it was given."""
         entries = [SliceEntry.of(kept, "", self._next + i) for i, kept in enumerate(slices)]
-        self._slices |= {entry.place: kept for entry, kept in zip(entries, slices, strict=True)}
+        self._slices |= {
+            entry.place: kept.without_ranks() for entry, kept in zip(entries, slices, strict=True)
+        }
         self._next += len(slices)
         return entries
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from weir.kernel.keys import Int64s
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.runtime.partition_batch import SliceEntry
@@ -23,6 +24,8 @@ from weir.spark.worker_files import open_output, open_path
 
 # Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
 _OPEN: dict[tuple[str, str, int], Slice] = {}
+# The column with the rank of each row, in slices whose rows differ in rank.
+_RANK = "@rank"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class FileStore:
         cached = _OPEN.get(key)
         if cached is not None and cached.schema == schema:
             return cached
-        data = _read_file(f"{self.root}/{entry.file}", entry.checksum)[entry.index]
+        data, ranks = _split_ranks(_read_file(f"{self.root}/{entry.file}", entry.checksum)[entry.index])
         if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
             raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
         _OPEN[key] = Slice(
@@ -53,16 +56,17 @@ class FileStore:
             sorted_by=sort if str(sort) == entry.sorted_by else None,
             spans=dict(entry.spans),
             deadline=entry.deadline,
+            ranks=ranks,
         )
         return _OPEN[key]
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
-        """Write slices, those of one state into one file, and return an entry for each."""
-        by_node: dict[str, list[int]] = {}
+        """Write slices, those of one state with the same columns into one file; return an entry for each."""
+        by_columns: dict[tuple[str, bool], list[int]] = {}
         for number, new in enumerate(slices):
-            by_node.setdefault(new.schema.node, []).append(number)
+            by_columns.setdefault((new.schema.node, new.ranks is None), []).append(number)
         entries: dict[int, SliceEntry] = {}
-        for file_number, numbers in enumerate(by_node.values()):
+        for file_number, numbers in enumerate(by_columns.values()):
             name = f"{batch:09d}-{partition:04d}-{file_number:02d}-{uuid.uuid4().hex[:12]}.arrow"
             checksum = _write_file(self.root, name, [slices[number] for number in numbers])
             for index, number in enumerate(numbers):
@@ -78,13 +82,25 @@ class FileStore:
 
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, slices[0].data.schema) as writer:
-        for new in slices:
-            writer.write_batch(new.data)
+    batches = [_join_ranks(new) for new in slices]
+    with pa.ipc.new_file(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     data = sink.getvalue()
     with open_output(f"{root}/{name}") as stream:
         stream.write(data)
     return zlib.crc32(data)
+
+
+def _join_ranks(new: Slice) -> pa.RecordBatch:
+    """Add the column of ranks, if there is one: a second job may probe the batch's slices."""
+    return new.data if new.ranks is None else new.data.append_column(_RANK, pa.array(new.ranks))
+
+
+def _split_ranks(stored: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s | None]:
+    if _RANK not in stored.schema.names:
+        return stored, None
+    return stored.drop_columns([_RANK]), stored.column(_RANK).to_numpy()
 
 
 @lru_cache(maxsize=16)
