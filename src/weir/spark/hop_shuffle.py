@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
@@ -23,7 +25,7 @@ from weir.kernel.partial import Partial
 from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
-from weir.runtime.partition_batch import Assignment, SliceEntry
+from weir.runtime.partition_batch import Assignment
 from weir.spark.task import PARTITION, ResultFiles, deliver_results, name_counts, write_counts
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -74,6 +76,7 @@ class _PartitionProbe:
         self._probe = MultiStageProbe(assignment.physical, assignment.decision, assignment.batch)
         self._entries = {entry.place: entry for part in assignment.parts.values() for entry in part.slices}
         self._places: dict[int, tuple[str, int]] = {}  # of slices by identity
+        self._stored: dict[str, npt.NDArray[np.int64]] = {}  # where the slices of each state lie
         self._counts = BatchCounts()
         self.sent_to: set[int] = set()
 
@@ -109,16 +112,22 @@ class _PartitionProbe:
 
     def _matching_partitions(self, parcel: Parcel) -> list[int]:
         node, first, last = self._probe.get_target(parcel)
-        lead = self._assignment.physical.schemas[node].lead
+        if node not in self._stored:
+            self._stored[node] = self._list_slices(node)
+        partitions, ranks, begin, end = self._stored[node]
+        may_match = (begin <= last) & (end >= first) & (ranks < parcel.rank)
+        return [int(number) for number in np.unique(partitions[may_match])]
 
-        def may_match(entry: SliceEntry) -> bool:
-            if entry.node != node or (entry.batch == self._assignment.batch and entry.rank >= parcel.rank):
-                return False
-            begin, end = entry.spans[lead]
-            return begin <= last and end >= first
-
-        parts = self._assignment.parts.items()
-        return [number for number, part in parts if any(map(may_match, part.slices))]
+    def _list_slices(self, node: str) -> npt.NDArray[np.int64]:
+        """List the partition, the rank (-1: of an earlier batch) and the span of all slices of a state."""
+        lead, batch = self._assignment.physical.schemas[node].lead, self._assignment.batch
+        slices = [
+            (number, entry.rank if entry.batch == batch else -1, *entry.spans[lead])
+            for number, part in self._assignment.parts.items()
+            for entry in part.slices
+            if entry.node == node
+        ]
+        return np.array(slices, np.int64).reshape(-1, 4).T
 
     def _load_state(self) -> State:
         state, entries = self._assignment.load(self._partition, self._assignment.physical)
