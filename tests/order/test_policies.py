@@ -38,7 +38,9 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "id": pa.int64()}
 Tables = dict[str, pa.Table]
 
 
-def started(plan: Join, driver_order: Any, names: tuple[str, ...] = NAMES) -> LocalQuery:
+def started(
+    plan: Join, driver_order: Any, names: tuple[str, ...] = NAMES, late: Any = "0 seconds"
+) -> LocalQuery:
     on = " AND ".join(f"{names[0]}.k = {name}.k" for name in names[1:])
     select = ", ".join(f"{name}.id AS {name}" for name in names)
     return weir.join(
@@ -46,6 +48,7 @@ def started(plan: Join, driver_order: Any, names: tuple[str, ...] = NAMES) -> Lo
         on=on,
         select=select,
         within=TimeWindow(40),
+        late=late,
         plan=plan,
         driver_order=driver_order,
     ).start()
@@ -90,19 +93,24 @@ def bag(table: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def test_timestamp_goes_row_by_row_like_an_mjoin_without_batches() -> None:
-    """In one batch each row probes and finds what it would if the rows came one by one."""
-    tables = batches(3, 1, (12, 12, 12), keys=3)[0]
-    names = NAMES[:3]
-    rows = [(t["ts"][i].value, name, t.slice(i, 1)) for name, t in tables.items() for i in range(len(t))]
-    one_by_one, found, hops_one_by_one = started(join(*names), names, names), Counter(), Counter()
-    for _, name, row in sorted(rows, key=lambda row: row[:2]):
-        found += bag(one_by_one.process({name: row}))
+@pytest.mark.parametrize("shape", PLANS)
+@pytest.mark.parametrize("policy", INTERLEAVING_POLICIES)
+def test_interleaved_rows_find_what_they_would_one_by_one(shape: str, policy: DriverPolicy) -> None:
+    """In one batch every hop has the probes and matches of a join without batches."""
+    plan, tables = PLANS[shape], batches(3, 1, (12, 11, 12, 10), keys=3)[0]
+    times = {name: table["ts"].cast(pa.int64()).to_numpy() for name, table in tables.items()}
+    ranks = rank_rows(policy, PendingRows(plan, {}, {}), times)
+    rows = [(rank, name, i) for name in NAMES for i, rank in enumerate(ranks[name].tolist())]
+    one_by_one = started(plan, NAMES, late="1 second")
+    found, hops_one_by_one = Counter[Any](), Counter[Any]()
+    for _, name, i in sorted(rows):
+        found += bag(one_by_one.process({name: tables[name].slice(i, 1)}))
         hops_one_by_one += per_hop(one_by_one)
-    at_once = started(join(*names), "timestamp", names)
+    at_once = started(plan, policy, late="1 second")
     assert bag(at_once.process(tables)) == found
-    assert found.total() > 20
+    assert found.total() > 100
     assert per_hop(at_once) == hops_one_by_one
+    assert all(size.slices == 1 for size in at_once.state.sizes().values())
 
 
 def per_hop(query: LocalQuery) -> Counter[tuple[Hop, str]]:

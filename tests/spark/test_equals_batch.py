@@ -57,6 +57,9 @@ CASES = {
     "three streams, bjtree, once": Case(
         3, "a.v >= c.v", partitions=2, plan="bjtree", trigger="once", driver_order="round-robin"
     ),
+    "three streams, interleaved, json": Case(
+        3, "a.v >= c.v", 2, plan="bjtree", format="json", driver_order="timestamp", batches=2
+    ),
     "three streams, chosen by rates": Case(
         3, "a.v >= c.v", 2, plan="auto", rates={"a": 1, "b": 1, "c": 900}, batches=3
     ),
