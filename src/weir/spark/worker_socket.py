@@ -11,15 +11,15 @@ import os
 import socket
 import stat
 
-_MOST_FILES = 64
+_OPEN_FILES = "/proc/self/fd"
 
 
 def acknowledge_at_once() -> None:
     """Let this worker acknowledge what it is about to read without delay, where the system can do that."""
     option: int | None = getattr(socket, "TCP_QUICKACK", None)
-    if option is None:
+    if option is None or not os.path.isdir(_OPEN_FILES):
         return
-    for number in range(3, _MOST_FILES):
+    for number in map(int, os.listdir(_OPEN_FILES)):
         try:
             if not stat.S_ISSOCK(os.fstat(number).st_mode):
                 continue
