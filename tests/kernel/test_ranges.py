@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -76,6 +80,21 @@ def test_ranges_are_expanded_in_order(ranges_: list[tuple[int, int]], start: int
     positions = [(start + i, first + j) for i, (first, n) in enumerate(ranges_) for j in range(n)]
     expected = positions if rows is None else [(i, int(rows[j])) for i, j in positions]
     assert list(zip(driver.tolist(), row.tolist(), strict=True)) == expected
+
+
+def test_a_numba_that_does_not_work_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = ModuleType("numba")
+    broken.__spec__ = ModuleSpec("numba", None)
+    monkeypatch.setitem(sys.modules, "numba", broken)
+    monkeypatch.setattr(ranges, "_load", cache(ranges._load.__wrapped__))
+    monkeypatch.setattr(ranges._Steps, "made", ranges._WORTH_COMPILING)
+    for _ in range(2):
+        driver, row = ranges.expand(np.array([7, 3]), np.array([2, 1]), 0, None)
+        assert (driver.tolist(), row.tolist()) == ([0, 0, 1], [7, 8, 3])
+    (warning,) = caplog.records
+    assert "Numba is installed but does not work" in warning.getMessage()
 
 
 def test_the_compiled_form_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_combined_slices_give_the_results_of_the_join(
         return slices.combine_slices(given, sort)
 
     monkeypatch.setattr(slices, "ROWS", 8)
-    monkeypatch.setattr(slice_index, "_STEPS_TO_COMBINE_A_ROW", 0)
+    monkeypatch.setattr(slice_index, "_STEPS_OF_CALLS", 10**9)
     monkeypatch.setattr(slice_index, "combine_slices", combine)
     batches = make_batches(6, 40)
     query = weir.join(
@@ -97,6 +97,9 @@ def test_few_probes_and_wide_rows_are_not_worth_combining(monkeypatch: pytest.Mo
         min(s.span[0] for s in state),
         max(s.span[1] for s in state),
     )
+    monkeypatch.setattr(slice_index, "_BYTES_COPIED_IN_A_STEP", 1)
+    assert combine(one.bytes // len(state)) == state, "the rows are too wide for so few probes"
     assert SliceIndex(state, combines=False).combine(state, spec, 1, 0, 10**6) == state
+    assert combine(10**6) != state
     monkeypatch.setattr(slice_index, "_MOST_BYTES_COMBINED", one.bytes - 1)
     assert combine(10**6) == state

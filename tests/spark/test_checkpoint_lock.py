@@ -39,7 +39,7 @@ def test_a_second_driver_is_refused_until_the_first_has_died(tmp_path: Path) -> 
         said = second.stdout.readline()
         assert said == (
             f"the checkpoint file:{tmp_path}/ckpt/weir is in use: another driver ({holder}) runs a query "
-            "there; stop it and start again, or start with another checkpointLocation\n"
+            "there; stop it or wait for its end and start again, or start with another checkpointLocation\n"
         )
         assert first.poll() is None
         first.kill()  # its Java ends by itself

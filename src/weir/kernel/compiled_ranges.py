@@ -20,7 +20,7 @@ def _compile(*arguments: Any) -> Callable[[Any], Any]:
     def decorate(loop: Any) -> Any:
         try:
             return njit([arguments], cache=True, nogil=True)(loop)
-        except RuntimeError:  # no folder to keep it in
+        except (RuntimeError, OSError):  # no folder to keep it in, or no room
             return njit([arguments], nogil=True)(loop)
 
     return decorate

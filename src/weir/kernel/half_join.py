@@ -82,7 +82,8 @@ class HalfJoin:
             slices = self._select_slices(lead, others)
             if bounds is not self.age_filter.all_ages:  # sampled rows visit all slices
                 visited.update(map(id, slices))
-            if isinstance(self.plan.access, KeyAccess) and not self.age_filter.is_active:
+            # A batch that is repeated with fewer candidates at a time may have failed for want of memory.
+            if isinstance(self.plan.access, KeyAccess) and self.max_candidates is None:
                 spec = self.plan.access.spec
                 slices = self.slice_index.combine(slices, spec, self.batch, self.rank, rows.rows)
             if slices:
@@ -160,7 +161,7 @@ class HalfJoin:
     ) -> tuple[Picks, Picks]:
         """Keep the pairs whose ranks, times and row windows fit, where the index has not decided that."""
         if slice_.batch >= self.batch and slice_.highest_rank >= probe.partial.groups[0].rows.lowest_rank:
-            keep = slice_.row_ranks()[row] < probe.partial.ranks[driver]
+            keep = slice_.row_ranks()[row] < probe.partial.ranks_of(driver)
             driver, row = driver[keep], row[keep]
         for time_range in probe.others:
             if not time_range.covers(slice_):

@@ -13,7 +13,9 @@ from weir.expr.nodes import Expr
 from weir.kernel.keys import Bools, Int64s, as_int64, get_decimal_words
 
 _CODE_BITS = 63
-_SPARSEST_LOOKUP = 16
+# A lookup table has at most so many numbers for a key; a large one, which the cache does not hold, two.
+_SPARSEST_LOOKUP, _SPARSEST_LARGE_LOOKUP = 16, 2
+_LARGE_LOOKUP = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class KeyIndex:
 def _make_lookup(keys: Int64s) -> Int64s | None:
     """Return the rank of each number between the least and the greatest key; None if that would be sparse."""
     numbers = int(keys[-1]) - int(keys[0]) + 1 if len(keys) else 0
-    if not 0 < numbers <= _SPARSEST_LOOKUP * len(keys):
+    sparsest = _SPARSEST_LOOKUP if numbers < _LARGE_LOOKUP else _SPARSEST_LARGE_LOOKUP
+    if not 0 < numbers <= sparsest * len(keys):
         return None
     lookup = np.full(numbers, -1)
     lookup[keys - keys[0]] = np.arange(len(keys))

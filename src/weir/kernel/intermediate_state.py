@@ -39,7 +39,7 @@ def store(
     for rank, partial in partials:
         chunks[rank].append(_stored_columns(node.output, partial))
         if rank is None:
-            ranks.append(partial.ranks)
+            ranks.append(partial.ranks_of(slice(None)))
     outputs = {
         rank: {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
         for rank, parts in sorted(chunks.items(), key=lambda chunk: -1 if chunk[0] is None else chunk[0])

@@ -62,7 +62,7 @@ class MultiStageProbe:
         """Probe the slices of one partition; yield what is found, ready for the next hop or complete."""
         run = self._runs[parcel.driver]
         hop = run.path[parcel.hop_number]
-        # Partials travel as row numbers of stored slices.
+        # Partials travel as row numbers of stored slices, so no other slices may take their place.
         index = SliceIndex(state.of(hop.partner.node), combines=False)
         half_join = run.half_join(parcel.hop_number, parcel.rank, index, {})
         hop_counts = counts.hops[hop.hop]

@@ -138,11 +138,10 @@ class Partial:
         """Start a path with the rows of a slice."""
         return Partial((Group(Rows(driver.schema, [(driver, None)])),), driver.rows)
 
-    @property
-    def ranks(self) -> Int64s:
-        """The rank of each row: that of the row that drives it."""
+    def ranks_of(self, rows: Picks | slice) -> Int64s:
+        """Return the ranks of some rows: of each, that of the row that drives it."""
         driver = self.groups[0]
-        return driver.rows.ranks if driver.picks is None else driver.rows.ranks[driver.picks]
+        return driver.rows.ranks[rows if driver.picks is None else driver.picks[rows]]
 
     def extend(self, picks: Picks, partner: Rows) -> Partial:
         """Pair row `picks[i]` with row i of the partner."""

@@ -7,6 +7,7 @@ many steps that it pays for the import. Both forms return the same pairs in the 
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from weir.kernel.index import KeyIndex
 from weir.kernel.keys import Bools, Int64s
 
+_LOG = logging.getLogger("weir")
 Picks = npt.NDArray[np.intp]
 
 # The import of Numba takes as long as some ten million steps in NumPy; to compile, once on a machine, ten
@@ -37,8 +39,7 @@ def find_ranges(
 ) -> tuple[Int64s, Int64s, bool]:
     """Return where the rows of each rank with times from `low` to `high` begin, and how many they are.
 
-    Rows of a rank that is not present are none. If the last value is true, the times of the rows are still to
-    be checked.
+    A rank that is not present has no rows. If the last value is true, the caller must still check the times.
     """
     compiled = _compiled(len(ranks))
     if compiled is None:
@@ -51,14 +52,14 @@ def find_ranges(
 
 
 def expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[Picks, Picks]:
-    """List the pairs of all ranges: of the first as many as `count[0]` with driver row `start`, and so on.
+    """List the pairs of all ranges: driver row `start + i` with `count[i]` positions from `low[i]` on.
 
-    The other row of a pair is its position, `low[0]` and the following ones, or what `rows` has there.
+    With `rows`, a pair has the row number that stands at the position, not the position itself.
 
     >>> expand(np.array([7, 3]), np.array([2, 1]), 10, None)
     (array([10, 10, 11]), array([7, 8, 3]))
     """
-    compiled = _compiled(len(count))
+    compiled = _compiled(int(count.sum()))
     if compiled is None:
         return _expand(low, count, start, rows)
     driver, position = compiled.expand(low, count, start)
@@ -99,8 +100,14 @@ def _compiled(steps: int) -> ModuleType | None:
 
 @cache
 def _load() -> ModuleType | None:
+    """Import the compiled form; None if Numba is missing or does not work here, where NumPy goes on."""
     if find_spec("numba") is None:
         return None
-    from weir.kernel import compiled_ranges
+    try:
+        from numba import config
 
-    return compiled_ranges
+        from weir.kernel import compiled_ranges
+    except Exception as error:  # it refuses versions of NumPy that it does not know, among others
+        _LOG.warning("Numba is installed but does not work, so joins run without it: %s", error)
+        return None
+    return None if getattr(config, "DISABLE_JIT", False) else compiled_ranges

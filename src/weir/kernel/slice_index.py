@@ -17,9 +17,11 @@ from weir.kernel.index import ByKey
 from weir.kernel.slice import Slice, combine_slices
 
 # Slices are combined in memory if that takes fewer steps than it saves, and copies at most so many bytes. A
-# probe of a slice is a step, the calls for a slice are about a thousand, to sort and copy a row takes a few.
+# probe of a slice is a step, the calls for a slice are about a thousand, to sort a row and to copy it takes a
+# few, depending on its width.
 _STEPS_OF_CALLS = 1000
-_STEPS_TO_COMBINE_A_ROW = 4
+_STEPS_TO_SORT_A_ROW = 4
+_BYTES_COPIED_IN_A_STEP = 64
 _MOST_BYTES_COMBINED = 1 << 26
 
 
@@ -39,7 +41,7 @@ class SliceIndex:
         self._combined: dict[tuple[ByKey, int], Slice] = {}
 
     def find_overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
-        """Yield the slices with times in [first, last] of which rows of this batch and rank may see rows."""
+        """Yield the slices with times in [first, last] of which rows of this batch and rank may see some."""
         begin, end = bisect_left(self._ends, first), bisect_right(self._starts, last)
         return (s for s in self._slices[begin:end] if s.span[1] >= first and s.is_visible_to(batch, rank))
 
@@ -57,25 +59,28 @@ class SliceIndex:
         Dense windows are many slices, and most probes search all of them. The combined slice has all rows of
         earlier batches, or all rows of lower ranks, and serves later probes as well.
         """
+        if not self._combines or len(slices) < 2:
+            return list(slices)
         earlier = [s for s in slices if s.batch < batch]
         later = [s for s in slices if s.batch >= batch]
         all_earlier = [s for s in self._slices if s.batch < batch]
         all_later = [s for s in self._slices if batch <= s.batch and s.rank < rank]
         return [
             *self._combine(earlier, all_earlier, (spec, -1), probes),
-            *self._combine(later, all_later, (spec, rank), probes),
+            # A higher rank sees all that a lower one sees, so their number tells which slices these are.
+            *self._combine(later, all_later, (spec, len(all_later)), probes),
         ]
 
     def _combine(
         self, slices: list[Slice], visible: list[Slice], key: tuple[ByKey, int], probes: int
     ) -> list[Slice]:
-        if not self._combines or len(slices) < 2 or 2 * len(slices) < len(visible):
+        if len(slices) < 2 or 2 * len(slices) < len(visible):
             return slices
         if key not in self._combined:
             saved = (probes + _STEPS_OF_CALLS) * (len(slices) - 1)
-            if saved < _STEPS_TO_COMBINE_A_ROW * sum(s.rows for s in visible):
-                return slices
-            if sum(s.bytes for s in visible) > _MOST_BYTES_COMBINED:
+            rows, bytes_ = sum(s.rows for s in visible), sum(s.bytes for s in visible)
+            spent = _STEPS_TO_SORT_A_ROW * rows + bytes_ // _BYTES_COPIED_IN_A_STEP
+            if saved < spent or bytes_ > _MOST_BYTES_COMBINED:
                 return slices
             self._combined[key] = combine_slices(visible, key[0])
         return [self._combined[key]]

@@ -1,7 +1,7 @@
 """Driver policies choose the order in which the rows of a batch are processed.
 
 In one batch a row finds rows of earlier batches and rows that were processed before it. So the order decides
-which row finds a result and when, and how many partials are made on the way; it never changes the results
+which row finds a result, and how many partials are made on the way; it never changes the results
 (Valsomatzis and Gounaris 2013, section 3.2).
 
 To add a policy, write a function of `PendingRows`, enter it into `POLICIES`, and name it in `DriverPolicy`

@@ -8,6 +8,7 @@ ends, the lock ends with it.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -33,7 +34,8 @@ _MANAGERS = (
 _PATIENCE_SECONDS = 10.0  # a driver whose Python was killed takes a moment to end
 _RETRY_SECONDS = 0.2
 _SOURCES_MILLISECONDS = 10_000
-_JAVA_ERRORS = (Py4JJavaError, PySparkException)
+_JAVA_ERRORS = (Py4JError, PySparkException)
+_LOG = logging.getLogger("weir")
 
 
 @dataclass
@@ -46,7 +48,7 @@ class _Held:
 
 
 _held: dict[str, _Held] = {}
-_unlocked: list[Any] = []
+_kept_open: list[Any] = []
 # For both, and so that no start takes the setting of another for the user's.
 _guard = threading.Lock()
 
@@ -96,8 +98,9 @@ class CheckpointLock:
         while not self._try_lock(path):
             if time.monotonic() > deadline:
                 raise QueryError(
-                    f"the checkpoint {self._uri} is in use: another driver ({Path(path).read_text()}) runs a "
-                    "query there; stop it and start again, or start with another checkpointLocation"
+                    f"the checkpoint {self._uri} is in use: another driver ({_read_holder(path)}) runs a "
+                    "query there; stop it or wait for its end and start again, or start with another "
+                    "checkpointLocation"
                 )
             time.sleep(_RETRY_SECONDS)
 
@@ -106,9 +109,15 @@ class CheckpointLock:
         with _guard:
             # Nothing opens a locked file again: closing it would release all locks of its process on it.
             if path not in _held:
+                if os.path.exists(path) and not os.access(path, os.W_OK):
+                    raise QueryError(
+                        f"the checkpoint {self._uri} cannot be locked, since {path} belongs to another user; "
+                        "start as that user, or make the file writable for both"
+                    )
                 try:
                     held = _open(self._spark._jvm, path)
-                except _JAVA_ERRORS:
+                except _JAVA_ERRORS as error:
+                    _LOG.warning("the checkpoint %s cannot be locked: %s", self._uri, error)
                     return True
                 if held is None:
                     return False
@@ -131,11 +140,11 @@ def _choose_manager(spark: SparkSession, uri: str) -> str | None:
 
 
 def _open(jvm: Any, path: str) -> _Held | None:
-    """Lock a file and write into it by whom; None if another process has locked it."""
+    """Lock a file and write the holder into it; None if another process has locked it."""
     file = jvm.java.io.RandomAccessFile(path, "rw")
-    _unlocked.append(file)  # stays there if an error says that another Python of this Java has locked it
+    _kept_open.append(file)  # stays there if an error says that another Python of this Java has locked it
     lock = file.getChannel().tryLock()
-    _unlocked.pop()
+    _kept_open.pop()
     if lock is None:
         file.close()
         return None
@@ -143,6 +152,13 @@ def _open(jvm: Any, path: str) -> _Held | None:
     file.setLength(0)
     file.writeBytes(f"process {pid} on host {host}")
     return _Held(file, lock)
+
+
+def _read_holder(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return "unknown"
 
 
 def _release_after(query: StreamingQuery, path: str) -> None:

@@ -17,7 +17,8 @@ _OPEN_FILES = "/proc/self/fd"
 def acknowledge_at_once() -> None:
     """Let this worker acknowledge what it is about to read without delay, where the system can do that."""
     option: int | None = getattr(socket, "TCP_QUICKACK", None)
-    if option is None or not os.path.isdir(_OPEN_FILES):
+    # With a default timeout, to open a copy of a socket would change how Spark's own one blocks.
+    if option is None or socket.getdefaulttimeout() is not None or not os.path.isdir(_OPEN_FILES):
         return
     for number in map(int, os.listdir(_OPEN_FILES)):
         try:

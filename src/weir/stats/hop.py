@@ -23,9 +23,10 @@ class HopStats:
     """The work of one hop in one batch, counted while it runs.
 
     - `probes`: rows that probed; `skipped`: rows that reached the hop and did not.
-    - `comparisons`: the candidates that the index left over; `matches`: those that passed.
-    - `visited`: slices probed, run by run; `narrowed`: rows that did not probe all ages, and `unvisited` the
-      slices that were left out for that.
+    - `comparisons`: the candidates that the index left over, fewer where Numba searches it; `matches`: those
+      that passed.
+    - `visited`: slices probed, run by run, those combined for the batch counting as one; `narrowed`: rows
+      that did not probe all ages, and `unvisited` the slices that were left out for that.
     - `sampled`, `sampled_matches`: the parts of `probes` and `matches` that an allowance samples.
     - `seconds`: CPU seconds.
     """
