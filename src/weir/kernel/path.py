@@ -148,13 +148,13 @@ def _pick_seeing(slices: list[Slice], lowest_ranks: list[int | None]) -> list[tu
     known = [rank for rank in lowest_ranks if rank is not None]
     if len(known) < len(lowest_ranks):
         return []
-    hidden, found = max(known), []
+    hidden, seeing = max(known), []
     for s in slices:
         if s.rank > hidden:
-            found.append((s, Partial.of(s)))
+            seeing.append((s, Partial.of(s)))
         elif s.ranks is not None and s.highest_rank > hidden:
-            found.append((s, Partial.of(s).pick(np.flatnonzero(s.ranks > hidden))))
-    return found
+            seeing.append((s, Partial.of(s).pick(np.flatnonzero(s.ranks > hidden))))
+    return seeing
 
 
 def probe_earlier_batches(

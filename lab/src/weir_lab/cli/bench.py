@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure the join kernel beside its peers."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     # Not at the top: a benchmark may import what no other command should pay for.
     from weir_lab.bench.kernel import run
 
@@ -31,8 +30,7 @@ def kernel(quick: bool, json_file: Path | None, console: Console) -> None:
 
 def spark(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure joins on Spark beside Spark's own."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     from weir_lab.bench.spark import run
 
     report(run(quick), json_file, console)
@@ -40,8 +38,7 @@ def spark(quick: bool, json_file: Path | None, console: Console) -> None:
 
 def shapes(data: Path | None, quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure joins of differently shaped data beside DuckDB."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     from weir_lab.bench.shapes import run
 
     report(run(data, quick), json_file, console)
@@ -49,8 +46,7 @@ def shapes(data: Path | None, quick: bool, json_file: Path | None, console: Cons
 
 def batches(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure what small batches cost on Spark."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     from weir_lab.bench.batches import run
 
     report(run(quick), json_file, console)
@@ -58,8 +54,7 @@ def batches(quick: bool, json_file: Path | None, console: Console) -> None:
 
 def peers(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure a join on weir beside Flink, Spark's own joins and DuckDB."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     from weir_lab.bench.peers import figures, run
 
     outcome = run(quick)
@@ -69,8 +64,7 @@ def peers(quick: bool, json_file: Path | None, console: Console) -> None:
 
 def model(quick: bool, json_file: Path | None, console: Console) -> None:
     """Compare what the cost model predicts with what random queries take."""
-    if json_file is not None:
-        check_writable(json_file)
+    check_writable(json_file)
     from weir_lab.bench.model import run
 
     report(run(quick), json_file, console)
@@ -86,8 +80,7 @@ def soak(
 ) -> None:
     """Run a join for long, and see that nothing grows; with `hours`, one that changes its plan on the way."""
     for file in (csv_file, json_file):
-        if file is not None:
-            check_writable(file)
+        check_writable(file)
     if hours is not None:
         from weir_lab.bench.adaptive_soak import run as run_changing
 
@@ -111,8 +104,7 @@ def crash(kills: int | None, quick: bool, seed: int | None, console: Console) ->
 def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:
     """Images joined by a Python predicate, by every spread and by Spark itself."""
     for file in (csv_file, json_file):
-        if file is not None:
-            check_writable(file)
+        check_writable(file)
     from weir_lab.bench.psp import describe_queries, figures, run
 
     batches = run(quick)
@@ -123,8 +115,10 @@ def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Con
         write_records(csv_file, batches)
 
 
-def check_writable(file: Path) -> None:
+def check_writable(file: Path | None) -> None:
     """Refuse a file that could not be written, before minutes are spent on what should go into it."""
+    if file is None:
+        return
     folder = file.parent
     if not folder.is_dir():
         raise QueryError(f"cannot write '{file}': there is no folder '{folder}'")
