@@ -16,12 +16,12 @@ Format: TypeAlias = Literal["arrow", "polars", "pandas", "rows"]
 
 
 def find_format(given: Any) -> Format:
-    """The format of a table, or the one that all rows or tables of a list have.
+    """The format of a table, or the one that all rows or tables of a list have; an empty list has no rows.
 
-    >>> find_format([{"id": 7}]), find_format(pa.table({"id": [7]}))
-    ('rows', 'arrow')
+    >>> find_format([{"id": 7}]), find_format([]), find_format(pa.table({"id": [7]}))
+    ('rows', 'rows', 'arrow')
     """
-    kinds = set(map(type, given)) if isinstance(given, list) else {type(given)}
+    kinds = set(map(type, given)) or {dict} if isinstance(given, list) else {type(given)}
     return find_common_format(map(_format_of, kinds))
 
 

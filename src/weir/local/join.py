@@ -16,6 +16,7 @@ from weir.local.formats import convert, find_common_format, to_pandas, to_polars
 from weir.local.hints import JOIN_HINTS, missing_attribute
 from weir.local.inputs import Input, read_inputs
 from weir.local.query import LocalQuery
+from weir.local.tables import conform
 from weir.options import JoinOptions, check_budget
 from weir.plan.explain import render_mermaid
 from weir.query.build import build_query
@@ -119,5 +120,5 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> LocalJoin:
     request = options.plan_request
     query = request.divide_windows(build_query({name: each.schema for name, each in inputs.items()}, options))
     measured = inputs if request.needs_rates(query) else {}
-    tables = {name: each.table for name, each in measured.items() if each.has_rows}
+    tables = {n: conform(query.stream(n), each.table) for n, each in measured.items() if each.has_rows}
     return LocalJoin(query, request.plan_join(query, tables), inputs, options)
