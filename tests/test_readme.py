@@ -60,6 +60,14 @@ def read_tests() -> dict[str, Any]:
     return {name: function for name, function in session.items() if name.startswith("test_")}
 
 
+def test_the_page_on_tables_runs() -> None:
+    session: dict[str, Any] = {}
+    blocks = python_blocks((ROOT / "docs" / "tables.md").read_text())
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "tables.md", "exec"), session)
+
+
 def test_the_tests_of_the_guide_to_testing_pass() -> None:
     tests = [function for name, function in read_tests().items() if not name.endswith("_on_spark")]
     assert len(tests) == 2

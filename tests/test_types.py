@@ -21,13 +21,18 @@ from weir.spark.join import SparkJoin
 from pyspark.sql import DataFrame
 import polars as pl
 
-def check(frame: DataFrame, table: pl.DataFrame, schema: ArrowSchema, other: Any) -> None:
+def check(
+    frame: DataFrame, table: pl.DataFrame, lazy: pl.LazyFrame, schema: ArrowSchema, other: Any
+) -> None:
     assert_type(weir.join(a=frame, b=frame, on="a.k = b.k", partitions=2), SparkJoin)
     assert_type(weir.join(streams={"a": frame, "b": frame}, within={"a": "1 s"}), SparkJoin)
     assert_type(weir.sql("SELECT ...", a=frame, b=frame, idle="1 hour"), SparkJoin)
     assert_type(weir.join(a=table, b=table, on="a.k = b.k", driver_order=["b", "a"]), LocalJoin)
     assert_type(weir.join(a=table, b=schema), LocalJoin)
     assert_type(weir.sql("SELECT ...", streams={"a": table}, on_null_time="fail"), LocalJoin)
+    assert_type(weir.join(a=lazy, b=[{"ts": 1, "k": "x"}], on="a.k = b.k"), LocalJoin)
+    assert_type(weir.join(a=({"k": k} for k in "xyz"), b=(table for _ in "xy")), LocalJoin)
+    assert_type(weir.join(a=[lazy], b=iter([table])).to_polars(), pl.DataFrame)
     spark: SparkFrame = frame
     arrow: ArrowStream = table
     weir.join(a=table, b=table, partitions=2)  # E
@@ -35,6 +40,8 @@ def check(frame: DataFrame, table: pl.DataFrame, schema: ArrowSchema, other: Any
     weir.join(a=frame, b=frame, driver_order="soonest")  # E
     weir.sql("SELECT ...", a=table, within="1 s")  # E
     weir.join(a=5, b=table)  # E
+    weir.join(a=[5], b=table)  # E
+    weir.join(a="orders.parquet", b=table)  # E
 """
 
 

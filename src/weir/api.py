@@ -6,7 +6,7 @@ repeat names and types only, so that editors complete arguments and type checker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
@@ -48,12 +48,28 @@ class ArrowStream(Protocol):
 
 
 class ArrowSchema(Protocol):
-    """An Arrow schema, for rows that come in batches."""
+    """A schema of Arrow or Polars, for rows that come in batches."""
 
     def __arrow_c_schema__(self) -> object: ...
 
 
-LocalTable: TypeAlias = ArrowStream | ArrowSchema
+class ArrowBatch(Protocol):
+    """An Arrow record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
+
+
+class LazyFrame(Protocol):
+    """A LazyFrame of Polars."""
+
+    def collect_schema(self) -> Any: ...  # noqa: D102 - Polars' name
+
+    def collect(self) -> Any: ...  # noqa: D102 - Polars' name
+
+
+Table: TypeAlias = ArrowStream | ArrowBatch | LazyFrame
+Rows: TypeAlias = Iterable[Mapping[str, Any]] | Iterable[Table]
+LocalTable: TypeAlias = Table | ArrowSchema | Rows
 
 
 def _document(function: F) -> F:
@@ -100,15 +116,19 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
     """Join named streams inside windows, with any predicate.
 
     Each keyword that is not an argument names a table: Spark DataFrames, streaming or static, give a
-    `weir.spark.SparkJoin`; Arrow, Polars and pandas tables, and Arrow schemas of rows that come in batches, a
+    `weir.spark.SparkJoin`; tables of this process, and schemas of rows that come in batches, a
     `weir.local.LocalJoin`. Names that clash with an argument go into the mapping `streams`.
 
-    >>> import pyarrow as pa
-    >>> orders = pa.table({"ts": pa.array([1, 9], pa.timestamp("s")), "id": [7, 8]})
-    >>> payments = pa.table({"ts": pa.array([3, 99], pa.timestamp("s")), "id": [7, 8]})
+    A table of this process is an Arrow, Polars or pandas table, a Polars LazyFrame (collected when the join
+    is evaluated), a list of dicts, one for each row, or an iterator of rows or tables (read to its end,
+    once). In a row, None and a missing key are NULL.
+
+    >>> from datetime import datetime
+    >>> orders = [{"ts": datetime(2024, 1, 2, 12, 0, s), "id": s} for s in (1, 7)]
+    >>> payments = [{"ts": datetime(2024, 1, 2, 12, 0, 9), "id": 7}]
     >>> paid = join(orders=orders, payments=payments, on="orders.id = payments.id", within="10 seconds",
     ...             select="orders.id, payments.ts - orders.ts AS took")
-    >>> paid.to_arrow().to_pylist()
+    >>> paid.collect()
     [{'id': 7, 'took': datetime.timedelta(seconds=2)}]
     """
     return _build("join", arguments)

@@ -208,11 +208,18 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
     """Refuse an option that came in as a table: its name is misspelt, or a clause of the statement."""
     clauses = {field.name: field.metadata["clause"] for field in arguments_of("join")}
     for name, given in tables.items():
-        near = find_nearest(name, [*clauses, "streams"]) if isinstance(given, _OPTION_TYPES) else None
+        near = find_nearest(name, [*clauses, "streams"]) if _is_option(given) else None
         if near is not None:
             clause = clauses.get(near) if function == "sql" else None
             hint = f"did you mean '{near}'?" if clause is None else f"write {clause} in the statement"
             raise QueryError(f"weir.{function} has no argument '{name}'; {hint}")
+
+
+def _is_option(given: Any) -> bool:
+    """True for a value that an argument might have; a list of anything but names has rows or tables."""
+    if isinstance(given, list | tuple) and given:
+        return isinstance(given[0], str)
+    return isinstance(given, _OPTION_TYPES)
 
 
 def _merge_tables(streams: Any, tables: Mapping[str, Any]) -> dict[str, Any]:

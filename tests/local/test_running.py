@@ -38,7 +38,10 @@ def test_a_batch_that_fails_half_way_can_be_given_again() -> None:
 
 def test_a_join_shows_itself() -> None:
     made = weir.join(a=A, b=B, **GOOD)
-    assert repr(made) == "<LocalJoin of a, b: k>"
+    ways = "collect(), to_arrow(), to_polars() or to_pandas()"
+    assert repr(made) == f"<LocalJoin of a, b [k: bigint]; run it with {ways}>"
+    for_batches = weir.join(a=A, b=B.schema, **GOOD)
+    assert repr(for_batches) == "<LocalJoin of a, b [k: bigint]; run it with start()>"
     query = made.start()
     query.process(a=A)
     assert repr(query) == "<LocalQuery of a, b: 1 batches done, 2 rows in state>"

@@ -104,11 +104,14 @@ class PlanRequest:
             return query
         return replace(query, basic=math.ceil(default_basic_window(retentions)))
 
+    def needs_rates(self, query: Query) -> bool:
+        """True if the plan is chosen by its cost."""
+        return self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)
+
     def plan_join(self, query: Query, tables: Mapping[str, Any] | None = None, cores: int = 1) -> PlannedJoin:
         """Choose the plan; if that needs rates and none are given, measure them on the tables."""
         statistics = parse_user_statistics(query, self.rates, self.selectivities)
-        needs_rates = self.plan == "bjtree" or (self.plan == "auto" and query.budget is not None)
-        if statistics is None and needs_rates:
+        if statistics is None and self.needs_rates(query):
             rows = {name: table for name, table in (tables or {}).items() if isinstance(table, pa.Table)}
             statistics = measure_tables(query, rows) if len(rows) == len(query.names) else None
         wanted = "mjoin" if self.plan == "auto" and self.shed in _MJOIN_STRATEGIES else self.plan

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.adapt.shedding import AS_REQUESTED
 from weir.errors import QueryError, unknown_name
+from weir.expr.types import spark_name
 from weir.kernel.output import result_schema
+from weir.local.formats import convert, find_common_format, to_pandas, to_polars
+from weir.local.hints import JOIN_HINTS, missing_attribute
+from weir.local.inputs import Input, read_inputs
 from weir.local.query import LocalQuery
-from weir.local.tables import read_all, read_schema
+from weir.local.tables import conform
 from weir.options import JoinOptions, check_budget
 from weir.plan.explain import render_mermaid
 from weir.query.build import build_query
@@ -21,39 +25,65 @@ from weir.query.model import Query
 from weir.query.sql import name_streams
 from weir.runtime.decide import DecidedPlan, Policy
 
+if TYPE_CHECKING:
+    import polars as pl
+
 _SPARK_MODES = ("simple", "extended", "codegen", "cost", "formatted")
 
 
 class LocalJoin:
-    """A join that is defined: `to_arrow()` runs it over its tables, `start()` batch by batch."""
+    """A join that is defined: `collect()` runs it over its tables, `start()` batch by batch.
+
+    `collect()` gives the results in the format in which the tables came in; `to_arrow()`, `to_polars()` and
+    `to_pandas()` in the one you choose.
+    """
 
     def __init__(
-        self, query: Query, planned: PlannedJoin, tables: Mapping[str, Any], options: JoinOptions
+        self, query: Query, planned: PlannedJoin, inputs: Mapping[str, Input], options: JoinOptions
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
         self.query, self.planned = query, planned
-        self._tables, self._options = tables, options
+        self._inputs, self._options = inputs, options
         self._driver_order = options.order_streams(query)
 
     def __repr__(self) -> str:
-        columns = ", ".join(output.name for output in self.query.select)
-        return f"<LocalJoin of {', '.join(self.query.names)}: {columns}>"
+        columns = ", ".join(f"{field.name}: {spark_name(field.type)}" for field in self.schema)
+        run = "collect(), to_arrow(), to_polars() or to_pandas()" if self._has_rows else "start()"
+        return f"<LocalJoin of {', '.join(self.query.names)} [{columns}]; run it with {run}>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a join in one process", name, dir(type(self)), JOIN_HINTS)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the results."""
         return result_schema(self.query)
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the results' columns."""
+        return list(self.schema.names)
+
+    def collect(self) -> Any:
+        """Every result, in the format in which the tables came in.
+
+        This is a Polars DataFrame if all tables are Polars DataFrames or LazyFrames, a pandas DataFrame if
+        all are pandas, a list of dicts if all are rows that are dicts, and otherwise an Arrow table.
+        """
+        return convert(self.to_arrow(), find_common_format(each.format for each in self._inputs.values()))
+
     def to_arrow(self) -> pa.Table:
         """Every result over the tables given, in one batch."""
-        for name, table in self._tables.items():
-            if isinstance(table, pa.Schema):
-                raise QueryError(
-                    f"stream '{name}' was given as a schema, so there are no rows to join; "
-                    "give a table, or use start() and process(...) to bring rows in batches"
-                )
-        return self.start().process(self._tables)
+        return self.start().process({name: given.table for name, given in self._inputs.items()})
+
+    def to_polars(self) -> pl.DataFrame:
+        """Every result as a Polars DataFrame."""
+        return to_polars(self.to_arrow())
+
+    def to_pandas(self) -> Any:
+        """Every result as a pandas DataFrame."""
+        return to_pandas(self.to_arrow())
 
     def start(self) -> LocalQuery:
         """Start the join with empty state; the tables only name the columns, rows come by `process`."""
@@ -63,6 +93,10 @@ class LocalJoin:
             allowance, reason = self.planned.start(self.query, adapt, plan)
         policy = Policy(self.query, self._driver_order, adapt=adapt, scope=self.planned.scope(self.query))
         return LocalQuery(policy, DecidedPlan(plan, allowance, reason), options.on_null_time)
+
+    @property
+    def _has_rows(self) -> bool:
+        return all(each.has_rows for each in self._inputs.values())
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print the query and its plan, or with "mermaid" the plan as a chart; any mode of Spark's does."""
@@ -82,8 +116,9 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> LocalJoin:
     """The join of tables of this process."""
     options.refuse_spark_arguments()
     check_budget(options.budget)
-    tables = name_streams(read_all(given), options.statement)
-    schemas = {name: read_schema(name, table) for name, table in tables.items()}
+    inputs = name_streams(read_inputs(given), options.statement)
     request = options.plan_request
-    query = request.divide_windows(build_query(schemas, options))
-    return LocalJoin(query, request.plan_join(query, tables), tables, options)
+    query = request.divide_windows(build_query({name: each.schema for name, each in inputs.items()}, options))
+    measured = inputs if request.needs_rates(query) else {}
+    tables = {n: conform(query.stream(n), each.table) for n, each in measured.items() if each.has_rows}
+    return LocalJoin(query, request.plan_join(query, tables), inputs, options)

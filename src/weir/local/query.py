@@ -16,7 +16,10 @@ from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.kernel.state import State
 from weir.local.engine import LocalEngine, Memory
-from weir.local.tables import conform, read_all
+from weir.local.formats import convert, find_common_format
+from weir.local.hints import QUERY_HINTS, missing_attribute
+from weir.local.inputs import Input, read_inputs
+from weir.local.tables import conform
 from weir.options import OnNullTime, check_allowance, check_budget
 from weir.plan.tree import Join
 from weir.query.model import Budget
@@ -50,6 +53,9 @@ class LocalQuery:
         names, kept = ", ".join(self.query.names), sum(size.rows for size in self.manifest.sizes.values())
         return f"<LocalQuery of {names}: {self._next} batches done, {kept} rows in state>"
 
+    def __getattr__(self, name: str) -> Any:
+        raise missing_attribute("a running query in one process", name, dir(type(self)), QUERY_HINTS)
+
     def allow(self, allowance: Allowance | None, reason: str = AS_REQUESTED) -> None:
         """From the next batch on, bound how much each hop may do, and say why; None means everything.
 
@@ -68,12 +74,28 @@ class LocalQuery:
         self._decider.replan(plan, allowance, reason)
 
     def process(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> pa.Table:
-        """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes."""
-        return pa.concat_tables([self.schema.empty_table(), *self.chunks(self._merge(batch, tables))])
+        """Take in one batch, `process(orders=table, payments=table)`, and return the results it completes.
+
+        Tables, rows and iterators are as for `weir.join`. An iterator is read to its end; if the batch fails,
+        give a new one.
+        """
+        return self._process(self._read(self._merge(batch, tables)))
+
+    def collect(self, batch: Mapping[str, Any] | None = None, /, **tables: Any) -> Any:
+        """Do as `process`, and return the results in the format in which the tables came in."""
+        inputs = self._read(self._merge(batch, tables))
+        return convert(self._process(inputs), find_common_format(each.format for each in inputs.values()))
 
     def chunks(self, batch: Mapping[str, Any]) -> Iterator[pa.Table]:
-        """The same in pieces, as they are found; the batch counts once the last piece has been taken."""
-        yield from self._batches.run(self._conform(batch), self._next)
+        """Do as `process`, in pieces as they are found; the batch counts once the last one has been taken."""
+        return self._chunks(self._read(batch))
+
+    def _process(self, inputs: Mapping[str, Input]) -> pa.Table:
+        return pa.concat_tables([self.schema.empty_table(), *self._chunks(inputs)])
+
+    def _chunks(self, inputs: Mapping[str, Input]) -> Iterator[pa.Table]:
+        tables = {name: conform(self.query.stream(name), each.table) for name, each in inputs.items()}
+        yield from self._batches.run(tables, self._next)
         self._next += 1
 
     @property
@@ -144,14 +166,18 @@ class LocalQuery:
                 raise _given_twice(name)
         return {**(batch or {}), **tables}
 
-    def _conform(self, batch: Mapping[str, Any]) -> dict[str, pa.Table]:
+    def _name(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         named: dict[str, Any] = {}
         for given, table in batch.items():
             name = match_name("stream", str(given), self.query.names)
             if name in named:
                 raise _given_twice(name)
             named[name] = table
-        return {name: conform(self.query.stream(name), table) for name, table in read_all(named).items()}
+        return named
+
+    def _read(self, batch: Mapping[str, Any]) -> dict[str, Input]:
+        named = self._name(batch)
+        return read_inputs(named, {name: self.query.stream(name).schema for name in named})
 
 
 def _given_twice(name: str) -> QueryError:
