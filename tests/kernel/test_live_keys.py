@@ -110,12 +110,13 @@ def run_without(batches: list[Tables], on: str, **options: Any) -> tuple[Counter
         return run(start(batches, on, **options), batches)
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("on", [STAR, CHAIN, TWO_KEYS, TEXT, CLASS])
+@pytest.mark.parametrize(
+    ("on", "plan"), [*((on, "mjoin") for on in (STAR, CHAIN, TWO_KEYS, TEXT, CLASS)), (STAR, "tree")]
+)
 def test_results_are_those_of_the_join(on: str, plan: str, eager: Counter[str]) -> None:
     answered = 0
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.integers(0, 2**20), st.integers(1, 4), st.sampled_from([5, 30]), st.sampled_from([2, 12]))
     def check(seed: int, count: int, rows: int, keys: int) -> None:
         nonlocal answered
@@ -126,7 +127,7 @@ def test_results_are_those_of_the_join(on: str, plan: str, eager: Counter[str]) 
         assert found == expected
 
     check()
-    assert answered >= 2  # a quarter of the cases at least
+    assert answered >= 1  # a fifth of the cases at least
     assert 0 < eager["kept"] < eager["asked"]
 
 
