@@ -4,6 +4,6 @@ compiled   state_schema · physical_plan · access_path · index · keys · deci
 stored     ingest · slice · slice_index · state · intermediate_state · row_window
 probed     batch · path · half_join · index_probe · value_range · vector_similarity · time_range · partial ·
            row_ids · expensive_predicates · multi_stage_probe · output
-skipped    row_hash · probe_shedding · probe_sample · age_filter · lag_recorder
+skipped    live_keys · row_hash · probe_shedding · probe_sample · age_filter · lag_recorder
 migrated   plan_migration · migration_state
 """

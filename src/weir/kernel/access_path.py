@@ -7,6 +7,7 @@ The hop's residual checks what the range does not decide.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from weir.expr.evaluate import evaluate
@@ -19,19 +20,19 @@ from weir.kernel.value_range import Limit
 from weir.query.predicate import AttributeClass, Band, Comparison, Conjunct, Cosine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyAccess:
     """Rows whose class codes equal the driver's; `probes` compute a code that the driver does not store."""
 
     classes: tuple[AttributeClass, ...]
     probes: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The stored code columns, in the order of the classes."""
         return tuple(map(key_name, self.classes))
 
-    @property
+    @cached_property
     def spec(self) -> ByKey:
         """The index it searches."""
         return ByKey(self.names)

@@ -26,6 +26,7 @@ class Decision:
     max_candidates: int | None = None  # that a hop holds at once, if fewer than usual: less memory, more time
     allowance: Allowance | None = None  # how much each hop may do; None: everything
     selectivities: Mapping[Hop, float] = field(default_factory=dict)  # in earlier batches
+    learns: bool = False  # later decisions follow from the counts of hops, so none may be left out
     results_per_row: Mapping[str, float] = field(default_factory=dict)  # of each stream, in earlier batches
     placement: Placement | None = None  # the partition of each row; None: there is only one
     one_task: bool = False  # run all partitions in one task, where that saves more than a second task would

@@ -1,19 +1,21 @@
 """Paths: run the rows of a batch along the hops of one join.
 
-Each hop sheds probes as the allowance says, then probes one partner. Paths are followed depth first, so
-that at most one run of candidates per hop is in flight.
+Each hop sheds probes as the allowance says, or skips partials that cannot complete, and then probes one
+partner. Paths are followed depth first, so that at most one run of candidates per hop is in flight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import thread_time
 
 import numpy as np
 
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.decision import Decision
 from weir.kernel.half_join import HalfJoin
+from weir.kernel.live_keys import LiveKeys, find_live_keys
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
 from weir.kernel.probe_sample import ProbeSample
@@ -65,10 +67,12 @@ class PathRun:
         hops: MutableMapping[Hop, HopStats],
     ) -> Iterator[Partial]:
         """Yield what rows up to a rank that the first hop has admitted find on the whole path."""
+        slice_indexes = [indexes[hop.partner.node] for hop in self.path]
         hop_runs = [
             _HopRun(
                 self.shedding(number),
-                self.half_join(number, rank, indexes[hop.partner.node], row_windows),
+                self._live_keys(number, rank, slice_indexes),
+                self.half_join(number, rank, slice_indexes[number], row_windows),
                 hops[hop.hop],
             )
             for number, hop in enumerate(self.path)
@@ -80,16 +84,36 @@ class PathRun:
             rows = [concat_partials(rows)]
         first, *later = hop_runs
         for partial in rows:
-            yield from _follow(first.half_join.run(partial, first.work), later)
+            yield from _follow(first.run(partial), later)
+
+    def _live_keys(self, number: int, rank: int, slice_indexes: Sequence[SliceIndex]) -> tuple[LiveKeys, ...]:
+        driver = self._physical.schemas[self.path[0].hop.driver]
+        return find_live_keys(self.path, number, driver, self._decision, slice_indexes, self._batch, rank)
 
 
 @dataclass(frozen=True, slots=True)
 class _HopRun:
-    """One hop of a path: which partials may probe, the probe, and its counts."""
+    """One hop of a path: which partials may probe, which of them can complete, the probe, and its counts."""
 
     shedding: ProbeShedding
+    live_keys: tuple[LiveKeys, ...]
     half_join: HalfJoin
     work: HopStats
+
+    def run(self, partial: Partial) -> Iterator[Partial]:
+        """Yield what admitted partials find."""
+        return self.half_join.run(self._skip(partial), self.work)
+
+    def _skip(self, partial: Partial) -> Partial:
+        """Skip partials that cannot complete; they count as probes without matches."""
+        if not self.live_keys:
+            return partial
+        started, rows = thread_time(), partial.rows
+        for live_keys in self.live_keys:
+            partial = live_keys.skip(partial)
+        self.work.probes += rows - partial.rows
+        self.work.seconds += thread_time() - started
+        return partial
 
     @property
     def sheds(self) -> bool:
@@ -193,7 +217,7 @@ def _follow(partials: Iterable[Partial], hop_runs: list[_HopRun]) -> Iterator[Pa
     first, *later = hop_runs
     for partial in partials:
         admitted = first.shedding.admit_partial(partial, first.work)
-        yield from _follow(first.half_join.run(admitted, first.work), later)
+        yield from _follow(first.run(admitted), later)
 
 
 def _order_row_windows(physical: PhysicalPlan, state: State, batch: int) -> Mapping[str, RowWindowOrder]:

@@ -39,6 +39,7 @@ class SliceIndex:
         self._oldest_batch = min((s.batch for s in self._slices), default=None)
         self._lowest_rank = min((s.rank for s in self._slices), default=0)
         self._combined: dict[tuple[ByKey, int], Slice] = {}
+        self._visible: dict[tuple[int, int], tuple[list[Slice], list[Slice]]] = {}
 
     def find_overlapping(self, first: int, last: int, batch: int, rank: int) -> Iterator[Slice]:
         """Yield the slices with times in [first, last] of which rows of this batch and rank may see some."""
@@ -63,13 +64,20 @@ class SliceIndex:
             return list(slices)
         earlier = [s for s in slices if s.batch < batch]
         later = [s for s in slices if s.batch >= batch]
-        all_earlier = [s for s in self._slices if s.batch < batch]
-        all_later = [s for s in self._slices if batch <= s.batch and s.rank < rank]
+        all_earlier, all_later = self._find_visible(batch, rank)
         return [
             *self._combine(earlier, all_earlier, (spec, -1), probes),
             # A higher rank sees all that a lower one sees, so their number tells which slices these are.
             *self._combine(later, all_later, (spec, len(all_later)), probes),
         ]
+
+    def _find_visible(self, batch: int, rank: int) -> tuple[list[Slice], list[Slice]]:
+        """Return all slices that rows see, of earlier batches and of their own; once, not for each probe."""
+        if (batch, rank) not in self._visible:
+            earlier = [s for s in self._slices if s.batch < batch]
+            later = [s for s in self._slices if batch <= s.batch and s.rank < rank]
+            self._visible[batch, rank] = earlier, later
+        return self._visible[batch, rank]
 
     def _combine(
         self, slices: list[Slice], visible: list[Slice], key: tuple[ByKey, int], probes: int

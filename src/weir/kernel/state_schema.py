@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -54,7 +55,7 @@ Limits = tuple[tuple[str, int], ...]
 Deadlines = tuple[Limits, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StateSchema:
     """The stored columns of one node's slices, how they are cut, and how long they live.
 
@@ -75,7 +76,7 @@ class StateSchema:
     cut_by: str
     cut_every: int
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[str, ...]:
         """The stored int64 columns, which have no nulls."""
         sequence = () if self.sequence is None else (self.sequence,)

@@ -99,6 +99,11 @@ class Policy:
     adapt: Adapt | None = None
     scope: AdaptationScope = field(default_factory=AdaptationScope)
 
+    @property
+    def learns(self) -> bool:
+        """True if decisions follow from what earlier batches counted."""
+        return self.adapt is not None or self.driver_order in LEARNING_POLICIES
+
 
 class Decider:
     """Decides before each batch what it does, and learns from its report after it."""
@@ -173,8 +178,7 @@ class Decider:
         self._steps, policy = report.steps, self._policy
         rows = sum(report.counts.rows_in.values())
         self._is_small = report.is_complete and report.steps + _STEPS_PER_ROW * rows < _SMALL_BATCH_STEPS
-        learns = policy.adapt is not None or policy.driver_order in LEARNING_POLICIES
-        if not learns or not report.is_complete or report.is_mixed:
+        if not policy.learns or not report.is_complete or report.is_mixed:
             return known
         if self.controller is None:
             return known.after(policy.query, report)
@@ -218,6 +222,7 @@ class Decider:
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},
+            learns=self._policy.learns,
             results_per_row=seen.results_per_row,
             placement=placement,
             one_task=self._is_small,

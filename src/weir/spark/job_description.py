@@ -12,7 +12,7 @@ from weir.query.describe import describe
 from weir.query.model import Query
 from weir.spark.errors import ChangedQueryError
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True)

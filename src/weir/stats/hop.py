@@ -22,7 +22,8 @@ class Hop:
 class HopStats:
     """The work of one hop in one batch, counted while it runs.
 
-    - `probes`: rows that probed; `skipped`: rows that reached the hop and did not.
+    - `probes`: rows that probed, or need not because a later partner lacks their key; `skipped`: rows that
+      reached the hop and did not.
     - `comparisons`: the candidates that the index left over, fewer where Numba searches it; `matches`: those
       that passed.
     - `visited`: slices probed, run by run, those combined for the batch counting as one; `narrowed`: rows
