@@ -181,18 +181,24 @@ def cut(
     """
     if not rows.num_rows:
         return []
-    order = _sort_rows(schema, sort, rows, in_time)
     numbers = _number_slices(rows.column(schema.cut_by).to_numpy(), schema.cut_every, rows, max_bytes)
     if numbers is None:
-        return [_make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))]
-    order = order[np.argsort(numbers[order], kind="stable")]
-    rows, numbers = _take(rows, order), numbers[order]
-    edges = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]))
+        return [_sort_into_slice(schema, sort, batch, rank, rows, in_time)]
+    if not _is_ascending(numbers):
+        order = np.argsort(numbers, kind="stable")
+        rows, numbers, rank = _take(rows, order), numbers[order], _pick_ranks(rank, order)
+    # Slices are sorted one at a time: their rows stay in the processor's cache, however many come at once.
+    edges = _find_edges(numbers).tolist()
     return [
-        _make_slice(
-            schema, sort, batch, _pick_ranks(rank, order[first:last]), rows.slice(first, last - first)
+        _sort_into_slice(
+            schema,
+            sort,
+            batch,
+            _pick_ranks(rank, slice(first, last)),
+            rows.slice(first, last - first),
+            in_time,
         )
-        for first, last in pairwise(edges.tolist())
+        for first, last in pairwise(edges)
     ]
 
 
@@ -205,16 +211,22 @@ def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes:
     return cut(schema, sort, newest_batch, 0, rows, max_bytes, _are_consecutive(slices, sort))
 
 
+def _sort_into_slice(
+    schema: StateSchema, sort: Spec, batch: int, rank: int | Int64s, rows: pa.RecordBatch, in_time: bool
+) -> Slice:
+    order = _sort_rows(schema, sort, rows, in_time)
+    return _make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))
+
+
 def combine_slices(slices: Sequence[Slice], sort: Spec) -> Slice:
     """Return one slice with the rows of several, whatever their number, to probe it in their place."""
     slices = sorted(slices, key=lambda s: s.span)
     schema, batch = slices[0].schema, max(s.batch for s in slices)
     rows = pa.concat_batches([s.data for s in slices])
-    order = _sort_rows(schema, sort, rows, _are_consecutive(slices, sort))
     rank: int | Int64s = slices[0].rank
     if any(s.ranks is not None or s.rank != rank for s in slices):
         rank = np.concatenate([s.row_ranks() for s in slices])
-    return _make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))
+    return _sort_into_slice(schema, sort, batch, rank, rows, _are_consecutive(slices, sort))
 
 
 def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: int | None) -> Int64s | None:
@@ -224,13 +236,31 @@ def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: in
     most = rows.num_rows if max_bytes is None else max(1, int(max_bytes / row_bytes))
     if rows.num_rows <= min(enough, most):
         return None
-    cells, cell_of_row, counts = np.unique(times // cell, return_inverse=True, return_counts=True)
+    cell_of_row, counts = _number_cells(times // cell)
     numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
     if rows.num_rows > most:
         rank = np.empty(len(times), np.int64)
         rank[np.argsort(times, kind="stable")] = np.arange(len(times))
         numbers = numbers * len(times) + rank // most
-    return None if len(cells) == 1 and rows.num_rows <= most else numbers
+    return None if len(counts) == 1 and rows.num_rows <= most else numbers
+
+
+def _number_cells(cells: Int64s) -> tuple[Int64s, Int64s]:
+    """Number the cells in their order; return the number of each row's cell, and the rows of each cell."""
+    if not _is_ascending(cells):
+        _, numbers, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        return numbers, counts
+    counts = np.diff(_find_edges(cells))
+    return np.repeat(np.arange(len(counts)), counts), counts
+
+
+def _find_edges(numbers: Int64s) -> npt.NDArray[np.intp]:
+    """Return where runs of equal numbers begin, and where the last one ends."""
+    return np.concatenate(([0], np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, [len(numbers)]))
+
+
+def _is_ascending(numbers: Int64s) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
 
 
 def _live_rows(source: Slice, watermark: int | None) -> pa.RecordBatch:
@@ -261,7 +291,7 @@ def _index_rows(spec: Spec, source: Slice, in_time: bool = False) -> Index:
     values, valid = _index_values(spec, source)
     if isinstance(spec, ByKey):
         times = source.times()
-        in_time = in_time or bool((times[1:] >= times[:-1]).all())
+        in_time = in_time or _is_ascending(times)
         order = _argsort(values) if in_time else np.lexsort((times, values))
         return Index(values[order], order)
     not_null = np.arange(source.rows) if valid is None else np.flatnonzero(valid)
@@ -291,7 +321,7 @@ def _argsort(codes: Int64s) -> npt.NDArray[np.intp]:
     return np.argsort(codes, kind="stable")
 
 
-def _pick_ranks(rank: int | Int64s, picks: npt.NDArray[np.intp]) -> int | Int64s:
+def _pick_ranks(rank: int | Int64s, picks: npt.NDArray[np.intp] | slice) -> int | Int64s:
     return rank if isinstance(rank, int) else rank[picks]
 
 
