@@ -75,6 +75,28 @@ def test_combined_slices_give_the_results_of_the_join(
     assert len(combined) > 10 and max(combined) > 2
 
 
+@pytest.mark.parametrize("calls", [0, 10**9])
+def test_combined_slices_count_as_visited_each_for_itself(
+    calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of b whose rows reach all ten slices of a, in one slice or one by one."""
+    monkeypatch.setattr(slices, "ROWS", 4)
+    monkeypatch.setattr(slice_index, "_STEPS_OF_CALLS", calls)
+    monkeypatch.setattr(slice_index, "_STEPS_TO_SORT_A_ROW", 10**6)
+    query = weir.join(
+        streams=dict.fromkeys("ab", SCHEMA), on="a.k = b.k", within="1 second", plan="mjoin"
+    ).start()
+    times = pa.array(np.arange(40) * 100_000 // 40 * 10).cast(pa.timestamp("us"))
+    rows = pa.table([times, np.zeros(40, np.int64), np.arange(40)], schema=SCHEMA)
+    query.process(a=rows)
+    (kept,) = [
+        state["numSlices"] for name, state in query.lastProgress["weir"]["state"].items() if name == "a"
+    ]
+    query.process(b=rows.slice(39))
+    hops = query.lastProgress["weir"]["hops"].values()
+    assert sum(hop["slicesVisited"] for hop in hops) == kept > 5
+
+
 def test_few_probes_and_wide_rows_are_not_worth_combining(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "ROWS", 8)
     monkeypatch.setattr(slice_index, "_STEPS_OF_CALLS", 0)

@@ -11,12 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from weir.expr.evaluate import evaluate_predicate
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
 from weir.kernel.row_ids import RowIds, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
+from weir.kernel.split_partial import evaluate_by_bytes
 
 # Bytes read by one evaluation: inputs and intermediate values should stay in the cache. With images of 60 kB
 # a pair takes five times as long when hundreds of megabytes are gathered at once.
@@ -91,7 +91,7 @@ def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Boo
     for first in range(0, len(probe), step):
         chunk = slice(first, first + step)
         pairs = compact.extend(probe[chunk], _make_rows(slices, positions[chunk], rows[chunk]))
-        truth[chunk] = evaluate_predicate(expr, pairs.fetch, pairs.rows)
+        truth[chunk] = evaluate_by_bytes(expr, pairs)
     return truth
 
 

@@ -15,7 +15,6 @@ from time import thread_time
 
 import numpy as np
 
-from weir.expr.evaluate import evaluate_predicate
 from weir.kernel.access_path import KeyAccess, VectorAccess
 from weir.kernel.age_filter import AgeFilter
 from weir.kernel.expensive_predicates import holds_for_pairs, sort_by_rows_read
@@ -27,6 +26,7 @@ from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.row_window import NEVER, RowWindowOrder, sequence_columns
 from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
+from weir.kernel.split_partial import evaluate_by_bytes
 from weir.kernel.time_range import TimeRange
 from weir.stats.hop import HopStats
 
@@ -80,6 +80,7 @@ class HalfJoin:
         for rows, bounds in self.age_filter.apply(partial):
             lead, others = self._time_ranges(rows, bounds)
             slices = self._select_slices(lead, others)
+            work.visited += len(slices)
             if bounds is not self.age_filter.all_ages:  # sampled rows visit all slices
                 visited.update(map(id, slices))
             # A batch that is repeated with fewer candidates at a time may have failed for want of memory.
@@ -121,7 +122,7 @@ class HalfJoin:
         candidates = self._usual_candidates()
         if self.max_candidates is not None:
             candidates = min(self.max_candidates, candidates)
-        if self.plan.residual or self.plan.verify:
+        if self.plan.verify:
             pair_bytes = partial.row_bytes + max(s.row_bytes for s in slices)
             candidates = min(candidates, int(_BYTES / pair_bytes))
         return max(1, candidates), max(1, int(_BYTES / max(partial.row_bytes, 1.0)))
@@ -143,7 +144,6 @@ class HalfJoin:
             if candidates.first >= last or candidates.last <= first:
                 continue
             work.comparisons += int(candidates.count[candidates.within(first, last)].sum())
-            work.visited += 1
             driver, row = probe.pairs(candidates, first, last)
             driver, row = self._check_windows(probe, candidates.source, driver, row)
             if len(driver):
@@ -200,7 +200,7 @@ class HalfJoin:
             pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
             for expr in plan.residual:
-                keep &= evaluate_predicate(expr, pairs.fetch, pairs.rows)
+                keep &= evaluate_by_bytes(expr, pairs)
             driver, parts = _filter(driver, parts, keep)
         for expr in plan.expensive:
             if len(driver):

@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from weir.expr.evaluate import evaluate
-from weir.expr.nodes import Column, Expr
+from weir.expr.nodes import Column, Expr, columns_of
 from weir.kernel.decision import Decision
 from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
-from weir.kernel.row_ids import split_partial
+from weir.kernel.split_partial import split_by_bytes
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.stats.batch_counts import BatchCounts
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
-# The most bytes of a result table: rows may be wide (images, documents).
-_BYTES = 1 << 28
 
 
 class Results:
@@ -32,6 +30,7 @@ class Results:
     ) -> None:
         self._query, self._decision = query, decision
         self._result_schema = result_schema(query)
+        self._columns = {column for output in query.select for column in columns_of(output.expr)}
         # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
         self._fresh_from: dict[str, int] = {}
         self._timed: list[str] = []
@@ -44,7 +43,7 @@ class Results:
 
     def emit(self, partial: Partial, counts: BatchCounts) -> Iterator[pa.Table]:
         """Yield the fresh results in tables of bounded size; count them, the stale ones and ages."""
-        for piece in split_partial(partial, max(1, int(_BYTES / max(partial.row_bytes, 1.0)))):
+        for piece in split_by_bytes(partial, self._columns):
             fresh = self._is_fresh(piece)
             if not fresh.all():
                 counts.stale += int(len(fresh) - fresh.sum())

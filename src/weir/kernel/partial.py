@@ -55,6 +55,20 @@ class Rows:
         """The number of rows."""
         return sum(s.rows if picks is None else len(picks) for s, picks in self._parts)
 
+    def value_bytes(self, name: str) -> Int64s:
+        """Return the bytes of each value of a stored column."""
+        return self._gather(lambda s: s.value_bytes(name))
+
+    def most_bytes(self, name: str) -> int:
+        """Return the bytes of the largest value of a stored column in any of the slices."""
+        return max((s.most_bytes(name) for s, _ in self._parts), default=0)
+
+    def most_bytes_gathered(self, name: str) -> int:
+        """Return at least the bytes that `array` copies; the column of a whole slice is not copied."""
+        if len(self._parts) == 1 and self._parts[0][1] is None:
+            return 0
+        return sum((s.rows if picks is None else len(picks)) * s.most_bytes(name) for s, picks in self._parts)
+
     @property
     def row_bytes(self) -> float:
         """The bytes of a row, in the slice whose rows are widest."""
@@ -121,6 +135,11 @@ class Group:
         numbers = self.rows.numbers(name)
         return numbers if self.picks is None else numbers[self.picks]
 
+    def value_bytes(self, name: str) -> Int64s:
+        """Return the bytes of each value of a stored column, one per row of the partial."""
+        sizes = self.rows.value_bytes(name)
+        return sizes if self.picks is None else sizes[self.picks]
+
     def pick(self, picks: Picks) -> Group:
         """Return the group of a partial that consists of these rows of the old one."""
         return Group(self.rows, picks if self.picks is None else self.picks[picks])
@@ -183,9 +202,13 @@ class Partial:
 
     def output(self, column: Column) -> pa.Array | pa.ChunkedArray:
         """Return a payload column, chunked where that saves a copy."""
-        name = self.source(column)
-        group = self.find_group(name) or self._group_of(column)
+        group, name = self.locate(column)
         return restore(group.column(name), column.type)
+
+    def locate(self, column: Column) -> tuple[Group, str]:
+        """Return the group that stores the values of a payload column, and their name there."""
+        name = self.source(column)
+        return self.find_group(name) or self._group_of(column), name
 
     def content(self) -> Int64s:
         """Return a hash of each row's content, the same in every process."""

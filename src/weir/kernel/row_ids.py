@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,19 +37,6 @@ def concat_partials(partials: Sequence[Partial]) -> Partial:
     return partial_from_row_ids([_concat(ids) for ids in zip(*map(get_row_ids, partials), strict=True)])
 
 
-def split_partial(partial: Partial, size: int) -> Iterator[Partial]:
-    """Split a partial into pieces of at most `size` rows; each gathers only its own columns."""
-    if partial.rows <= size:
-        yield partial
-        return
-    row_ids = get_row_ids(partial)
-    for first in range(0, partial.rows, size):
-        last = first + size
-        yield partial_from_row_ids(
-            [(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids]
-        )
-
-
 def _concat(parts: Sequence[RowIds]) -> RowIds:
     """Concatenate row ids of one state; a slice that occurs in several parts is listed once."""
     position: dict[int, int] = {}
@@ -65,13 +52,20 @@ def _concat(parts: Sequence[RowIds]) -> RowIds:
 
 
 def _make_group(slices: Sequence[Slice], positions: Int64s, rows: Int64s) -> Group:
+    if (positions[1:] >= positions[:-1]).all():
+        return Group(_pick_rows(slices, positions, rows))
     order = np.argsort(positions, kind="stable")
-    edges = np.searchsorted(positions[order], np.arange(len(slices) + 1))
+    inverse = np.empty(len(order), np.intp)
+    inverse[order] = np.arange(len(order))
+    return Group(_pick_rows(slices, positions[order], rows[order]), inverse)
+
+
+def _pick_rows(slices: Sequence[Slice], positions: Int64s, rows: Int64s) -> Rows:
+    """Return rows whose slices come in the order of their positions."""
+    edges = np.searchsorted(positions, np.arange(len(slices) + 1))
     parts = [
-        (slice_, rows[order[first:last]].astype(np.intp))
+        (slice_, rows[first:last].astype(np.intp))
         for slice_, first, last in zip(slices, edges[:-1], edges[1:], strict=True)
         if last > first
     ]
-    inverse = np.empty(len(order), np.intp)
-    inverse[order] = np.arange(len(order))
-    return Group(Rows(slices[0].schema, parts), inverse)
+    return Rows(slices[0].schema, parts)

@@ -31,6 +31,7 @@ from weir.expr.nodes import Column
 from weir.kernel.index import ByKey, ByTime, Index, KeyIndex, Spec, to_sortable
 from weir.kernel.keys import Bools, Int64s, combine, content_hash
 from weir.kernel.state_schema import Limits, StateSchema
+from weir.kernel.value_bytes import count_bytes
 
 Value = TypeVar("Value")
 
@@ -121,6 +122,14 @@ class Slice:
         positions = np.full(self.rows, -1)
         positions[index.pick(np.arange(len(index.values)))] = np.arange(len(index.values))
         return positions
+
+    def value_bytes(self, name: str) -> Int64s:
+        """Return the bytes of each value of a stored column."""
+        return count_bytes(self.data.column(name))
+
+    def most_bytes(self, name: str) -> int:
+        """Return the bytes of the largest value of a stored column."""
+        return self.cached(("most_bytes", name), lambda: int(self.value_bytes(name).max(initial=0)))
 
     def content(self) -> Int64s:
         """Return a hash of each row's content."""

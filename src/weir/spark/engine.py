@@ -52,7 +52,7 @@ _LOG = logging.getLogger("weir")
 _SESSION: Mapping[str, Any] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 << 20),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }
 
 

@@ -26,8 +26,9 @@ class HopStats:
       reached the hop and did not.
     - `comparisons`: the candidates that the index left over, fewer where Numba searches it; `matches`: those
       that passed.
-    - `visited`: slices probed, run by run, those combined for the batch counting as one; `narrowed`: rows
-      that did not probe all ages, and `unvisited` the slices that were left out for that.
+    - `visited`: slices with times that the rows which probe together can reach, each for itself even if the
+      batch has combined them; `narrowed`: rows that did not probe all ages, and `unvisited` the slices that
+      were left out for that.
     - `sampled`, `sampled_matches`: the parts of `probes` and `matches` that an allowance samples.
     - `seconds`: CPU seconds.
     """

@@ -22,7 +22,7 @@ import weir
 from weir.errors import QueryError
 from weir_lab.bench.feed import START
 
-Kind = Literal["sparse", "dense", "hot", "burst", "band", "keys", "real"]
+Kind = Literal["sparse", "dense", "hot", "burst", "band", "keys", "real", "wide"]
 Floats = npt.NDArray[np.float64]
 _TIME = pa.timestamp("us")
 _ROWS = 20_000

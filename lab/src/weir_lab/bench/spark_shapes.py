@@ -161,13 +161,15 @@ class Job:
         nothing = {name: table.slice(0, 0) for name, table in shape.tables.items()}
         parts = iter(shape.batches(BATCHES))
         for number, is_empty in enumerate(_EMPTY):
-            _write(folder / "in", nothing if is_empty else next(parts), number)
+            write_files(folder / "in", nothing if is_empty else next(parts), number)
 
     def run(self, sink: Literal["noop", "parquet"]) -> list[Turn]:
         """Run a new query over all files, one turn a batch."""
         for name in ("checkpoint", "out"):
             shutil.rmtree(self._folder / name, ignore_errors=True)
-        writer = self._shape.join(self._read()).writeStream.format(sink)
+        writer = self._shape.join(
+            read_streams(self._spark, self._folder / "in", self._shape)
+        ).writeStream.format(sink)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
         query = writer.start(str(self._folder / "out"))
         try:
@@ -183,13 +185,6 @@ class Job:
         """What the last run with files as its sink has written."""
         return pq.read_table(self._folder / "out")
 
-    def _read(self) -> dict[str, Any]:
-        frames: dict[str, Any] = {}
-        for name in self._shape.tables:
-            schema = self._spark.read.parquet(str(self._folder / "in" / name / file_of(0))).schema
-            frames |= streams(self._spark, self._folder / "in", 1, schema, [name])
-        return frames
-
 
 @contextmanager
 def write_job(spark: Any, shape: Shape) -> Iterator[Job]:
@@ -198,7 +193,17 @@ def write_job(spark: Any, shape: Shape) -> Iterator[Job]:
         yield Job(spark, shape, Path(folder))
 
 
-def _write(folder: Path, part: Mapping[str, pa.Table], number: int) -> None:
+def read_streams(spark: Any, folder: Path, shape: Shape) -> dict[str, Any]:
+    """The streams of a shape whose first files `write_files` has written; a batch takes one of each."""
+    frames: dict[str, Any] = {}
+    for name in shape.tables:
+        schema = spark.read.parquet(str(folder / name / file_of(0))).schema
+        frames |= streams(spark, folder, 1, schema, [name])
+    return frames
+
+
+def write_files(folder: Path, part: Mapping[str, pa.Table], number: int) -> None:
+    """Write the rows of a batch, one file a stream."""
     for name, table in part.items():
         file = folder / name / file_of(number)
         file.parent.mkdir(parents=True, exist_ok=True)

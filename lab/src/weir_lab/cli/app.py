@@ -74,6 +74,15 @@ def _bench_batches(
     bench.batches(quick, json_file, Console())
 
 
+@benchmarks.command("wide")
+def _bench_wide(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure the memory that 50 million results and rows of a megabyte take, in one process and on Spark."""
+    bench.wide(quick, json_file, Console())
+
+
 @benchmarks.command("peers")
 def _bench_peers(
     quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, one round.")] = False,

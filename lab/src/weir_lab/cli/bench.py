@@ -52,6 +52,14 @@ def batches(quick: bool, json_file: Path | None, console: Console) -> None:
     report(run(quick), json_file, console)
 
 
+def wide(quick: bool, json_file: Path | None, console: Console) -> None:
+    """Measure the memory that many results and wide rows take."""
+    check_writable(json_file)
+    from weir_lab.bench.wide import run
+
+    report(run(quick), json_file, console)
+
+
 def peers(quick: bool, json_file: Path | None, console: Console) -> None:
     """Measure a join on weir beside Flink, Spark's own joins and DuckDB."""
     check_writable(json_file)

@@ -273,7 +273,7 @@ def _batch(costs: Sequence[BatchCost], kind: str) -> Aim:
         f"kept at {len(mine) - len(missed)} of {len(mine)} ({told})",
         not missed,
         f"at z = {over.throttle:g}: {over.cpu:.2f}, predicted {over.predicted:.2f}, for {over.ranges:.0%} of "
-        f"the ranges, {over.slices:.0%} of the slices with candidates, {over.comparisons:.0%} of the "
+        f"the ranges, {over.slices:.0%} of the slices in reach, {over.comparisons:.0%} of the "
         f"candidates, {over.results:.0%} of the results",
     )
 

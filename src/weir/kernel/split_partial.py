@@ -1,0 +1,64 @@
+"""Split partials by the bytes of their values: rows may be wide (images, documents), and unequally so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from weir.expr.evaluate import evaluate_predicate
+from weir.expr.nodes import Column, Expr, columns_of
+from weir.kernel.keys import Bools, Int64s
+from weir.kernel.partial import Group, Partial
+from weir.kernel.row_ids import get_row_ids, partial_from_row_ids
+
+# The most bytes of the values that are gathered at a time: many times what calls into Arrow cost, and little
+# beside the memory of a process. Arrow could not put more than 2 GB of texts into one array.
+BYTES = 1 << 26
+
+
+def split_by_bytes(partial: Partial, columns: Iterable[Column]) -> Iterator[Partial]:
+    """Split a partial into pieces whose values of some columns have at most `BYTES`, or a single row.
+
+    Each piece gathers no other rows than its own.
+    """
+    stored = [partial.locate(column) for column in set(columns)]
+    most = partial.rows * sum(group.rows.most_bytes(name) for group, name in stored)
+    if most <= BYTES and not any(_gathers_more(group, name) for group, name in stored):
+        yield partial
+        return
+    sizes = np.zeros(partial.rows, np.int64)
+    for group, name in stored:
+        sizes += group.value_bytes(name)
+    row_ids = get_row_ids(partial)
+    for first, last in pairwise(cut_by_bytes(sizes, BYTES)):
+        yield partial_from_row_ids(
+            [(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids]
+        )
+
+
+def evaluate_by_bytes(expr: Expr, partial: Partial) -> Bools:
+    """Tell for which rows a predicate holds; gather a bounded number of bytes at a time."""
+    pieces = split_by_bytes(partial, columns_of(expr))
+    truth = [evaluate_predicate(expr, piece.fetch, piece.rows) for piece in pieces]
+    return truth[0] if len(truth) == 1 else np.concatenate(truth)
+
+
+def cut_by_bytes(sizes: Int64s, max_bytes: int) -> list[int]:
+    """Return the edges of runs that have at most `max_bytes` each, or a single value.
+
+    >>> cut_by_bytes(np.array([3, 3, 3, 20, 1, 1]), 6)
+    [0, 2, 3, 4, 6]
+    """
+    ends = np.cumsum(sizes)
+    edges = [0]
+    while edges[-1] < len(sizes):
+        done = int(ends[edges[-1] - 1]) if edges[-1] else 0
+        edges.append(max(edges[-1] + 1, int(np.searchsorted(ends, done + max_bytes, "right"))))
+    return edges
+
+
+def _gathers_more(group: Group, name: str) -> bool:
+    """True if the column of a group could be gathered only with too many values of other partials."""
+    return group.picks is not None and group.rows.most_bytes_gathered(name) > BYTES
