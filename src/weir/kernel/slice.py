@@ -224,13 +224,17 @@ def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: in
     most = rows.num_rows if max_bytes is None else max(1, int(max_bytes / row_bytes))
     if rows.num_rows <= min(enough, most):
         return None
-    cells, cell_of_row, counts = np.unique(times // cell, return_inverse=True, return_counts=True)
-    numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
+    numbers = np.zeros(len(times), np.int64)
+    if times.min() // cell < times.max() // cell:
+        _, cell_of_row, counts = np.unique(times // cell, return_inverse=True, return_counts=True)
+        numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
+    elif rows.num_rows <= most:
+        return None
     if rows.num_rows > most:
         rank = np.empty(len(times), np.int64)
         rank[np.argsort(times, kind="stable")] = np.arange(len(times))
         numbers = numbers * len(times) + rank // most
-    return None if len(cells) == 1 and rows.num_rows <= most else numbers
+    return numbers
 
 
 def _live_rows(source: Slice, watermark: int | None) -> pa.RecordBatch:
