@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from math import isfinite
 
@@ -56,6 +56,14 @@ TRIALS = {
     "bjtree led by another": trial(join("a", join("c", "b"))),
     "bushy": trial(join(join("a", "b"), join("c", "d"))),
     "mixed": trial(join(join("a", "b", "c"), "d")),
+    # Many rows below, of which one stream leaves early: what died is dropped when slices are merged.
+    "dense below": replace(
+        trial(join(join("a", "b"), "c")),
+        on="a.k = b.k AND b.l = c.l",
+        windows={"a": 6.6, "b": 4.1, "c": 3.9},
+        keys=(150, 20_000),
+        selectivities={frozenset("ab"): 1 / 150, frozenset("bc"): 1 / 20_000},
+    ),
 }
 
 

@@ -104,3 +104,13 @@ def test_the_compiled_form_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(3):
         ranges.expand(np.array([0]), np.array([1]), 0, None)
     assert len(loaded) == 2, "not for the first call, which makes the last step that does not pay"
+
+
+def test_the_compiled_form_is_loaded_before_it_pays_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[bool] = []
+    monkeypatch.setattr(ranges, "_load", lambda: loaded.append(True))
+    monkeypatch.setattr(ranges._Steps, "made", 0)
+    ranges.use_compiled()
+    assert len(loaded) == 1
+    ranges.expand(np.array([0]), np.array([1]), 0, None)
+    assert len(loaded) == 2, "and the first call uses it"

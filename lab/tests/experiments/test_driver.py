@@ -107,7 +107,7 @@ def test_a_tuple_at_a_time_finds_what_the_kernel_finds(data_set: DataSet) -> Non
             assert sum(course.results for course in play(streams, 10, policy, facts, ahead)) == whole
         counted = count_work(streams, 10, policy, facts)  # type: ignore[arg-type]
         assert [c.results for c in counted] == [c.results for c in play(streams, 10, policy, facts)]
-    for played in run_on_engine(data_set, 10, 1, False, quiet):
+    for played in run_on_engine(data_set, 10, 1, quiet):
         assert played.results == whole
 
 
@@ -115,7 +115,7 @@ def test_a_tuple_at_a_time_finds_what_the_kernel_finds(data_set: DataSet) -> Non
 def test_counted_work_is_the_kernels(data_set: DataSet) -> None:
     streams = generate(data_set, 0)
     counted = count_work(streams, 10, data_set.streams, count_statistics(streams))
-    fixed = next(run_on_engine(data_set, 10, 1, False, quiet))
+    fixed = next(run_on_engine(data_set, 10, 1, quiet))
     # The kernel does not probe for a delta while some state is still empty; after the first fifth none is.
     assert fixed.work == np.mean([course.spent for course in counted[2:]])
 
@@ -170,7 +170,6 @@ TINY = Size(
     more_repeats=1,
     engine_part=0.002,
     engine_repeats=1,
-    interleaved=("VI",),
     endless_keys=60,
     endless_batches=4,
 )

@@ -161,6 +161,7 @@ def test_a_throttled_batch_looks_at_its_share() -> None:
     (cost,) = measure_batches("nested loop", (0.3,), 1)
     assert cost.ranges == pytest.approx(0.3) and cost.comparisons == pytest.approx(0.3, abs=0.03)
     assert cost.results > 0.6
+    assert 0 < cost.storing < cost.cpu
 
 
 def test_the_command_in_small(tmp_path: Path) -> None:

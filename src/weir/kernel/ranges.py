@@ -66,6 +66,12 @@ def expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[
     return driver, position if rows is None else rows[position]
 
 
+def use_compiled() -> None:
+    """Use the compiled form from now on: for measurements, where its import must not fall on one batch."""
+    _Steps.made = _WORTH_COMPILING
+    _load()
+
+
 def _find_ranges(
     index: KeyIndex, ranks: Int64s, present: Bools, low: Int64s | None, high: Int64s | None
 ) -> tuple[Int64s, Int64s, bool]:

@@ -245,13 +245,17 @@ def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: in
     most = rows.num_rows if max_bytes is None else max(1, int(max_bytes / row_bytes))
     if rows.num_rows <= min(enough, most):
         return None
-    cell_of_row, counts = _number_cells(times // cell)
-    numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
+    numbers = np.zeros(len(times), np.int64)
+    if times.min() // cell < times.max() // cell:
+        cell_of_row, counts = _number_cells(times // cell)
+        numbers = ((np.cumsum(counts) - counts) // min(enough, most))[cell_of_row]
+    elif rows.num_rows <= most:
+        return None
     if rows.num_rows > most:
         rank = np.empty(len(times), np.int64)
         rank[np.argsort(times, kind="stable")] = np.arange(len(times))
         numbers = numbers * len(times) + rank // most
-    return None if len(counts) == 1 and rows.num_rows <= most else numbers
+    return numbers
 
 
 def _number_cells(cells: Int64s) -> tuple[Int64s, Int64s]:

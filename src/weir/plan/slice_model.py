@@ -78,20 +78,19 @@ def _model(
     batch = graph.batch
     # A slice covers a cell, or as much time as it takes to fill one.
     length = np.maximum(basic, graph.slice_rows * window / np.maximum(rows, 1.0))
-    is_long = length > basic
-    # Rows that complete combinations fall into the whole window.
-    covered = np.where(has_others, window, np.minimum(length, window))
-    grace = np.where(is_long, _dead_seconds(covered, batch), basic / 2) + graph.lag
     cells = window / length + 1
     new_rows = rows / window * batch
-    new_slices, stored = _occupied(batch / length + 1, new_rows), rows * (1 + grace / window)
+    new_slices = _occupied(batch / length + 1, new_rows)
     for more in completed:
-        # When another stream's row completes a combination, the lead's row is half a window old on average;
-        # any row that lives a whole window more keeps its slice, unless that is rewritten.
         parts = np.minimum(cells + batch / length, 1 + more / graph.slice_rows)
         new_slices = new_slices + _occupied(parts, more)
-        stored = stored + more / batch * np.where(is_long, grace, window / 2 + grace)
         new_rows = new_rows + more
+    # Of one stream, slices within a cell expire as a whole; longer ones are rewritten without dead rows.
+    grace = np.where(length > basic, _dead_seconds(np.minimum(length, window), batch), basic / 2)
+    lifetime = rows * batch / np.maximum(new_rows, 1e-300)
+    grace = np.where(has_others, _dead_seconds_of_combinations(lifetime, batch), grace) + graph.lag
+    # As many rows die as are new.
+    stored = rows + new_rows / batch * grace
     # Of one stream, only the slice that is still filling is merged, like a binary counter; of several
     # streams, every slice that new rows fall into.
     rewrites = np.minimum(1.0, length / batch) + np.maximum(0.0, np.log2(length / batch))
@@ -107,6 +106,15 @@ def _dead_seconds(live: Any, batch: float) -> Any:
     Rows die batch by batch, and are dropped at the start of the batch after that which reaches the share.
     """
     return batch * np.ceil(live * _DEAD_SHARE / (1 - _DEAD_SHARE) / batch) / 2
+
+
+def _dead_seconds_of_combinations(lifetime: Any, batch: float) -> Any:
+    """The same for a state of several streams, whose rows live for `lifetime` seconds on average.
+
+    New rows fall into all slices, so that these are merged in almost every batch: but for the rows that died
+    in the last batch, dead ones are dropped as soon as they are many. Old slices reach that share at once.
+    """
+    return (batch + np.maximum(batch, lifetime * _DEAD_SHARE / (1 - _DEAD_SHARE))) / 2
 
 
 def _occupied(cells: Any, rows: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from weir.plan.tree import join
 from weir.query.windows import TimeWindow
 from weir_lab.driver.engine import Batches, Delta, build_table, compare_with_fixed
-from weir_lab.driver.settings import COMPARED, INTERLEAVED
+from weir_lab.driver.settings import COMPARED
 
 STREAMS = ("S1", "S2", "S3")
 SECOND = 1_000_000
@@ -23,16 +23,12 @@ TOLD = (
 )
 
 
-def run_endless(
-    keys: int, batches: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
-) -> Iterator[Batches]:
+def run_endless(keys: int, batches: int, repeats: int, tell: Callable[[str], None]) -> Iterator[Batches]:
     """All policies over so many one-second batches; `keys` says how large they are."""
     tell("the endless stream")
     deltas = list(_deltas(keys, batches))
-    names = [policy for policy in COMPARED if interleaved or policy not in INTERLEAVED]
     window = TimeWindow(WINDOW * SECOND)
-    name = "endless, small" if interleaved else "endless"
-    yield from compare_with_fixed(name, "1 s", join(*STREAMS), window, deltas, names, repeats)
+    yield from compare_with_fixed("endless", "1 s", join(*STREAMS), window, deltas, COMPARED, repeats)
 
 
 def _deltas(keys: int, batches: int) -> Iterator[Delta]:

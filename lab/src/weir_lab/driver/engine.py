@@ -1,7 +1,6 @@
 """Run the driver policies on weir's own engine, which joins a whole batch at once.
 
-Going stream by stream, a batch of three streams has three runs through the kernel. Interleaved it has nearly
-one for every row, so these are shown at a small size only.
+Whether streams go one by one or row by row, a batch of three streams has three runs through the kernel.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 import weir
+from weir.kernel.ranges import use_compiled
 from weir.local.query import LocalQuery
 from weir.order.policies import DriverOrder
 from weir.plan.tree import Join
 from weir.query.windows import TimeWindow
 from weir_lab.driver.course import Course, warm_batches
 from weir_lab.driver.play import policies
-from weir_lab.driver.settings import BATCH_NAMES, INTERLEAVED, DataSet
+from weir_lab.driver.settings import BATCH_NAMES, DataSet
 from weir_lab.driver.streams import Streams, generate
 
 FIXED = "as in the plan"
@@ -51,16 +51,15 @@ class Batches:
 
 
 def run_on_engine(
-    data_set: DataSet, count: int, repeats: int, interleaved: bool, tell: Callable[[str], None]
+    data_set: DataSet, count: int, repeats: int, tell: Callable[[str], None]
 ) -> Iterator[Batches]:
-    """All policies on a data set; those that interleave rows only if told."""
+    """All policies on a data set."""
     streams = generate(data_set, 0)
     deltas = list(_deltas(streams, count))
-    names = [p for p in policies(data_set) if interleaved or p not in INTERLEAVED]
     tell(f"data set {data_set.name} on the engine")
     window = TimeWindow(2 * data_set.span)
     yield from compare_with_fixed(
-        data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, names, repeats
+        data_set.name, BATCH_NAMES[count], data_set.plan, window, deltas, policies(data_set), repeats
     )
 
 
@@ -76,7 +75,8 @@ def compare_with_fixed(
     """Each policy over the same deltas, beside the order of the plan."""
     orders: dict[str, DriverOrder] = {FIXED: plan.streams}
     orders |= {policy: policy for policy in names}  # type: ignore[misc]  # weir.order's names
-    # The first query of a process pays for what is loaded late.
+    # The first query of a process pays for what is loaded late, and some batch for the compiled loops.
+    use_compiled()
     _processed(_started(plan, window, plan.streams), deltas[0])
     done = [_side_by_side(plan, window, deltas, orders) for _ in range(repeats)]
     for policy in orders:

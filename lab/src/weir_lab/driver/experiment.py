@@ -26,9 +26,8 @@ class Size:
 
     `part` of the data sets I-IV and `uneven_part` of V-VI, `repeats` times, in the first `ahead` of them also
     with the order told beforehand; at `whole` size once with batches of 1M. More streams at `more_part`,
-    `more_repeats` times. The engine on `engine_part` of the sets, `engine_repeats` times, and on the smallest
-    of those named `interleaved` with the policies that interleave rows. The endless stream has
-    `endless_keys` keys and so many `endless_batches`.
+    `more_repeats` times. The engine on `engine_part` of the sets, `engine_repeats` times. The endless stream
+    has `endless_keys` keys and so many `endless_batches`.
     """
 
     part: float
@@ -40,7 +39,6 @@ class Size:
     more_repeats: int
     engine_part: float
     engine_repeats: int
-    interleaved: tuple[str, ...]
     endless_keys: int
     endless_batches: int
 
@@ -55,7 +53,6 @@ FULL = Size(
     more_repeats=3,
     engine_part=0.1,
     engine_repeats=4,
-    interleaved=("I", "II", "III", "IV", "V", "VI"),
     endless_keys=4_000,
     endless_batches=40,
 )
@@ -69,13 +66,9 @@ QUICK = Size(
     more_repeats=1,
     engine_part=0.02,
     engine_repeats=1,
-    interleaved=("VI",),
     endless_keys=500,
     endless_batches=16,
 )
-# One shared key.
-_SMALLEST = 0.001
-_SMALL_KEYS = 100
 # Batches of 1M time units.
 _LONG = BATCHES[1:]
 # Whole streams fill a third of a gigabyte for each policy.
@@ -114,7 +107,6 @@ def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
     longer = [
         f for data_set in more for f in _played(data_set, _LONG, size.more_repeats, size.more_repeats, tell)
     ]
-    small = [data_set.scaled(_SMALLEST) for data_set in SETS if data_set.name in size.interleaved]
     return Measured(
         printed=compute_table2(tell),
         arrived=[arrivals for data_set in sets for arrivals in count_arrivals(data_set)],
@@ -131,15 +123,9 @@ def _measured(size: Size, tell: Callable[[str], None]) -> Measured:
         engine=[
             f
             for data_set in SETS
-            for f in run_on_engine(
-                data_set.scaled(size.engine_part), _LONG[0], size.engine_repeats, False, tell
-            )
+            for f in run_on_engine(data_set.scaled(size.engine_part), _LONG[0], size.engine_repeats, tell)
         ],
-        interleaved=[f for data_set in small for f in run_on_engine(data_set, _LONG[0], 1, True, tell)],
-        endless=[
-            *run_endless(size.endless_keys, size.endless_batches, size.engine_repeats, False, tell),
-            *run_endless(_SMALL_KEYS, size.endless_batches // 2, 1, True, tell),
-        ],
+        endless=list(run_endless(size.endless_keys, size.endless_batches, size.engine_repeats, tell)),
         choices=list(time_choices()),
     )
 
@@ -164,7 +150,6 @@ def _write(report: Report, out: Path) -> None:
         ("streams_curves", measured.more_curves),
         ("streams_work", measured.more_counted),
         ("engine", [*measured.engine, *measured.endless]),
-        ("engine_interleaved", measured.interleaved),
         ("choosing", measured.choices),
         ("aims", report.aims),
     ]

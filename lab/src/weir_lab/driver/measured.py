@@ -43,7 +43,6 @@ class Measured:
     more_curves: list[Curve]
     more_counted: list[Counted]
     engine: list[Batches]
-    interleaved: list[Batches]
     endless: list[Batches]
     choices: list[Choice]
 

@@ -272,9 +272,10 @@ def _batch(costs: Sequence[BatchCost], kind: str) -> Aim:
         "(reported only)" if kind == "equality" else "ours: at most 1.15 z + 0.05",
         f"kept at {len(mine) - len(missed)} of {len(mine)} ({told})",
         not missed,
-        f"at z = {over.throttle:g}: {over.cpu:.2f}, predicted {over.predicted:.2f}, for {over.ranges:.0%} of "
-        f"the ranges, {over.slices:.0%} of the slices in reach, {over.comparisons:.0%} of the "
-        f"candidates, {over.results:.0%} of the results",
+        f"at z = {over.throttle:g}: {over.cpu:.2f}, {over.storing:.2f} of it to store the rows; probing "
+        f"predicted {over.predicted:.2f}, for {over.ranges:.0%} of the ranges, {over.slices:.0%} of the "
+        f"slices in reach, {over.comparisons:.0%} of the candidates, {over.results:.0%} of the "
+        "results",
     )
 
 

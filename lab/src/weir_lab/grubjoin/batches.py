@@ -51,12 +51,14 @@ KINDS = {
 class BatchCost:
     """Medians at one throttle fraction, as shares of the same batch in full.
 
-    `predicted` is the cost that harvesting expects, `ranges` the share of the ranges that it probes.
+    `predicted` is the cost that harvesting expects, `ranges` the share of the ranges that it probes, and
+    `storing` what the batch costs without any probe, which no throttle spares.
     """
 
     kind: str
     throttle: float
     cpu: float
+    storing: float
     predicted: float
     ranges: float
     slices: float
@@ -79,7 +81,8 @@ def measure_batches(kind: str, throttles: Sequence[float], repeats: int) -> Iter
     )  # fmt: skip
     assert isinstance(asked, LocalJoin)
     query = asked.start()
-    query.allow(Allowance(dict.fromkeys(_hops(), 0.0)))  # fill the windows without joining
+    no_probes = Allowance(dict.fromkeys(_hops(), 0.0))
+    query.allow(no_probes)  # fill the windows without joining
     steps = round((WINDOW + 2.0) / every)
     for number in range(steps):
         for _ in query.chunks(_rows(rate, number * every, every)):
@@ -93,12 +96,14 @@ def measure_batches(kind: str, throttles: Sequence[float], repeats: int) -> Iter
     full_cost = throttled_harvest(graph, join(*NAMES), 1.0, lags, BASIC, measured=measured).cost
     _run(query, batch, None)  # indexes are made by who needs them first
     runs = {z: [_both(query, batch, chosen[z].allowance) for _ in range(repeats)] for z in throttles}
+    idle = [_both(query, batch, no_probes) for _ in range(repeats)]
     for z, pairs in runs.items():
         whole, throttled_first = pairs[0]
         yield BatchCost(
             kind=kind,
             throttle=z,
             cpu=median(throttled.seconds / full.seconds for full, throttled in pairs),
+            storing=median(stored.seconds / full.seconds for full, stored in idle),
             predicted=chosen[z].cost / full_cost,
             ranges=_ranges(chosen[z].allowance),
             slices=throttled_first.slices / max(whole.slices, 1),
