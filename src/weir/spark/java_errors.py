@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 JAVA_ERRORS: tuple[type[Exception], ...] = (Py4JError, PySparkException)
 
-_DETAILS = re.compile(r"\s*(SQLSTATE: \w+|\(line \d+, pos \d+\))\.?\s*$")
+_DETAILS = re.compile(r"\s*(SQLSTATE: \w+|; For more details see:|Please pick a different).*$")
 _CLASS = re.compile(r"^(?:[\w$]+\.)+(\w*(?:Exception|Error))(?:: )?")
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
 

@@ -51,12 +51,12 @@ def name_format(spark: SparkSession, given: str) -> str:
     try:
         state = spark._jsparkSession.sessionState()
         _java(spark, "execution.datasources.DataSource").lookupDataSource(given, state.conf())
-    except JAVA_ERRORS as error:
-        raise _missing_format(spark, given, reason_of(error)) from None
+    except JAVA_ERRORS:
+        raise _missing_format(spark, given) from None
     return given
 
 
-def _missing_format(spark: SparkSession, given: str, reason: str) -> QueryError:
+def _missing_format(spark: SparkSession, given: str) -> QueryError:
     near = find_nearest(given, _sinks(), cutoff=0.7)
     if package := _PACKAGES.get(given.lower()):
         example = package.format(version=spark.version)
@@ -67,8 +67,8 @@ def _missing_format(spark: SparkSession, given: str, reason: str) -> QueryError:
     if near is not None:
         return QueryError(f"unknown sink format '{given}'; did you mean '{near}'?")
     return QueryError(
-        f"Spark knows no sink format '{given}' ({reason}); known are {_quote(_sinks())}, and others once "
-        "their package is on the classpath (spark.jars.packages)"
+        f"Spark knows no sink format '{given}'; known are {_quote(_sinks())}, and others once their package "
+        "is on the classpath (spark.jars.packages)"
     )
 
 

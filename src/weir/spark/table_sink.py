@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -72,9 +73,9 @@ def _create(spark: SparkSession, target: Target, name: str) -> None:
     try:
         writer.saveAsTable(name)
     except JAVA_ERRORS as error:
-        reason = reason_of(error)
-        hint = ""
-        if "LOCATION_ALREADY_EXISTS" in str(error) or "already exists" in reason:
+        reason, hint = reason_of(error), ""
+        if folder := re.search(r"location '([^']+)' already exists", reason):
+            reason = f"its folder {folder[1]} already exists"
             hint = "; delete what an earlier table left there, or choose a folder by .option('path', ...)"
         raise QueryError(f"table '{name}' cannot be created: {reason}{hint}") from None
 
