@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from pyspark.sql.dataframe import DataFrameNaFunctions
+from pyspark.sql.classic.dataframe import DataFrameNaFunctions
 
 from weir.errors import QueryError, find_nearest, match_name
 from weir.spark.steps import STATEFUL_METHODS, stateful_error
