@@ -17,7 +17,7 @@ from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
 from weir.query.model import Query, Stream, check_names
-from weir.query.options import PerStream, QueryOptions, Span
+from weir.query.options import DEFAULT_TIME, PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
 from weir.query.sql import bind_expression, bind_outputs, read_clauses
 from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
@@ -36,26 +36,26 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     (('a', 'b'), 600000000, ['k'])
     """
     check_names(schemas)
-    clauses = read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
+    clauses = read_clauses(options).resolve_using(normal)
     streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
     names = tuple(normal)
-    spans = _by_stream(clauses.window, names, "within")
+    spans = by_stream(clauses.window, names, "within")
     windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
     select = bind_outputs(clauses.select, streams, scope)
-    fresh = _by_stream(clauses.freshness, names, "fresh")
+    fresh = by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
     return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
 
 
 def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tuple[Stream, ...]:
-    columns = _by_stream(options.time, schemas, "time")
-    lateness = _by_stream(options.late, schemas, "late")
+    columns = by_stream(DEFAULT_TIME if options.time is None else options.time, schemas, "time")
+    lateness = by_stream(options.late, schemas, "late")
     streams = []
     for name, schema in schemas.items():
         if name not in columns:
@@ -68,7 +68,7 @@ def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tu
     return tuple(streams)
 
 
-def _by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:
+def by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:
     """The value of each stream that has one, by the name that the query spells."""
     if given is None:
         return {}

@@ -13,6 +13,7 @@ from weir.query.model import Budget, wrong_budget
 from weir.query.windows import RowWindow, TimeWindow
 
 T = TypeVar("T")
+DEFAULT_TIME = "ts"
 # One value for all streams, or one for each by its name.
 PerStream: TypeAlias = T | Mapping[str, T]
 Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
@@ -53,8 +54,9 @@ class QueryOptions:
         "The columns of the result, like 'a.x, b.y AS z'; None: all, called <stream>_<column>.",
         clause="the columns after SELECT",
     )
-    time: PerStream[str] = argument(
-        "The column that holds the event time, for all streams or by stream.", default="ts"
+    time: PerStream[str] | None = argument(
+        "The column that holds the event time, for all streams or by stream; on Spark also an expression. "
+        "None: the column of withWatermark on Spark, else 'ts'."
     )
     late: PerStream[str | timedelta] | None = argument(
         "How far behind the newest row of its stream a row may arrive, like '5 seconds'; None: what "
@@ -76,7 +78,7 @@ class QueryOptions:
             check_text(self.on, "on=", "'a.k = b.k'")
         if self.select is not None:
             check_text(self.select, "select=", "'a.x, b.y AS z'")
-        for column in _values(self.time):
+        for column in () if self.time is None else _values(self.time):
             check_text(column, "time=", "'ts' or {'orders': 'created', 'payments': 'paid'}")
         for name in ("late", "within", "fresh"):
             check_lengths(name, getattr(self, name))

@@ -1,9 +1,9 @@
-"""Read from a DataFrame what a query needs: its schema in Arrow's types, and its watermark's delay."""
+"""Read from DataFrames what a query needs: their schemas in Arrow's types."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -58,9 +58,17 @@ def _show_type(kind: DataType) -> str:
     return _DAY_TIME.sub("interval day to second", kind.simpleString())
 
 
-def read_lateness(frame: DataFrame, column: str) -> timedelta:
-    """Return the delay that `withWatermark` set on a column; zero if it set none."""
-    for field in frame.schema:
-        if field.name.lower() == column.lower():
-            return timedelta(milliseconds=int(field.metadata.get("spark.watermarkDelayMs", 0)))
-    return timedelta()
+def refuse_mixture(frames: Mapping[str, DataFrame]) -> None:
+    """Refuse streaming DataFrames together with static ones."""
+    static = [name for name, frame in frames.items() if not frame.isStreaming]
+    streaming = [name for name in frames if name not in static]
+    if static and streaming:
+        raise QueryError(
+            f"{_list(streaming, 'streaming')} and {_list(static, 'static')}; read all with spark.readStream, "
+            "or join what is static by Spark, before (frame.join(...)) or after (foreachBatch)"
+        )
+
+
+def _list(names: Sequence[str], kind: str) -> str:
+    quoted = ", ".join(f"'{name}'" for name in names)
+    return f"stream{'s' * (len(names) > 1)} {quoted} {'are' if len(names) > 1 else 'is'} {kind}"

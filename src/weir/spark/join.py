@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -25,17 +24,23 @@ from weir.plan.tree import Join
 from weir.query.build import build_query
 from weir.query.describe import describe
 from weir.query.model import Query
-from weir.query.options import PerStream
+from weir.query.options import show_given
 from weir.query.sql import name_streams
-from weir.spark.frames import read_frame, read_lateness, read_schema
+from weir.spark.event_time import find_event_times
+from weir.spark.frame_methods import FrameMethods
+from weir.spark.frames import read_frame, read_schema, refuse_mixture
+from weir.spark.preflight import use_own_python
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
-from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
+from weir.spark.session_tables import add_session_tables
+from weir.spark.steps import Steps, apply_steps, check_stateless
 from weir.spark.task import StaticJoinTask
 from weir.spark.union import Frames, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
+P = ParamSpec("P")
 
-class SparkJoin:
+
+class SparkJoin(FrameMethods):
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
@@ -91,8 +96,8 @@ class SparkJoin:
             raise QueryError("these DataFrames are static: use toDF() and write the result as usual")
         return JoinWriter(self)
 
-    def toDF(self) -> DataFrame:  # noqa: N802 - Spark's name
-        """Return the join of static DataFrames; like every DataFrame, it is evaluated when it is read."""
+    def toDF(self, *cols: str) -> DataFrame:  # noqa: N802 - Spark's name
+        """Return the join of static DataFrames, evaluated when it is read; `cols` rename its columns."""
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.routing)
@@ -100,49 +105,44 @@ class SparkJoin:
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
         task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
         rows = shuffle_by_partition(union, self.routing.partitions)
-        return apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
+        results = apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
+        return results.toDF(*cols) if cols else results
 
-    def filter(self, condition: str | Column) -> SparkJoin:
-        """Keep the results that satisfy a condition."""
-        return self.transform(lambda frame: frame.filter(condition))
+    def transform(
+        self, func: Callable[Concatenate[DataFrame, P], DataFrame], *args: P.args, **kwargs: P.kwargs
+    ) -> SparkJoin:
+        """Apply a step to each batch's results, or to a static result; over streams it must be stateless."""
 
-    where = filter
+        def step(frame: DataFrame) -> DataFrame:
+            return func(frame, *args, **kwargs)
 
-    def select(self, *columns: str | Column) -> SparkJoin:
-        """Choose or compute columns of the result."""
-        return self.transform(lambda frame: frame.select(*columns))
-
-    def drop(self, *columns: str) -> SparkJoin:
-        """Drop columns of the result."""
-        return self.transform(lambda frame: frame.drop(*columns))
-
-    def transform(self, step: Callable[[DataFrame], DataFrame]) -> SparkJoin:
-        """Apply a stateless step to each batch's results."""
-        check_stateless(step(apply_steps(self.steps, self._empty_frame())))
+        applied = step(apply_steps(self.steps, self._empty_frame()))
+        if not isinstance(applied, DataFrame):
+            raise QueryError(
+                f"transform takes a function that returns a DataFrame; got {show_given(applied)}"
+            )
+        if self.isStreaming:
+            check_stateless(applied)
         return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
 
-    def explain(self, mode: str | bool | None = None) -> None:
+    def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
 
         With one of Spark's modes, print Spark's plan of the input too.
         """
-        if str(mode).lower() == "mermaid":
+        asked = extended if mode is None else mode
+        if str(asked).lower() == "mermaid":
             print(render_mermaid(self.planned.plan, self.planned.cost))
             return
         print(self.explanation())
-        if mode:
+        if asked:
             union, _ = tagged_union(self.query, self.frames, self.routing)
-            union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
+            union.explain(asked)
 
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
         return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in STATEFUL_METHODS:
-            raise stateful_error(name)
-        raise AttributeError(f"a join has no '{name}'")
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -163,10 +163,13 @@ def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
 
 def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     """Build the join of Spark DataFrames."""
-    checked = {name: read_frame(name, frame) for name, frame in given.items()}
-    frames = name_streams(checked, options.statement)
+    tables = add_session_tables(given, options.statement)
+    checked = {name: read_frame(name, frame) for name, frame in tables.items()}
+    named = name_streams(checked, options.statement)
+    refuse_mixture(named)
+    use_own_python(next(iter(named.values())).sparkSession)
+    frames, options = find_event_times(named, options)
     schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
-    options = replace(options, late=_complete_lateness(frames, options))
     request = options.plan_request
     query = request.divide_windows(build_query(schemas, options))
     is_streaming = any(frame.isStreaming for frame in frames.values())
@@ -175,14 +178,3 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
     return SparkJoin(query, planned, frames, options)
-
-
-def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
-    """Take the lateness from `withWatermark` for streams whose lateness no option gives."""
-    if options.late is not None and not isinstance(options.late, Mapping):
-        return options.late
-    lateness = dict(options.late or {})
-    for name, frame in frames.items():
-        column = options.time.get(name, "") if isinstance(options.time, Mapping) else options.time
-        lateness.setdefault(name, read_lateness(frame, column))
-    return lateness

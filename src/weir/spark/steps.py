@@ -15,9 +15,11 @@ Steps = tuple[Step, ...]
 
 STATEFUL_METHODS = frozenset(
     [
-        "agg", "crossJoin", "cube", "distinct", "dropDuplicates", "dropDuplicatesWithinWatermark", "except",
-        "groupBy", "groupby", "groupingSets", "intersect", "join", "limit", "orderBy", "rollup", "sort",
-        "sortWithinPartitions", "subtract", "union", "unionAll", "withWatermark",
+        "agg", "crossJoin", "crosstab", "cube", "distinct", "dropDuplicates",
+        "dropDuplicatesWithinWatermark", "drop_duplicates", "exceptAll", "groupBy", "groupby",
+        "groupingSets", "intersect", "intersectAll", "join", "lateralJoin", "limit", "nearestByJoin",
+        "offset", "orderBy", "rollup", "sort", "sortWithinPartitions", "subtract", "transpose", "union",
+        "unionAll", "unionByName", "withWatermark", "zip", "zipWithIndex",
     ]
 )  # fmt: skip
 _STATEFUL_NODES = ("Aggregate", "Join", "Deduplicate", "Distinct", "Window", "GlobalLimit", "Sort", "Union")
