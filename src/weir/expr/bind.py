@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from weir.errors import QueryError, match_name
 from weir.expr.build import call, call_user, cast
-from weir.expr.nodes import Expr, Literal
+from weir.expr.nodes import Call, Column, Expr, Literal
 from weir.expr.scope import Scope
 from weir.expr.types import ALIASES as TYPE_ALIASES
 from weir.expr.types import INTERVAL, SPARK_NAMES, decimal_type, parse_type
@@ -62,7 +62,8 @@ def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     return SPECIAL[lowered](bound) if lowered in SPECIAL else call(name, bound)
 
 
-def _column(node: Any, scope: Scope) -> Expr:
+def resolve_column(node: exp.Column, scope: Scope) -> tuple[Column, tuple[str, ...]]:
+    """Resolve a name to a column and the fields of it that the name goes on with."""
     if isinstance(node.this, exp.Star):
         raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
     names = [part.name for part in node.parts]
@@ -70,8 +71,14 @@ def _column(node: Any, scope: Scope) -> Expr:
     columns = (column.lower() for schema in scope.schemas.values() for column in schema.names)
     if len(names) == 2 and not qualified and names[0].lower() not in columns:
         match_name("stream", names[0], scope.schemas)  # raises: neither a stream nor a struct has this name
-    expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
-    for name in names[qualified + 1 :]:
+    return scope.resolve(names[0] if qualified else None, names[qualified]), tuple(names[qualified + 1 :])
+
+
+def _column(node: Any, scope: Scope) -> Expr:
+    column, fields = resolve_column(node, scope)
+    flag = scope.failure_flag(column)
+    expr: Expr = column if flag is None else Call("checked", (column, flag), column.type)
+    for name in fields:
         expr = _field(expr, name)
     return expr
 

@@ -8,7 +8,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from weir.errors import QueryError
 from weir.expr import arithmetic, arrays, conditional, dates, maths, strings
 from weir.expr.casts import cast, try_cast
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
@@ -52,12 +54,25 @@ def _to_mask(booleans: pa.Array) -> npt.NDArray[np.bool_]:
     return np.unpackbits(bits, count=skip + len(booleans), bitorder="little")[skip:].view(np.bool_)
 
 
+def _check_flags(column: Column, values: pa.Array, failed: pa.Array) -> pa.Array:
+    """Return the values of a computed column, or raise if its expression failed for one of these rows."""
+    # Errors wait in the flag until here, since most rows of a stream may join nothing.
+    if pc.any(failed).as_py():
+        raise QueryError(
+            f"'{column.text}' of stream '{column.stream}' fails for a row that joins, as Spark does in ANSI "
+            "mode; use the try_ form of the function, or set spark.sql.ansi.enabled to false"
+        )
+    return values
+
+
 def _evaluate(expr: Expr, fetch: Columns, rows: int) -> Value:
     match expr:
         case Column():
             return fetch(expr)
         case Literal(value, type):
             return pa.scalar(value, type)
+        case Call("checked", (Column() as column, flag)):
+            return _check_flags(column, fetch(column), as_array(_evaluate(flag, fetch, rows), rows))
         case Call("udf", (Literal(user), *args)):
             return user.call([as_array(_evaluate(arg, fetch, rows), rows) for arg in args], rows)
         case Call(name, args, type):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+
+
+# A column that the engine computes before the join is named after its expression, with a number where names
+# differ in case only. The flag beside it is true for rows for which the expression failed.
+_COMPUTED, _FLAG = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +23,33 @@ class Column:
     name: str
     type: pa.DataType
 
+    @property
+    def text(self) -> str:
+        """The column as SQL text; for a computed one, the expression that it holds."""
+        computed = _COMPUTED.fullmatch(self.name)
+        return f"{self.stream}.{self.name}" if computed is None else " ".join(computed[2].split())
+
     def __str__(self) -> str:
         return f"{self.stream}.{self.name}"
+
+
+def name_computed(text: str, number: int = 0) -> str:
+    """Name the column that holds a computed expression.
+
+    >>> Column("a", name_computed("lower(a.k)"), pa.string()).text
+    'lower(a.k)'
+    """
+    return f"weir{number or ''}:{text}"
+
+
+def name_flag(column: str) -> str:
+    """Name the flag that says for which rows the expression of a computed column failed."""
+    return f"{_FLAG}{column}"
+
+
+def is_internal(column: str) -> bool:
+    """True for the name of a computed column or its flag, which users never see."""
+    return column.startswith(_FLAG) or _COMPUTED.fullmatch(column) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
-from weir.expr.nodes import Column
+from weir.expr.nodes import Column, name_flag
 from weir.expr.types import STRING, normalise, parse_type, spark_name
 
 
@@ -120,6 +120,11 @@ class Scope:
             known if stream else f"{name}.{known}" for name in names for known in self.schemas[name].names
         ]
         raise unknown_name("column", column, known, f" in stream '{stream}'" if stream else "")
+
+    def failure_flag(self, column: Column) -> Column | None:
+        """Return the column that says for which rows a computed column failed; None if it cannot fail."""
+        flag = name_flag(column.name)
+        return Column(column.stream, flag, pa.bool_()) if flag in self.schemas[column.stream].names else None
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user-defined function of that name, or None."""

@@ -19,15 +19,20 @@ from weir.query.classify import classify
 from weir.query.model import Query, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
-from weir.query.sql import bind_expression, bind_outputs, read_clauses
+from weir.query.pushdown import Pushdown, push_down
+from weir.query.sql import SelectStatement, bind_expression, bind_outputs, read_clauses
 from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
 
-def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
+def build_query(
+    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement | None = None
+) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
+
+    `clauses` stand in place of those of the options, if the engine computes parts of these by itself.
 
     >>> row = pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})
     >>> options = QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k")
@@ -36,12 +41,11 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     (('a', 'b'), 600000000, ['k'])
     """
     check_names(schemas)
-    clauses = read_clauses(options)
+    clauses = clauses or read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
     streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
     names = tuple(normal)
-    spans = _by_stream(clauses.window, names, "within")
-    windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
+    windows = _read_windows(clauses, names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
@@ -51,6 +55,21 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
     return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
+
+
+def push_down_clauses(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Pushdown:
+    """Split what concerns one stream alone from the clauses of the options."""
+    check_names(schemas)
+    clauses, streams = read_clauses(options), _read_streams(schemas, options)
+    windows = zip(schemas, _read_windows(clauses, tuple(schemas)), strict=True)
+    counted = [name for name, window in windows if isinstance(window, RowWindow)]
+    times = {stream.name: stream.time for stream in streams}
+    return push_down(clauses, Scope(schemas, options.user_functions), times, counted)
+
+
+def _read_windows(clauses: SelectStatement, names: Sequence[str]) -> tuple[Window | None, ...]:
+    spans = _by_stream(clauses.window, names, "within")
+    return tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
 
 
 def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tuple[Stream, ...]:

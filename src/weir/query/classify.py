@@ -33,7 +33,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
-    bounds = {part: extract_time_bounds(part, times) for part in _split(condition)}
+    bounds = {part: extract_time_bounds(part, times) for part in split_condition(condition)}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []
     for part, part_bounds in bounds.items():
@@ -51,7 +51,8 @@ def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     return Predicate(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(conjuncts)), classes, all_bounds)
 
 
-def _split(condition: Expr | None) -> Iterator[Expr]:
+def split_condition(condition: Expr | None) -> Iterator[Expr]:
+    """Split a condition into its conjuncts, also those below NOT and OR."""
     for part in split_conjuncts(condition) if condition is not None else ():
         yield from split_conjuncts(_push_not(part))
 
