@@ -57,10 +57,12 @@ def build_query(
     return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
 
 
-def push_down_clauses(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Pushdown:
+def push_down_clauses(
+    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement
+) -> Pushdown:
     """Split what concerns one stream alone from the clauses of the options."""
     check_names(schemas)
-    clauses, streams = read_clauses(options), _read_streams(schemas, options)
+    streams = _read_streams(schemas, options)
     windows = zip(schemas, _read_windows(clauses, tuple(schemas)), strict=True)
     counted = [name for name, window in windows if isinstance(window, RowWindow)]
     times = {stream.name: stream.time for stream in streams}

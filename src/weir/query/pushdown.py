@@ -140,7 +140,12 @@ class _Lifting:
         return not columns or (isinstance(node, exp.Column) and not columns[0][1])
 
     def _columns(self, node: exp.Expression) -> list[tuple[Column, tuple[str, ...]]]:
-        return [resolve_column(column, self.scope) for column in node.find_all(exp.Column) if _is_read(column)]
+        return columns_read(node, self.scope)
+
+
+def columns_read(node: exp.Expression, scope: Scope) -> list[tuple[Column, tuple[str, ...]]]:
+    """Resolve the columns that a parsed expression reads, each with the fields of it that are read."""
+    return [resolve_column(column, scope) for column in node.find_all(exp.Column) if _is_read(column)]
 
 
 def _is_read(node: exp.Column) -> bool:

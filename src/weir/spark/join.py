@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
+from weir.expr.scope import Scope
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -22,12 +23,16 @@ from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
-from weir.query.build import build_query
+from weir.query.build import build_query, push_down_clauses
+from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import PerStream
-from weir.query.sql import name_streams
+from weir.query.sql import name_streams, read_clauses
+from weir.spark.deferred import make_step
 from weir.spark.frames import read_frame, read_lateness, read_schema
+from weir.spark.functions import register_functions
+from weir.spark.projection import describe_projection, project
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
@@ -39,12 +44,19 @@ class SparkJoin:
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
-        self, query: Query, planned: PlannedJoin, frames: Frames, options: JoinOptions, steps: Steps = ()
+        self,
+        query: Query,
+        planned: PlannedJoin,
+        frames: Frames,
+        options: JoinOptions,
+        steps: Steps = (),
+        projection: tuple[str, ...] = (),
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
         self.query, self.planned, self.frames = query, planned, frames
         self.options, self.steps = options, steps
+        self.projection = projection
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
@@ -119,7 +131,8 @@ class SparkJoin:
     def transform(self, step: Callable[[DataFrame], DataFrame]) -> SparkJoin:
         """Apply a stateless step to each batch's results."""
         check_stateless(step(apply_steps(self.steps, self._empty_frame())))
-        return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
+        steps = (*self.steps, step)
+        return SparkJoin(self.query, self.planned, self.frames, self.options, steps, self.projection)
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
@@ -137,7 +150,9 @@ class SparkJoin:
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
-        return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
+        projection = "".join(f"\n  {line}" for line in self.projection)
+        computed = f"\ncomputed by Spark{projection}" if projection else ""
+        return f"{describe(self.query)}{computed}\n\nover {self.routing}\n\n{plan}"
 
     def __getattr__(self, name: str) -> Any:
         if name in STATEFUL_METHODS:
@@ -165,16 +180,30 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     """Build the join of Spark DataFrames."""
     checked = {name: read_frame(name, frame) for name, frame in given.items()}
     frames = name_streams(checked, options.statement)
-    schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
     options = replace(options, late=_complete_lateness(frames, options))
+    session = next(iter(frames.values())).sparkSession
+    options, functions = register_functions(options, session)
+    clauses = read_clauses(options)
+    schemas = _read_schemas(frames)
+    pushed = push_down_clauses(schemas, options, clauses)
+    functions.refuse_in_conditions(pushed.clauses.conditions)
+    frames = project(frames, pushed, functions)
+    computed = _read_schemas(frames)
+    scopes = (Scope(known, options.user_functions) for known in (schemas, computed))
+    remaining, deferred = defer_outputs(pushed.clauses, clauses, *scopes)
     request = options.plan_request
-    query = request.divide_windows(build_query(schemas, options))
+    query = request.divide_windows(build_query(computed, options, remaining))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
-    cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
+    cores = session.sparkContext.defaultParallelism
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
-    return SparkJoin(query, planned, frames, options)
+    join = SparkJoin(query, planned, frames, options, projection=tuple(describe_projection(pushed)))
+    return join.transform(make_step(deferred, functions)) if deferred else join
+
+
+def _read_schemas(frames: Frames) -> dict[str, pa.Schema]:
+    return {name: read_schema(name, frame) for name, frame in frames.items()}
 
 
 def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:

@@ -10,8 +10,8 @@ error where it uses the value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -46,3 +46,74 @@ def describe_projection(pushed: Pushdown) -> Iterator[str]:
     parts = sorted((*columns, *filters), key=lambda part: part[0])
     for stream, texts in groupby(parts, key=lambda part: part[0]):
         yield f"{stream}: {'; '.join(' '.join(text.split()) for _, text in texts)}"
+
+
+def _project_one(
+    frame: DataFrame, filters: Sequence[PushedFilter], computed: Sequence[Computed], functions: SparkFunctions
+) -> DataFrame:
+    expressions = [Expression(functions.rename(part.text), part.text) for part in (*filters, *computed)]
+    analysed = analyse(frame, expressions)
+    conditions, columns = expressions[: len(filters)], expressions[len(filters) :]
+    for condition, found in zip(conditions, analysed, strict=False):
+        _check_condition(condition, found)
+    if conditions:
+        # As one condition in the order of the query, in which Spark evaluates it.
+        frame = frame.filter(" AND ".join(f"({condition.text}\n)" for condition in conditions))
+    for part, found in zip(computed, analysed[len(filters) :], strict=True):
+        _check_type(part, found)
+    session = frame.sparkSession
+    tried = [
+        not part.strict and _is_ansi(session) and found.can_fail(session)
+        for part, found in zip(computed, analysed[len(filters) :], strict=True)
+    ]
+    return _add_columns(frame, computed, columns, tried)
+
+
+def _add_columns(
+    frame: DataFrame, computed: Sequence[Computed], expressions: Sequence[Expression], tried: Sequence[bool]
+) -> DataFrame:
+    plain, attempts, results = list[SparkColumn](), list[SparkColumn](), list[SparkColumn]()
+    for number, (part, expression, is_tried) in enumerate(zip(computed, expressions, tried, strict=True)):
+        if not is_tried:
+            plain.append(F.expr(expression.text).alias(part.name))
+            continue
+        attempt = f"{_TRIED}{number}"
+        attempts.append(_try(frame.sparkSession, F.expr(expression.text)).alias(attempt))
+        results.append(F.col(f"{attempt}.value").alias(part.name))
+        results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
+    strict = [part.name for part, is_tried in zip(computed, tried, strict=True) if not is_tried]
+    names = map(quote, (*frame.columns, *strict))
+    added = frame.select("*", *plain, *attempts)
+    return added.select(*names, *results) if attempts else added
+
+
+def _try(session: SparkSession, column: SparkColumn) -> SparkColumn:
+    """A struct with the value of a column, or NULL where that fails."""
+    jvm: Any = session._jvm
+    convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    struct: Any = F.struct(column.alias("value"))
+    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(convert.expression(struct._jc))
+    return SparkColumn(convert.column(tried))
+
+
+def _check_condition(condition: Expression, found: Analysed) -> None:
+    if not isinstance(found.type, BooleanType | NullType):
+        kind = found.type.simpleString()
+        raise QueryError(f"a condition must be true or false; '{condition.shown}' is {kind}")
+
+
+def _check_type(part: Computed, found: Analysed) -> None:
+    if not is_carried(found.type):
+        raise QueryError(
+            f"'{part.text}' of stream '{part.stream}' is {found.type.simpleString()}, which Arrow cannot carry; "
+            "cast it to another type"
+        )
+
+
+def _is_ansi(session: SparkSession) -> bool:
+    return str(session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+
+
+def quote(column: str) -> str:
+    """Return the name of a column as Spark reads it."""
+    return "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,63 @@
+"""Spark's UDFs among the functions of a query: Spark calls them, over one stream or over the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+from sqlglot import TokenType, exp, tokenize
+
+from weir.errors import QueryError
+from weir.expr.dialect import UntranslatedSpark, source_text
+from weir.options import JoinOptions
+
+T = TypeVar("T", bound=JoinOptions)
+# What PySpark's functions `udf` and `pandas_udf` give to the objects that they make.
+_MARKS = ("func", "returnType", "evalType", "asNondeterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFunctions:
+    """The names under which the session knows the UDFs of a query, by their names in the query."""
+
+    registered: Mapping[str, str] = field(default_factory=dict)
+
+    def rename(self, text: str) -> str:
+        """Replace the names of the query's UDFs in a text by those that the session knows."""
+        if not self.registered:
+            return text
+        tokens = tokenize(text, dialect=UntranslatedSpark)
+        for token, after in reversed(list(zip(tokens, tokens[1:], strict=False))):
+            name = self.registered.get(token.text.lower())
+            if name is not None and after.token_type == TokenType.L_PAREN:
+                text = text[: token.start] + name + text[token.end + 1 :]
+        return text
+
+    def refuse_in_conditions(self, conditions: Iterable[exp.Expression]) -> None:
+        """Refuse calls over several streams: the kernel, which evaluates those, cannot call a Spark UDF."""
+        for node in conditions:
+            for call in node.find_all(exp.Anonymous):
+                if call.name.lower() in self.registered:
+                    raise QueryError(
+                        f"'{source_text(call)}' in a condition reads several streams, where Spark cannot call "
+                        f"its UDF: pass functions={{'{call.name}': weir.udf(...)}}, a function over Arrow arrays"
+                    )
+
+
+def register_functions(options: T, session: SparkSession) -> tuple[T, SparkFunctions]:
+    """Register the Spark UDFs among the functions of the options, and return the options without them."""
+    given = options.functions or {}
+    udfs = {name: function for name, function in given.items() if is_spark_udf(function)}
+    registered = {}
+    for name, function in udfs.items():
+        registered[name.lower()] = f"weir_{name}_{id(function):x}"
+        session.udf.register(registered[name.lower()], function)
+    rest = {name: function for name, function in given.items() if name not in udfs}
+    return (replace(options, functions=rest) if udfs else options), SparkFunctions(registered)
+
+
+def is_spark_udf(function: Any) -> bool:
+    """True for what PySpark's `udf` and `pandas_udf` return."""
+    return all(hasattr(function, mark) for mark in _MARKS)
