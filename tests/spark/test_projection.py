@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 import weir
-from weir.errors import QueryError
 
 pytestmark = pytest.mark.spark
 NEW_YORK = "America/New_York"
 # The night in which New York's clocks go back; four hours around it.
-_START = datetime(2024, 11, 3, 4, 0, tzinfo=timezone.utc)
+_START = datetime(2024, 11, 3, 4, 0, tzinfo=UTC)
 _TYPES = (
     "ts timestamp, id int, k string, x int, y bigint, d double, c decimal(10,2), s string, dt date, "
     "st struct<k: int, n: struct<z: string>>, m map<string, int>, xs array<int>"
@@ -94,7 +93,10 @@ def pair(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
     """Two static streams, in a session in New York."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", NEW_YORK)
-    frames = {name: spark.createDataFrame(_rows(seed, 120), _TYPES).coalesce(1).cache() for seed, name in enumerate("ab")}
+    frames = {
+        name: spark.createDataFrame(_rows(seed, 120), _TYPES).coalesce(1).cache()
+        for seed, name in enumerate("ab")
+    }
     yield frames
     spark.conf.set("spark.sql.session.timeZone", before)
 
@@ -137,7 +139,9 @@ def test_output_columns_have_the_values_of_spark(spark: SparkSession, pair: dict
     rows = sorted(theirs.collect(), key=lambda row: (row[0], row[1]))
     assert len(rows) > 100
     found = sorted(ours.collect(), key=lambda row: (row[0], row[1]))
-    for item, mine, spark_values in zip(ITEMS, zip(*found, strict=True), zip(*rows, strict=True), strict=True):
+    for item, mine, spark_values in zip(
+        ITEMS, zip(*found, strict=True), zip(*rows, strict=True), strict=True
+    ):
         assert list(map(str, mine)) == list(map(str, spark_values)), item
     names = [field.name for field in ours.schema]
     assert names[:6] == ["id", "bid", "lower(a.k)", "a.x + 1", "a.x + b.x", "a.st.k"]

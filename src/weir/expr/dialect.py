@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import sqlglot
 from sqlglot import exp
@@ -13,7 +13,8 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from weir.errors import QueryError
 
-
+# A node of sqlglot's trees, whose base class has another name from version to version.
+Node: TypeAlias = Any
 # In a node's meta: the whole text, and the positions of the node's first and last character in it.
 _SPAN = "span"
 _Parse = Callable[..., Any]
@@ -58,7 +59,7 @@ class UntranslatedSpark(Spark):
         del _level
 
 
-def source_text(node: exp.Expression) -> str:
+def source_text(node: Node) -> str:
     """Return the text of a parsed node as it was written, or an equivalent text if that is not known.
 
     The parser does not keep all that it reads (the escapes in a string, the units of a mixed interval).
@@ -73,10 +74,10 @@ def source_text(node: exp.Expression) -> str:
         text = source[first : last + 1]
         if _parses_to(text, node):
             return text
-    return node.sql(dialect=UntranslatedSpark)
+    return str(node.sql(dialect=UntranslatedSpark))
 
 
-def _span(node: exp.Expression) -> tuple[str, int, int] | None:
+def _span(node: Node) -> tuple[str, int, int] | None:
     """The whole text, and where in it a node stands; a binary operator stands from side to side."""
     if _SPAN in node.meta:
         source, first, last = node.meta[_SPAN]
@@ -87,7 +88,7 @@ def _span(node: exp.Expression) -> tuple[str, int, int] | None:
     return None if left is None or right is None else (left[0], left[1], right[2])
 
 
-def _parses_to(text: str, node: exp.Expression) -> bool:
+def _parses_to(text: str, node: Node) -> bool:
     try:
         (parsed,) = sqlglot.parse(text, dialect=UntranslatedSpark)
     except (SqlglotError, RecursionError, ValueError):

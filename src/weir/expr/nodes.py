@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-
 # A column that the engine computes before the join is named after its expression, with a number where names
 # differ in case only. The flag beside it is true for rows for which the expression failed.
 _COMPUTED, _FLAG = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!"

@@ -1,8 +1,8 @@
 """Defer output columns that the kernel cannot compute to the engine, which computes them from the results.
 
-    SELECT a.k, format_string('%s-%s', a.x, b.y) AS s
-    the kernel:     SELECT a.k, a.x AS s, b.y AS `weir:b.y`
-    the engine:     SELECT k, format_string('%s-%s', a.x, b.y) AS s
+SELECT a.k, format_string('%s-%s', a.x, b.y) AS s
+the kernel:     SELECT a.k, a.x AS s, b.y AS `weir:b.y`
+the engine:     SELECT k, format_string('%s-%s', a.x, b.y) AS s
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from weir.errors import QueryError
-from weir.expr.dialect import source_text
+from weir.expr.dialect import Node, source_text
 from weir.expr.nodes import Column, name_computed
 from weir.expr.scope import Scope
 from weir.query.pushdown import columns_read, name_output
@@ -39,7 +39,7 @@ def defer_outputs(
 
     `scope` holds the columns of the `original` clauses, `computed` also those that were pushed down.
     """
-    items, hidden = list[exp.Expression](), dict[str, exp.Expression]()
+    items, hidden = list[Node](), dict[str, Node]()
     deferred = []
     for item, written in zip(pushed.select or (), original.select or (), strict=True):
         if item.is_star or _binds(item, computed):
@@ -55,7 +55,7 @@ def defer_outputs(
     return replace(pushed, select=(*items, *hidden.values())), tuple(deferred)
 
 
-def _binds(item: exp.Expression, scope: Scope) -> bool:
+def _binds(item: Node, scope: Scope) -> bool:
     try:
         bind_expression(item.unalias(), scope)
     except QueryError:
@@ -63,7 +63,7 @@ def _binds(item: exp.Expression, scope: Scope) -> bool:
     return True
 
 
-def _defer(item: exp.Expression, scope: Scope) -> DeferredOutput:
+def _defer(item: Node, scope: Scope) -> DeferredOutput:
     node = item.unalias()
     first, *others = dict.fromkeys(column for column, _ in columns_read(node, scope))
     name = item.alias or name_output(node, scope)
@@ -71,5 +71,5 @@ def _defer(item: exp.Expression, scope: Scope) -> DeferredOutput:
     return DeferredOutput(name, source_text(node), ((name, first), *hidden))
 
 
-def _alias(column: Column, name: str) -> exp.Expression:
+def _alias(column: Column, name: str) -> Node:
     return exp.alias_(exp.column(column.name, table=column.stream, quoted=True), name, quoted=True)

@@ -1,4 +1,4 @@
-"""Split what concerns one stream alone from the clauses of a query, for the engine to compute before the join.
+"""Split what concerns one stream alone from the clauses of a query: the engine computes it before the join.
 
     lower(a.k) = lower(b.k) AND a.x > 3 AND a.ts <= b.ts + INTERVAL 1 HOUR
     filter of a:    a.x > 3
@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from weir.errors import QueryError
 from weir.expr.bind import resolve_column
-from weir.expr.dialect import source_text
+from weir.expr.dialect import Node, source_text
 from weir.expr.nodes import Column, name_computed
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
@@ -74,16 +74,18 @@ def push_down(
     for node in (*clauses.conditions, *(clauses.select or ())):
         refuse_aggregates(node, scope.functions)
     lifting = _Lifting(scope)
-    remaining, filters = list[exp.Expression](), list[PushedFilter]()
+    remaining, filters = list[Node](), list[PushedFilter]()
     for conjunct in _split(clauses.conditions, scope):
         streams = lifting.streams_of(conjunct)
         if _bounds_times(conjunct, scope, times):
             remaining.append(conjunct)
         elif len(streams) == 1 and lifting.is_computable(conjunct) and not streams & set(counted):
-            filters.append(PushedFilter(*streams, source_text(conjunct)))
+            filters.append(PushedFilter(next(iter(streams)), source_text(conjunct)))
         else:
             remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting)))
-    select = None if clauses.select is None else tuple(_rewrite_item(item, lifting) for item in clauses.select)
+    select = (
+        None if clauses.select is None else tuple(_rewrite_item(item, lifting) for item in clauses.select)
+    )
     rest = replace(clauses, conditions=tuple(remaining), select=select)
     return Pushdown(rest, tuple(lifting.computed.values()), tuple(dict.fromkeys(filters)))
 
@@ -95,15 +97,15 @@ class _Lifting:
     scope: Scope
     computed: dict[tuple[str, str], Computed] = field(default_factory=dict)
 
-    def streams_of(self, node: exp.Expression) -> frozenset[str]:
+    def streams_of(self, node: Node) -> frozenset[str]:
         return frozenset(column.stream for column, _ in self._columns(node))
 
-    def is_computable(self, node: exp.Expression) -> bool:
+    def is_computable(self, node: Node) -> bool:
         """True unless only the kernel can call one of the functions in it."""
         calls = node.find_all(exp.Anonymous)
         return not any(self.scope.function(call.name) for call in calls)
 
-    def rewrite(self, node: exp.Expression, strict: bool) -> exp.Expression:
+    def rewrite(self, node: Node, strict: bool) -> Node:
         """Return the node with its maximal parts over one stream replaced by columns."""
         inner = node.unnest()
         if self._is_plain(inner) or isinstance(node, _CLOSED):
@@ -111,10 +113,10 @@ class _Lifting:
         streams = self.streams_of(inner)
         is_value = not isinstance(inner, _NO_VALUES)
         if is_value and len(streams) == 1 and self.is_computable(inner):
-            return self._refer(*streams, inner, strict)
+            return self._refer(next(iter(streams)), inner, strict)
         return self._rewrite_children(node, strict)
 
-    def _rewrite_children(self, node: exp.Expression, strict: bool) -> exp.Expression:
+    def _rewrite_children(self, node: Node, strict: bool) -> Node:
         rewritten = node.copy()
         for child in list(rewritten.iter_expressions()):
             is_branch = isinstance(rewritten, exp.Case) and isinstance(child, exp.If)
@@ -124,7 +126,7 @@ class _Lifting:
                 child.replace(new)
         return rewritten
 
-    def _refer(self, stream: str, node: exp.Expression, strict: bool) -> exp.Expression:
+    def _refer(self, stream: str, node: Node, strict: bool) -> Node:
         text = source_text(node)
         known = self.computed.get((stream, text))
         if known is None:
@@ -134,30 +136,30 @@ class _Lifting:
         self.computed[stream, text] = replace(known, strict=strict or known.strict)
         return exp.column(known.name, table=stream, quoted=True)
 
-    def _is_plain(self, node: exp.Expression) -> bool:
+    def _is_plain(self, node: Node) -> bool:
         """True for a column as it is, and for what reads none."""
         columns = self._columns(node)
         return not columns or (isinstance(node, exp.Column) and not columns[0][1])
 
-    def _columns(self, node: exp.Expression) -> list[tuple[Column, tuple[str, ...]]]:
+    def _columns(self, node: Node) -> list[tuple[Column, tuple[str, ...]]]:
         return columns_read(node, self.scope)
 
 
-def columns_read(node: exp.Expression, scope: Scope) -> list[tuple[Column, tuple[str, ...]]]:
+def columns_read(node: Node, scope: Scope) -> list[tuple[Column, tuple[str, ...]]]:
     """Resolve the columns that a parsed expression reads, each with the fields of it that are read."""
     return [resolve_column(column, scope) for column in node.find_all(exp.Column) if _is_read(column)]
 
 
 def _is_read(node: exp.Column) -> bool:
-    """False for what only looks like a column: the unit of `timestampadd(HOUR, ...)`, the name of an argument."""
-    parent = node.parent
+    """False for what only looks like a column: an argument's name, the unit of `timestampadd(HOUR, ...)`."""
+    parent: Node = node.parent
     if isinstance(parent, exp.Kwarg | exp.PropertyEQ) and node.arg_key == "this":
         return False
     is_unit = isinstance(parent, exp.Anonymous) and parent.name.lower() in _UNIT_FUNCTIONS
     return not (is_unit and len(parent.expressions) > 2 and parent.expressions[0] is node and not node.table)
 
 
-def _split(conditions: Sequence[exp.Expression], scope: Scope) -> Iterator[exp.Expression]:
+def _split(conditions: Sequence[Node], scope: Scope) -> Iterator[Node]:
     """Split conditions into conjuncts, also those that are written otherwise."""
     for node in conditions:
         inner = node.unnest()
@@ -176,7 +178,7 @@ def _split(conditions: Sequence[exp.Expression], scope: Scope) -> Iterator[exp.E
             yield inner
 
 
-def _bounds_times(node: exp.Expression, scope: Scope, times: Mapping[str, str]) -> bool:
+def _bounds_times(node: Node, scope: Scope, times: Mapping[str, str]) -> bool:
     try:
         parts = list(split_condition(bind_expression(node, scope)))
     except QueryError:
@@ -184,7 +186,7 @@ def _bounds_times(node: exp.Expression, scope: Scope, times: Mapping[str, str]) 
     return all(extract_time_bounds(part, times) for part in parts)
 
 
-def _is_strict(conjunct: exp.Expression, lifting: _Lifting) -> bool:
+def _is_strict(conjunct: Node, lifting: _Lifting) -> bool:
     """True where sides of a comparison, or a filter, are computed for every row anyway."""
     if len(lifting.streams_of(conjunct)) == 1:
         return True
@@ -192,7 +194,7 @@ def _is_strict(conjunct: exp.Expression, lifting: _Lifting) -> bool:
     return bool(sides) and all(len(lifting.streams_of(side)) == 1 for side in sides)
 
 
-def _rewrite_item(item: exp.Expression, lifting: _Lifting) -> exp.Expression:
+def _rewrite_item(item: Node, lifting: _Lifting) -> Node:
     if item.is_star:
         return item
     inner = item.this if isinstance(item, exp.Alias) else item
@@ -202,7 +204,7 @@ def _rewrite_item(item: exp.Expression, lifting: _Lifting) -> exp.Expression:
     return exp.alias_(rewritten, item.alias or name_output(inner, lifting.scope), quoted=True)
 
 
-def name_output(node: exp.Expression, scope: Scope) -> str:
+def name_output(node: Node, scope: Scope) -> str:
     """Name the output column of an expression without an alias: as the user wrote it."""
     try:
         return to_sql(bind_expression(node, scope))

@@ -22,22 +22,25 @@ from weir.errors import QueryError, find_nearest
 _MESSAGE = re.compile(r"\s*\[(?P<condition>[\w.]+)\]\s*(?P<message>.*?)\s*(SQLSTATE.*)?", re.DOTALL)
 _LONGEST_MESSAGE = 400
 # Expressions of Catalyst that never fail if their children do not, in ANSI mode either.
-_TOTAL = frozenset(
-    """
-    Alias AttributeReference Literal Between With CommonExpressionDef CommonExpressionRef And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan
-    GreaterThanOrEqual In InSet IsNull IsNotNull IsNaN Coalesce NaNvl If CaseWhen NullIf Nvl Nvl2 Greatest Least
-    Lower Upper Concat ConcatWs Length OctetLength BitLength StringTrim StringTrimLeft StringTrimRight Contains
-    StartsWith EndsWith Like StringReverse Reverse Substring Left Right StringInstr StringReplace InitCap
-    StringTranslate SoundEx Ascii Levenshtein Year Quarter Month DayOfMonth DayOfWeek DayOfYear WeekDay WeekOfYear
-    Hour Minute Second DateFormatClass TruncDate TruncTimestamp LastDay DateDiff GetStructField GetMapValue
-    CreateArray CreateNamedStruct CreateStruct Size Cardinality ArrayContains SortArray ArrayDistinct MapKeys
-    MapValues Md5 Sha1 Sha2 Crc32 XxHash64 Murmur3Hash Hex Base64 BitwiseAnd BitwiseOr BitwiseXor BitwiseNot
-    ShiftLeft ShiftRight Signum Sqrt Exp Log Log10 Log2 Sin Cos Tan Atan Atan2 KnownNotNull KnownFloatingPointNormalized
-    NormalizeNaNAndZero LambdaFunction NamedLambdaVariable ArrayExists ArrayForAll
-    ArrayFilter ArrayTransform RLike RegExpReplace UnixMicros UnixMillis UnixSeconds GetArrayStructFields TryEval
-    PythonUDF
-    """.split()
-)
+_TOTAL = frozenset((
+    "Alias", "And", "ArrayContains", "ArrayDistinct", "ArrayExists", "ArrayFilter", "ArrayForAll",
+    "ArrayTransform", "Ascii", "Atan", "Atan2", "AttributeReference", "Base64", "Between", "BitLength",
+    "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cardinality", "CaseWhen", "Coalesce",
+    "CommonExpressionDef", "CommonExpressionRef", "Concat", "ConcatWs", "Contains", "Cos", "Crc32",
+    "CreateArray", "CreateNamedStruct", "CreateStruct", "DateDiff", "DateFormatClass", "DayOfMonth",
+    "DayOfWeek", "DayOfYear", "EndsWith", "EqualNullSafe", "EqualTo", "Exp", "GetArrayStructFields",
+    "GetMapValue", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "Greatest", "Hex", "Hour", "If",
+    "In", "InSet", "InitCap", "IsNaN", "IsNotNull", "IsNull", "KnownFloatingPointNormalized",
+    "KnownNotNull", "LambdaFunction", "LastDay", "Least", "Left", "Length", "LessThan", "LessThanOrEqual",
+    "Levenshtein", "Like", "Literal", "Log", "Log10", "Log2", "Lower", "MapKeys", "MapValues", "Md5",
+    "Minute", "Month", "Murmur3Hash", "NaNvl", "NamedLambdaVariable", "NormalizeNaNAndZero", "Not",
+    "NullIf", "Nvl", "Nvl2", "OctetLength", "Or", "PythonUDF", "Quarter", "RLike", "RegExpReplace",
+    "Reverse", "Right", "Second", "Sha1", "Sha2", "ShiftLeft", "ShiftRight", "Signum", "Sin", "Size",
+    "SortArray", "SoundEx", "Sqrt", "StartsWith", "StringInstr", "StringReplace", "StringReverse",
+    "StringTranslate", "StringTrim", "StringTrimLeft", "StringTrimRight", "Substring", "Tan", "TruncDate",
+    "TruncTimestamp", "TryEval", "UnixMicros", "UnixMillis", "UnixSeconds", "Upper", "WeekDay",
+    "WeekOfYear", "With", "XxHash64", "Year",
+))  # fmt: skip
 # These do not fail either if they compute floating-point numbers.
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs")
 # Spark replaces the first ones by a time that its offset log keeps, so that a repeated batch sees it again.
@@ -67,7 +70,7 @@ class Analysed:
 
 
 def analyse(frame: DataFrame, expressions: Sequence[Expression]) -> list[Analysed]:
-    """Analyse expressions over a frame that has an alias; raise for those that it cannot compute row by row."""
+    """Analyse expressions over a frame with an alias; raise for one that it cannot compute row by row."""
     try:
         return _analyse_together(frame, expressions)
     except PySparkException:
@@ -89,8 +92,8 @@ def _analyse_together(frame: DataFrame, expressions: Sequence[Expression]) -> li
         if len(expressions) > 1:
             return [_analyse_one(frame, expression) for expression in expressions]
         raise QueryError(
-            f"'{expressions[0].shown}' is not one value for each row of a stream; compute it before the join, "
-            "or from its result"
+            f"'{expressions[0].shown}' is not one value for each row of a stream; "
+            "compute it before the join, or from its result"
         )
     trees = [plan.projectList().apply(number) for number in range(len(expressions))]
     for expression, tree in zip(expressions, trees, strict=True):
@@ -103,8 +106,8 @@ def _refuse_changing(shown: str, tree: Any) -> None:
     names = re.findall(r'"class":"[\w.]*\.(\w+)"', tree.toJSON())
     if not tree.deterministic() or any(name in _CHANGING for name in names):
         raise QueryError(
-            f"'{shown}' is not deterministic, but a batch that is repeated must see the same rows; compute it "
-            "before the join and store it, or from the results"
+            f"'{shown}' is not deterministic, but a batch that is repeated must see the same rows; "
+            "compute it before the join and store it, or from the results"
         )
 
 
@@ -153,7 +156,7 @@ def _describe_error(frame: DataFrame, shown: str, error: PySparkException) -> Qu
 
 
 def _unknown_function(frame: DataFrame, name: str, shown: str) -> QueryError:
-    registry: Any = frame.sparkSession._jsparkSession.sessionState().functionRegistry()  # type: ignore[attr-defined]
+    registry: Any = frame.sparkSession._jsparkSession.sessionState().functionRegistry()
     listed = registry.listFunction()
     known = [listed.apply(number).funcName() for number in range(listed.size())]
     near = find_nearest(name.rpartition(".")[2].strip("`"), known)

@@ -42,7 +42,9 @@ def _restore_streams(deferred: Sequence[DeferredOutput]) -> list[SparkColumn]:
     sources = {column: name for output in deferred for name, column in output.columns}
     streams = dict.fromkeys(column.stream for column in sources)
     columns = [
-        F.struct(*(_read(name, column) for column, name in sources.items() if column.stream == stream)).alias(stream)
+        F.struct(*(_read(name, column) for column, name in sources.items() if column.stream == stream)).alias(
+            stream
+        )
         for stream in streams
     ]
     names = [column.name.lower() for column in sources]

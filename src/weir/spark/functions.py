@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
@@ -29,7 +30,7 @@ class SparkFunctions:
         if not self.registered:
             return text
         tokens = tokenize(text, dialect=UntranslatedSpark)
-        for token, after in reversed(list(zip(tokens, tokens[1:], strict=False))):
+        for token, after in reversed(list(pairwise(tokens))):
             name = self.registered.get(token.text.lower())
             if name is not None and after.token_type == TokenType.L_PAREN:
                 text = text[: token.start] + name + text[token.end + 1 :]
@@ -49,7 +50,7 @@ class SparkFunctions:
 def register_functions(options: T, session: SparkSession) -> tuple[T, SparkFunctions]:
     """Register the Spark UDFs among the functions of the options, and return the options without them."""
     given = options.functions or {}
-    udfs = {name: function for name, function in given.items() if is_spark_udf(function)}
+    udfs: dict[str, Any] = {name: function for name, function in given.items() if is_spark_udf(function)}
     registered = {}
     for name, function in udfs.items():
         registered[name.lower()] = f"weir_{name}_{id(function):x}"

@@ -28,14 +28,18 @@ from weir.spark.functions import SparkFunctions
 _TRIED = "weir_tried"
 
 
-def project(frames: Mapping[str, DataFrame], pushed: Pushdown, functions: SparkFunctions) -> dict[str, DataFrame]:
+def project(
+    frames: Mapping[str, DataFrame], pushed: Pushdown, functions: SparkFunctions
+) -> dict[str, DataFrame]:
     """Return the streams with what is pushed down to them; the others stay as they are."""
     projected = {}
     for name, frame in frames.items():
         filters = [part for part in pushed.filters if part.stream == name]
         computed = [part for part in pushed.computed if part.stream == name]
         is_changed = bool(filters or computed)
-        projected[name] = _project_one(frame.alias(name), filters, computed, functions) if is_changed else frame
+        projected[name] = (
+            _project_one(frame.alias(name), filters, computed, functions) if is_changed else frame
+        )
     return projected
 
 
@@ -51,40 +55,34 @@ def describe_projection(pushed: Pushdown) -> Iterator[str]:
 def _project_one(
     frame: DataFrame, filters: Sequence[PushedFilter], computed: Sequence[Computed], functions: SparkFunctions
 ) -> DataFrame:
-    expressions = [Expression(functions.rename(part.text), part.text) for part in (*filters, *computed)]
-    analysed = analyse(frame, expressions)
-    conditions, columns = expressions[: len(filters)], expressions[len(filters) :]
-    for condition, found in zip(conditions, analysed, strict=False):
-        _check_condition(condition, found)
+    shown = [*(part.text for part in filters), *(part.text for part in computed)]
+    expressions = [Expression(functions.rename(text), text) for text in shown]
+    analysed = list(zip(expressions, analyse(frame, expressions), strict=True))
+    conditions, columns = analysed[: len(filters)], analysed[len(filters) :]
+    for expression, found in conditions:
+        _check_condition(expression, found)
     if conditions:
         # As one condition in the order of the query, in which Spark evaluates it.
-        frame = frame.filter(" AND ".join(f"({condition.text}\n)" for condition in conditions))
-    for part, found in zip(computed, analysed[len(filters) :], strict=True):
+        frame = frame.filter(" AND ".join(f"({condition.text}\n)" for condition, _ in conditions))
+    return _add_columns(frame, [(part, *column) for part, column in zip(computed, columns, strict=True)])
+
+
+def _add_columns(frame: DataFrame, computed: Sequence[tuple[Computed, Expression, Analysed]]) -> DataFrame:
+    session, kept = frame.sparkSession, list(frame.columns)
+    columns, results = list[SparkColumn](), list[SparkColumn]()
+    for number, (part, expression, found) in enumerate(computed):
         _check_type(part, found)
-    session = frame.sparkSession
-    tried = [
-        not part.strict and _is_ansi(session) and found.can_fail(session)
-        for part, found in zip(computed, analysed[len(filters) :], strict=True)
-    ]
-    return _add_columns(frame, computed, columns, tried)
-
-
-def _add_columns(
-    frame: DataFrame, computed: Sequence[Computed], expressions: Sequence[Expression], tried: Sequence[bool]
-) -> DataFrame:
-    plain, attempts, results = list[SparkColumn](), list[SparkColumn](), list[SparkColumn]()
-    for number, (part, expression, is_tried) in enumerate(zip(computed, expressions, tried, strict=True)):
-        if not is_tried:
-            plain.append(F.expr(expression.text).alias(part.name))
-            continue
-        attempt = f"{_TRIED}{number}"
-        attempts.append(_try(frame.sparkSession, F.expr(expression.text)).alias(attempt))
-        results.append(F.col(f"{attempt}.value").alias(part.name))
-        results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
-    strict = [part.name for part, is_tried in zip(computed, tried, strict=True) if not is_tried]
-    names = map(quote, (*frame.columns, *strict))
-    added = frame.select("*", *plain, *attempts)
-    return added.select(*names, *results) if attempts else added
+        column = F.expr(expression.text)
+        if part.strict or not _is_ansi(session) or not found.can_fail(session):
+            columns.append(column.alias(part.name))
+            kept.append(part.name)
+        else:
+            attempt = f"{_TRIED}{number}"
+            columns.append(_try(session, column).alias(attempt))
+            results.append(F.col(f"{attempt}.value").alias(part.name))
+            results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
+    added = frame.select("*", *columns)
+    return added.select(*map(quote, kept), *results) if results else added
 
 
 def _try(session: SparkSession, column: SparkColumn) -> SparkColumn:
