@@ -304,7 +304,10 @@ def test_a_function_of_the_user_must_return_as_many_values() -> None:
     with pytest.raises(QueryError, match="function 'short' returned 1 values for 2 rows"):
         evaluate_predicate(parse("short(a.ok)", scope), lambda _: pa.array([True, False]), 2)
     with pytest.raises(QueryError, match="a function over Arrow arrays"):
-        udf("no function")  # type: ignore[arg-type]
+        udf(1)  # type: ignore[call-overload]
+    with pytest.raises(QueryError, match="unknown type 'no type'"):
+        udf("no type")
+    assert udf(returns="double")(len).returns == udf("double")(len).returns == pa.float64()
     with pytest.raises(QueryError, match="unknown type 'bolean'; did you mean 'boolean'"):
         udf(len, "bolean")
     with pytest.raises(QueryError, match=r"returns= is a type like 'double'.*got <class 'int'>"):

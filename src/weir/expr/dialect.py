@@ -59,10 +59,11 @@ class UntranslatedSpark(Spark):
         del _level
 
 
-def source_text(node: Node) -> str:
+def source_text(node: Node, verified: bool = True) -> str:
     """Return the text of a parsed node as it was written, or an equivalent text if that is not known.
 
     The parser does not keep all that it reads (the escapes in a string, the units of a mixed interval).
+    Unless `verified`, the text may be that of a node before parts of it were replaced.
 
     >>> (node,) = parse_statements("a.x   + 1 > b.y", "")
     >>> source_text(node.this)
@@ -72,7 +73,7 @@ def source_text(node: Node) -> str:
     if span is not None:
         source, first, last = span
         text = source[first : last + 1]
-        if _parses_to(text, node):
+        if not verified or _parses_to(text, node):
             return text
     return str(node.sql(dialect=UntranslatedSpark))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
@@ -82,17 +83,31 @@ class UserFunction:
         return self.name or getattr(self.fn, "__name__", "udf")
 
 
-def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction:
+@overload
+def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction: ...
+@overload
+def udf(
+    fn: str | pa.DataType | None = None, returns: str | pa.DataType = "boolean"
+) -> Callable[[Callable[..., Any]], UserFunction]: ...
+def udf(fn: Any = None, returns: str | pa.DataType = "boolean") -> Any:
     """Make a Python function usable in conditions; it takes Arrow arrays and returns an Arrow or NumPy array.
 
-    The value for a row may depend on that row's arguments only: equal arguments are evaluated once.
+    The value for a row may depend on that row's arguments only: equal arguments are evaluated once. As a
+    decorator, it takes the type of the values alone, as Spark's `udf` does.
 
     >>> udf(lambda x, y: x, returns="double").returns
     DataType(double)
+    >>> @udf("double")
+    ... def larger(x, y): ...
+    >>> larger.returns
+    DataType(double)
     """
-    if not isinstance(returns, str | pa.DataType):
-        raise QueryError(f"returns= is a type like 'double' or pyarrow.float64(); got {returns!r}")
-    return UserFunction(fn, parse_type(returns) if isinstance(returns, str) else normalise(returns))
+    is_decorator = fn is None or isinstance(fn, str | pa.DataType)
+    given = fn if is_decorator and fn is not None else returns
+    if not isinstance(given, str | pa.DataType):
+        raise QueryError(f"returns= is a type like 'double' or pyarrow.float64(); got {given!r}")
+    kind = parse_type(given) if isinstance(given, str) else normalise(given)
+    return partial(UserFunction, returns=kind) if is_decorator else UserFunction(fn, kind)
 
 
 @dataclass(frozen=True, slots=True)

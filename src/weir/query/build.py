@@ -13,6 +13,7 @@ from weir.errors import QueryError, locate_errors, match_name
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
+from weir.expr.trial import try_functions
 from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
@@ -51,6 +52,8 @@ def build_query(
     if not options.cross:
         _check_connected(names, predicate)
     select = bind_outputs(clauses.select, streams, scope)
+    conditions = [part.expr for part in (*predicate.filters, *predicate.conjuncts)]
+    try_functions([*conditions, *(output.expr for output in select)], options.plain_functions)
     fresh = _by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)

@@ -87,6 +87,12 @@ class QueryOptions:
         _check_functions(self.functions)
 
     @property
+    def plain_functions(self) -> list[str]:
+        """The names of functions that may not take arrays, since `weir.udf` does not say so."""
+        given = (self.functions or {}).items()
+        return [name for name, function in given if not isinstance(function, UserFunction)]
+
+    @property
     def user_functions(self) -> dict[str, UserFunction]:
         """The functions by name; `weir.udf` makes predicates of plain ones."""
         return {

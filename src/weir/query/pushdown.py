@@ -69,7 +69,9 @@ def push_down(
 ) -> Pushdown:
     """Push down all that concerns one stream; `times` are the streams' time columns.
 
-    Streams that are `counted` have a row window, which counts every row: their filters become columns.
+    Filters become columns where rows that they drop still matter: streams that are `counted` have a row
+    window, which counts every row; and a filter on event times would hold the watermark back, which is why
+    Spark pushes none below its own watermark.
     """
     for node in (*clauses.conditions, *(clauses.select or ())):
         refuse_aggregates(node, scope.functions)
@@ -79,7 +81,7 @@ def push_down(
         streams = lifting.streams_of(conjunct)
         if _bounds_times(conjunct, scope, times):
             remaining.append(conjunct)
-        elif len(streams) == 1 and lifting.is_computable(conjunct) and not streams & set(counted):
+        elif lifting.is_computable(conjunct) and lifting.may_drop(conjunct, times, counted):
             filters.append(PushedFilter(next(iter(streams)), source_text(conjunct)))
         else:
             remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting)))
@@ -104,6 +106,12 @@ class _Lifting:
         """True unless only the kernel can call one of the functions in it."""
         calls = node.find_all(exp.Anonymous)
         return not any(self.scope.function(call.name) for call in calls)
+
+    def may_drop(self, node: Node, times: Mapping[str, str], counted: Collection[str]) -> bool:
+        """True for a condition on one stream that may drop rows before the kernel sees them."""
+        columns = [column for column, _ in self._columns(node)]
+        reads_time = any(column.name == times[column.stream] for column in columns)
+        return len(self.streams_of(node)) == 1 and not reads_time and columns[0].stream not in counted
 
     def rewrite(self, node: Node, strict: bool) -> Node:
         """Return the node with its maximal parts over one stream replaced by columns."""

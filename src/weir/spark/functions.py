@@ -11,7 +11,10 @@ from pyspark.sql import SparkSession
 from sqlglot import TokenType, exp, tokenize
 
 from weir.errors import QueryError
-from weir.expr.dialect import UntranslatedSpark, source_text
+from weir.expr.bind import SPECIAL
+from weir.expr.build import callable_names
+from weir.expr.dialect import Node, UntranslatedSpark, source_text
+from weir.expr.scope import Scope
 from weir.options import JoinOptions
 
 T = TypeVar("T", bound=JoinOptions)
@@ -36,15 +39,22 @@ class SparkFunctions:
                 text = text[: token.start] + name + text[token.end + 1 :]
         return text
 
-    def refuse_in_conditions(self, conditions: Iterable[exp.Expression]) -> None:
-        """Refuse calls over several streams: the kernel, which evaluates those, cannot call a Spark UDF."""
-        for node in conditions:
-            for call in node.find_all(exp.Anonymous):
-                if call.name.lower() in self.registered:
-                    raise QueryError(
-                        f"'{source_text(call)}' in a condition reads several streams, where Spark cannot call "
-                        f"its UDF: pass functions={{'{call.name}': weir.udf(...)}}, a function over Arrow arrays"
-                    )
+
+def refuse_calls_of_spark(
+    conditions: Iterable[Node], functions: SparkFunctions, scope: Scope, session: SparkSession
+) -> None:
+    """Refuse functions that only Spark can call in conditions over several streams, which it never sees."""
+    own = {*callable_names(), *SPECIAL, *map(str.lower, scope.functions)}
+    for call in (call for node in conditions for call in node.find_all(exp.Anonymous)):
+        name = call.name
+        is_lambda = call.find(exp.Lambda) is not None
+        if name.lower() in own and not is_lambda:
+            continue
+        if name.lower() in functions.registered or session.catalog.functionExists(name):
+            raise QueryError(
+                f"'{source_text(call, verified=False)}' in a condition reads several streams, where Spark "
+                f"calls no function; pass functions={{'{name}': weir.udf(...)}}, a function over Arrow arrays"
+            )
 
 
 def register_functions(options: T, session: SparkSession) -> tuple[T, SparkFunctions]:

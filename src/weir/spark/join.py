@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -31,13 +33,15 @@ from weir.query.options import PerStream
 from weir.query.sql import name_streams, read_clauses
 from weir.spark.deferred import make_step
 from weir.spark.frames import read_frame, read_lateness, read_schema
-from weir.spark.functions import register_functions
+from weir.spark.functions import refuse_calls_of_spark, register_functions
 from weir.spark.projection import describe_projection, project
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
 from weir.spark.union import Frames, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
+
+_COMPUTED = re.compile(r"(?:`[^`]+`|\w+)\.`weir\d*:((?:[^`]|``)*)`")
 
 
 class SparkJoin:
@@ -186,13 +190,14 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     clauses = read_clauses(options)
     schemas = _read_schemas(frames)
     pushed = push_down_clauses(schemas, options, clauses)
-    functions.refuse_in_conditions(pushed.clauses.conditions)
     frames = project(frames, pushed, functions)
     computed = _read_schemas(frames)
-    scopes = (Scope(known, options.user_functions) for known in (schemas, computed))
-    remaining, deferred = defer_outputs(pushed.clauses, clauses, *scopes)
+    scope, wider = (Scope(known, options.user_functions) for known in (schemas, computed))
+    refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
+    remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, wider)
     request = options.plan_request
-    query = request.divide_windows(build_query(computed, options, remaining))
+    with _show_written_text():
+        query = request.divide_windows(build_query(computed, options, remaining))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
@@ -200,6 +205,15 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
     join = SparkJoin(query, planned, frames, options, projection=tuple(describe_projection(pushed)))
     return join.transform(make_step(deferred, functions)) if deferred else join
+
+
+@contextmanager
+def _show_written_text() -> Iterator[None]:
+    """Show the expressions that computed columns hold in errors, in place of the columns."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(_COMPUTED.sub(lambda found: found[1].replace("``", "`"), str(error))) from None
 
 
 def _read_schemas(frames: Frames) -> dict[str, pa.Schema]:

@@ -103,8 +103,7 @@ def _check_condition(condition: Expression, found: Analysed) -> None:
 def _check_type(part: Computed, found: Analysed) -> None:
     if not is_carried(found.type):
         raise QueryError(
-            f"'{part.text}' of stream '{part.stream}' is {found.type.simpleString()}, which Arrow cannot carry; "
-            "cast it to another type"
+            f"'{part.text}' is {found.type.simpleString()}, which Arrow cannot carry; cast it to another type"
         )
 
 
