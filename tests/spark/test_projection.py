@@ -115,7 +115,8 @@ def _join_by_spark(pair: dict[str, DataFrame], on: str, select: list[str]) -> Da
 @pytest.fixture(scope="module")
 def matches(pair: dict[str, DataFrame]) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
     """The pairs that satisfy each condition, by the join and by Spark, each in one job."""
-    joins = [weir.join(**pair, on=on, within="10 minutes", select="a.id, b.id AS bid") for on in CONDITIONS]
+    asked: dict[str, Any] = {"within": "10 minutes", "select": "a.id, b.id AS bid", "partitions": 1}
+    joins = [weir.join(**pair, on=on, **asked) for on in CONDITIONS]
     tagged = [join.toDF().select(F.lit(number), "id", "bid") for number, join in enumerate(joins)]
     found = reduce(DataFrame.unionAll, tagged).collect()
     holds = [f"({on}) AS c{number}" for number, on in enumerate(CONDITIONS)]

@@ -5,7 +5,6 @@ Errors of Spark's analysis become one sentence, without the plan.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import DataType
@@ -170,7 +170,7 @@ def _unknown_function(frame: DataFrame, name: str, shown: str) -> QueryError:
 @contextmanager
 def _quiet_logger() -> Iterator[None]:
     """Keep PySpark from logging the whole stack of an error that becomes a sentence."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     was_disabled, logger.disabled = logger.disabled, True
     try:
         yield
