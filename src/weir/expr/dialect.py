@@ -53,7 +53,7 @@ class UntranslatedSpark(Spark):
 
         for _level in (
             "disjunction", "conjunction", "equality", "comparison", "range", "bitwise", "term", "factor",
-            "exponent", "unary", "column", "primary", "paren", "function", "lambda", "case", "interval",
+            "exponent", "unary", "column", "primary", "paren", "function", "lambda", "interval",
         ):  # fmt: skip
             locals()[f"_parse_{_level}"] = _record_span(getattr(Spark.Parser, f"_parse_{_level}"))
         del _level
