@@ -44,7 +44,7 @@ def build_query(
     check_names(schemas)
     clauses = clauses or read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
-    streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
+    streams, scope = _read_streams(normal, options), make_scope(normal, options)
     names = tuple(normal)
     windows = _read_windows(clauses, names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
@@ -69,7 +69,12 @@ def push_down_clauses(
     windows = zip(schemas, _read_windows(clauses, tuple(schemas)), strict=True)
     counted = [name for name, window in windows if isinstance(window, RowWindow)]
     times = {stream.name: stream.time for stream in streams}
-    return push_down(clauses, Scope(schemas, options.user_functions), times, counted)
+    return push_down(clauses, make_scope(schemas, options), times, counted)
+
+
+def make_scope(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Scope:
+    """Return what the expressions of a query may name."""
+    return Scope(schemas, options.user_functions)
 
 
 def _read_windows(clauses: SelectStatement, names: Sequence[str]) -> tuple[Window | None, ...]:

@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
-from weir.expr.scope import Scope
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -25,7 +24,7 @@ from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
-from weir.query.build import build_query, push_down_clauses
+from weir.query.build import build_query, make_scope, push_down_clauses
 from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -192,7 +191,7 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     pushed = push_down_clauses(schemas, options, clauses)
     frames = project(frames, pushed, functions)
     computed = _read_schemas(frames)
-    scope, wider = (Scope(known, options.user_functions) for known in (schemas, computed))
+    scope, wider = make_scope(schemas, options), make_scope(computed, options)
     refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
     remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, wider)
     request = options.plan_request
