@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
-from weir.expr.nodes import Column
+from weir.expr.nodes import Column, Mode, OnError
+from weir.expr.session import Session
 from weir.expr.types import STRING, normalise, parse_type, spark_name
 
 
@@ -97,7 +98,7 @@ def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserF
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The streams and functions in scope; lookups ignore case and return the schema's spelling.
+    """The streams, functions and session of an expression; lookups ignore case, results keep the spelling.
 
     >>> scope = Scope({"a": pa.schema({"Id": pa.int32()})})
     >>> str(scope.resolve("A", "ID"))
@@ -106,6 +107,13 @@ class Scope:
 
     schemas: Mapping[str, pa.Schema]
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
+    on_error: OnError = "fail"
+
+    @property
+    def mode(self) -> Mode:
+        """How calls are evaluated."""
+        return self.session.mode(self.on_error)
 
     def resolve(self, stream: str | None, column: str) -> Column:
         """Resolve `stream.column`, or `column` alone if only one stream has it."""

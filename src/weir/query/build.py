@@ -12,6 +12,7 @@ import pyarrow as pa
 from weir.errors import QueryError, locate_errors, match_name
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
+from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
@@ -38,7 +39,9 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     check_names(schemas)
     clauses = read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
-    streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
+    session = read_session(options.session)
+    streams = _read_streams(normal, options)
+    scope = Scope(normal, options.user_functions, session, options.on_error)
     names = tuple(normal)
     spans = _by_stream(clauses.window, names, "within")
     windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
@@ -50,7 +53,7 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     fresh = _by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
-    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
+    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic, session)
 
 
 def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tuple[Stream, ...]:

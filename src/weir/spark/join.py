@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
+from weir.expr.session import Session
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -166,7 +167,9 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     checked = {name: read_frame(name, frame) for name, frame in given.items()}
     frames = name_streams(checked, options.statement)
     schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
-    options = replace(options, late=_complete_lateness(frames, options))
+    options = replace(
+        options, late=_complete_lateness(frames, options), session=_read_session(frames, options)
+    )
     request = options.plan_request
     query = request.divide_windows(build_query(schemas, options))
     is_streaming = any(frame.isStreaming for frame in frames.values())
@@ -175,6 +178,18 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
     return SparkJoin(query, planned, frames, options)
+
+
+def _read_session(frames: Frames, options: JoinOptions) -> Session:
+    """Read the time zone and the mode of the DataFrames' session."""
+    if options.session is not None:
+        raise QueryError(
+            "session= applies to tables of this process; Spark DataFrames follow their session, so set "
+            "spark.sql.session.timeZone and spark.sql.ansi.enabled there"
+        )
+    conf = next(iter(frames.values())).sparkSession.conf
+    time_zone, ansi = conf.get("spark.sql.session.timeZone"), conf.get("spark.sql.ansi.enabled")
+    return Session(str(time_zone), str(ansi).lower() == "true")
 
 
 def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
