@@ -12,6 +12,8 @@ from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from weir.adapt.settings import Adapt
+from weir.expr.nodes import OnError
+from weir.expr.session import Session
 from weir.local.join import LocalJoin, build_join
 from weir.options import OnNullTime, Order, PlanName, Selectivities, Spread, arguments_of, read_arguments
 from weir.plan.tree import JTree
@@ -27,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Spans: TypeAlias = PerStream[Span] | None
 Lateness: TypeAlias = PerStream[str | timedelta] | None
 Rates: TypeAlias = PerStream[float] | None
+SessionSettings: TypeAlias = Session | Mapping[str, Any] | None
 
 
 class SparkFrame(Protocol):
@@ -77,7 +80,8 @@ def _document(function: F) -> F:
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -87,7 +91,8 @@ def join(
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -118,7 +123,8 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
 @overload
 def sql(
     text: str,
-    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -128,7 +134,8 @@ def sql(
 @overload
 def sql(
     text: str,
-    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+from typing import Literal as Choice
 
 import pyarrow as pa
 
+OnError: TypeAlias = Choice["fail", "null"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What a call takes from the session, as far as it matters to this call.
+
+    Local times are those of `zone`; None is UTC. With `ansi`, a data error fails the expression, or makes its
+    value NULL if `on_error` says so.
+    """
+
+    zone: str | None = None
+    ansi: bool = False
+    on_error: OnError = "fail"
+
+
+PLAIN = Mode()
 # A column that the engine computes before the join is named after its expression, with a number where names
 # differ in case only. The flag beside it is true for rows for which the expression failed.
 _COMPUTED, _FLAG = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!"
@@ -69,6 +87,7 @@ class Call:
     function: str
     args: tuple[Expr, ...]
     type: pa.DataType
+    mode: Mode = PLAIN
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.args))})"
@@ -100,3 +119,11 @@ def split_conjuncts(expr: Expr) -> tuple[Expr, ...]:
     if isinstance(expr, Call) and expr.function == "and":
         return tuple(part for arg in expr.args for part in split_conjuncts(arg))
     return (expr,)
+
+
+def without_failing(expr: Expr) -> Expr:
+    """Return the expression with NULL for data errors, for rows that a query may never bring together."""
+    if not isinstance(expr, Call):
+        return expr
+    args = tuple(map(without_failing, expr.args))
+    return replace(expr, args=args, mode=replace(expr.mode, on_error="null"))

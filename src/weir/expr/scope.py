@@ -11,7 +11,8 @@ from typing import Any, overload
 import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
-from weir.expr.nodes import Column, name_flag
+from weir.expr.nodes import Column, Mode, OnError, name_flag
+from weir.expr.session import Session
 from weir.expr.types import STRING, normalise, parse_type, spark_name
 
 
@@ -112,7 +113,7 @@ def udf(fn: Any = None, returns: str | pa.DataType = "boolean") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The streams and functions in scope; lookups ignore case and return the schema's spelling.
+    """The streams, functions and session of an expression; lookups ignore case, results keep the spelling.
 
     >>> scope = Scope({"a": pa.schema({"Id": pa.int32()})})
     >>> str(scope.resolve("A", "ID"))
@@ -121,6 +122,13 @@ class Scope:
 
     schemas: Mapping[str, pa.Schema]
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
+    on_error: OnError = "fail"
+
+    @property
+    def mode(self) -> Mode:
+        """How calls are evaluated."""
+        return self.session.mode(self.on_error)
 
     def resolve(self, stream: str | None, column: str) -> Column:
         """Resolve `stream.column`, or `column` alone if only one stream has it."""

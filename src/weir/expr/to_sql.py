@@ -97,7 +97,7 @@ _TESTS: dict[str, Callable[..., str]] = {
 }
 _FORMS: dict[str, Callable[..., str]] = {
     "case": _format_case,
-    "get": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
+    "[]": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
     ".": lambda struct, field: f"{_parenthesise(struct, _TIGHTEST)}.{field.value}",
 }
 
@@ -120,6 +120,8 @@ def _format_time(value: int, type: Any) -> str:
     try:
         if pa.types.is_date(type):
             return f"DATE '{(_EPOCH + datetime.timedelta(days=value)).date()}'"
-        return f"TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=value)}'"
+        time = _EPOCH + datetime.timedelta(microseconds=value)
+        # With its zone, an instant reads the same in every session.
+        return f"TIMESTAMP '{time}Z'" if type.tz else f"TIMESTAMP_NTZ '{time}'"
     except OverflowError:
         return f"{value} after 1970"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from weir.errors import QueryError, locate_errors, match_name
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
+from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
 from weir.expr.trial import try_functions
 from weir.expr.types import normalise, spark_name
@@ -57,7 +58,7 @@ def build_query(
     fresh = _by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
-    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
+    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic, scope.session)
 
 
 def push_down_clauses(
@@ -74,7 +75,7 @@ def push_down_clauses(
 
 def make_scope(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Scope:
     """Return what the expressions of a query may name."""
-    return Scope(schemas, options.user_functions)
+    return Scope(schemas, options.user_functions, read_session(options.session), options.on_error)
 
 
 def _read_windows(clauses: SelectStatement, names: Sequence[str]) -> tuple[Window | None, ...]:

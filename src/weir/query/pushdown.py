@@ -22,7 +22,7 @@ from weir.expr.dialect import Node, source_text
 from weir.expr.nodes import Column, name_computed
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
-from weir.query.classify import extract_time_bounds, split_condition
+from weir.query.classify import extract_time_bounds, loosen_time_bounds, split_condition
 from weir.query.sql import SelectStatement, bind_expression
 from weir.query.struct_equality import expand_struct_equality
 from weir.query.unsupported_sql import refuse_aggregates
@@ -191,7 +191,7 @@ def _bounds_times(node: Node, scope: Scope, times: Mapping[str, str]) -> bool:
         parts = list(split_condition(bind_expression(node, scope)))
     except QueryError:
         return False  # the engine may know what the kernel does not
-    return all(extract_time_bounds(part, times) for part in parts)
+    return all(extract_time_bounds(part, times) or loosen_time_bounds(part, times) for part in parts)
 
 
 def _is_strict(conjunct: Node, lifting: _Lifting) -> bool:

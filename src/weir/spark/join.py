@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
+from weir.expr.session import Session
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -183,17 +184,19 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     """Build the join of Spark DataFrames."""
     checked = {name: read_frame(name, frame) for name, frame in given.items()}
     frames = name_streams(checked, options.statement)
-    options = replace(options, late=_complete_lateness(frames, options))
+    options = replace(
+        options, late=_complete_lateness(frames, options), session=_read_session(frames, options)
+    )
     session = next(iter(frames.values())).sparkSession
     options, functions = register_functions(options, session)
     clauses = read_clauses(options)
     schemas = _read_schemas(frames)
+    scope = make_scope(schemas, options)
     pushed = push_down_clauses(schemas, options, clauses)
-    frames = project(frames, pushed, functions)
+    frames = project(frames, pushed, functions, options.on_error if scope.session.ansi else "none")
     computed = _read_schemas(frames)
-    scope, wider = make_scope(schemas, options), make_scope(computed, options)
     refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
-    remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, wider)
+    remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
     request = options.plan_request
     with _show_written_text():
         query = request.divide_windows(build_query(computed, options, remaining))
@@ -217,6 +220,18 @@ def _show_written_text() -> Iterator[None]:
 
 def _read_schemas(frames: Frames) -> dict[str, pa.Schema]:
     return {name: read_schema(name, frame) for name, frame in frames.items()}
+
+
+def _read_session(frames: Frames, options: JoinOptions) -> Session:
+    """Read the time zone and the mode of the DataFrames' session."""
+    if options.session is not None:
+        raise QueryError(
+            "session= applies to tables of this process; Spark DataFrames follow their session, so set "
+            "spark.sql.session.timeZone and spark.sql.ansi.enabled there"
+        )
+    conf = next(iter(frames.values())).sparkSession.conf
+    time_zone, ansi = conf.get("spark.sql.session.timeZone"), conf.get("spark.sql.ansi.enabled")
+    return Session(str(time_zone), str(ansi).lower() == "true")
 
 
 def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:

@@ -10,8 +10,10 @@ error where it uses the value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import groupby
-from typing import Any
+from operator import and_
+from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -26,20 +28,21 @@ from weir.spark.frames import is_carried
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
+# What happens to data errors: without ANSI mode there are none, with it they fail the query or give NULL.
+Errors: TypeAlias = Literal["none", "fail", "null"]
 
 
 def project(
-    frames: Mapping[str, DataFrame], pushed: Pushdown, functions: SparkFunctions
+    frames: Mapping[str, DataFrame], pushed: Pushdown, functions: SparkFunctions, errors: Errors
 ) -> dict[str, DataFrame]:
     """Return the streams with what is pushed down to them; the others stay as they are."""
     projected = {}
     for name, frame in frames.items():
         filters = [part for part in pushed.filters if part.stream == name]
         computed = [part for part in pushed.computed if part.stream == name]
-        is_changed = bool(filters or computed)
-        projected[name] = (
-            _project_one(frame.alias(name), filters, computed, functions) if is_changed else frame
-        )
+        if filters or computed:
+            frame = _project_one(frame.alias(name), filters, computed, functions, errors)
+        projected[name] = frame
     return projected
 
 
@@ -53,7 +56,11 @@ def describe_projection(pushed: Pushdown) -> Iterator[str]:
 
 
 def _project_one(
-    frame: DataFrame, filters: Sequence[PushedFilter], computed: Sequence[Computed], functions: SparkFunctions
+    frame: DataFrame,
+    filters: Sequence[PushedFilter],
+    computed: Sequence[Computed],
+    functions: SparkFunctions,
+    errors: Errors,
 ) -> DataFrame:
     shown = [*(part.text for part in filters), *(part.text for part in computed)]
     expressions = [Expression(functions.rename(text), text) for text in shown]
@@ -62,24 +69,36 @@ def _project_one(
     for expression, found in conditions:
         _check_condition(expression, found)
     if conditions:
-        # As one condition in the order of the query, in which Spark evaluates it.
-        frame = frame.filter(" AND ".join(f"({condition.text}\n)" for condition, _ in conditions))
-    return _add_columns(frame, [(part, *column) for part, column in zip(computed, columns, strict=True)])
+        # One condition in the order of the query, in which Spark evaluates it.
+        frame = frame.filter(reduce(and_, (_filter_column(frame, *each, errors) for each in conditions)))
+    return _add_columns(
+        frame, [(part, *column) for part, column in zip(computed, columns, strict=True)], errors
+    )
 
 
-def _add_columns(frame: DataFrame, computed: Sequence[tuple[Computed, Expression, Analysed]]) -> DataFrame:
+def _filter_column(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
+    session, column = frame.sparkSession, F.expr(expression.text)
+    is_tried = errors == "null" and found.can_fail(session)
+    return _try(session, column)["value"] if is_tried else column
+
+
+def _add_columns(
+    frame: DataFrame, computed: Sequence[tuple[Computed, Expression, Analysed]], errors: Errors
+) -> DataFrame:
     session, kept = frame.sparkSession, list(frame.columns)
     columns, results = list[SparkColumn](), list[SparkColumn]()
     for number, (part, expression, found) in enumerate(computed):
         _check_type(part, found)
         column = F.expr(expression.text)
-        if part.strict or not _is_ansi(session) or not found.can_fail(session):
+        is_exempt = errors == "none" or (errors == "fail" and part.strict)
+        if is_exempt or not found.can_fail(session):
             columns.append(column.alias(part.name))
             kept.append(part.name)
-        else:
-            attempt = f"{_TRIED}{number}"
-            columns.append(_try(session, column).alias(attempt))
-            results.append(F.col(f"{attempt}.value").alias(part.name))
+            continue
+        attempt = f"{_TRIED}{number}"
+        columns.append(_try(session, column).alias(attempt))
+        results.append(F.col(f"{attempt}.value").alias(part.name))
+        if errors == "fail":
             results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
     added = frame.select("*", *columns)
     return added.select(*map(quote, kept), *results) if results else added
@@ -105,10 +124,6 @@ def _check_type(part: Computed, found: Analysed) -> None:
         raise QueryError(
             f"'{part.text}' is {found.type.simpleString()}, which Arrow cannot carry; cast it to another type"
         )
-
-
-def _is_ansi(session: SparkSession) -> bool:
-    return str(session.conf.get("spark.sql.ansi.enabled")).lower() == "true"
 
 
 def quote(column: str) -> str:
