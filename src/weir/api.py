@@ -13,6 +13,8 @@ from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from weir.adapt.settings import Adapt
+from weir.expr.nodes import OnError
+from weir.expr.session import Session
 from weir.local.join import LocalJoin, build_join
 from weir.options import OnNullTime, Order, PlanName, Selectivities, Spread, arguments_of, read_arguments
 from weir.plan.tree import JTree
@@ -29,6 +31,7 @@ Spans: TypeAlias = PerStream[Span] | None
 Lateness: TypeAlias = PerStream[str | timedelta] | None
 Times: TypeAlias = PerStream[str] | None
 Rates: TypeAlias = PerStream[float] | None
+SessionSettings: TypeAlias = Session | Mapping[str, Any] | None
 
 
 class SparkFrame(Protocol):
@@ -95,7 +98,8 @@ def _document(function: F) -> F:
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: Times = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -105,7 +109,8 @@ def join(
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: Times = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -140,7 +145,8 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
 @overload
 def sql(
     text: str,
-    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -150,7 +156,8 @@ def sql(
 @overload
 def sql(
     text: str,
-    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,

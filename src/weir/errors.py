@@ -16,6 +16,10 @@ class QueryError(ValueError):
     """A query, option or script is invalid; the message says what is wrong, where, and what to do."""
 
 
+class EvaluationError(QueryError):
+    """An expression fails on the values of a row; the message names both."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") -> QueryError:
     """Return the error for a name that does not exist, with the nearest one that does.
 

@@ -14,6 +14,7 @@ import pytest
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Expr
 from weir.expr.scope import Scope
+from weir.expr.session import Session
 from weir.query.sql import bind_expression, parse_condition
 
 ROWS = 600
@@ -277,7 +278,7 @@ def random_table(seed: int) -> pa.Table:
 
 
 A, B = random_table(1), random_table(2)
-SCOPE = Scope({"a": SCHEMA, "b": SCHEMA})
+SCOPE = Scope({"a": SCHEMA, "b": SCHEMA}, session=Session(ansi=False))
 
 
 @pytest.fixture(scope="module")

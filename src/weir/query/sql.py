@@ -12,7 +12,7 @@ from sqlglot import exp
 from weir.errors import QueryError, match_name
 from weir.expr.bind import bind
 from weir.expr.dialect import nesting_error, parse_statements
-from weir.expr.nodes import Column, Expr
+from weir.expr.nodes import Column, Expr, is_internal
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
 from weir.query.model import Output, Stream, check_names
@@ -164,5 +164,6 @@ def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) ->
 
 
 def _select_all(stream: Stream, prefix: str = "") -> tuple[Output, ...]:
-    columns = [Column(stream.name, field.name, field.type) for field in stream.schema]
+    fields = [field for field in stream.schema if not is_internal(field.name)]
+    columns = [Column(stream.name, field.name, field.type) for field in fields]
     return tuple(Output(f"{prefix}{column.name}", column) for column in columns)

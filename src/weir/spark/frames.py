@@ -38,19 +38,28 @@ def read_schema(name: str, frame: DataFrame) -> pa.Schema:
     """Return the schema of a DataFrame in Arrow's types, or refuse a column that Arrow cannot carry."""
     fields = []
     for field in frame.schema:
-        try:
-            kind = normalise(to_arrow_type(field.dataType, **_ZONE))
-            back = from_arrow_type(kind, prefer_timestamp_ntz=True)
-            is_carried = _show_type(back) == _show_type(field.dataType)
-        except PySparkException:
-            is_carried = False
-        if not is_carried:
+        kind = _to_arrow(field.dataType)
+        if kind is None:
             raise QueryError(
                 f"column '{field.name}' of stream '{name}' is {field.dataType.simpleString()}, which Arrow "
                 "cannot carry; drop it or cast it before the join"
             )
         fields.append(pa.field(field.name, kind, field.nullable))
     return pa.schema(fields)
+
+
+def is_carried(kind: DataType) -> bool:
+    """True if Arrow can carry the values of a type."""
+    return _to_arrow(kind) is not None
+
+
+def _to_arrow(kind: DataType) -> pa.DataType | None:
+    try:
+        arrow = normalise(to_arrow_type(kind, **_ZONE))
+        back = from_arrow_type(arrow, prefer_timestamp_ntz=True)
+    except PySparkException:
+        return None
+    return arrow if _show_type(back) == _show_type(kind) else None
 
 
 def _show_type(kind: DataType) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec
 
@@ -13,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
+from weir.expr.session import Session
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -21,15 +24,19 @@ from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
-from weir.query.build import build_query
+from weir.query.build import build_query, make_scope, push_down_clauses
+from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import show_given
-from weir.query.sql import name_streams
+from weir.query.sql import name_streams, read_clauses
+from weir.spark.deferred import make_step
 from weir.spark.event_time import find_event_times
 from weir.spark.frame_methods import FrameMethods
 from weir.spark.frames import read_frame, read_schema, refuse_mixture
+from weir.spark.functions import refuse_calls_of_spark, register_functions
 from weir.spark.preflight import use_own_python
+from weir.spark.projection import describe_projection, project
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.session_tables import add_session_tables
 from weir.spark.steps import Steps, apply_steps, check_stateless
@@ -38,18 +45,26 @@ from weir.spark.union import Frames, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 P = ParamSpec("P")
+_COMPUTED = re.compile(r"(?:`[^`]+`|\w+)\.`weir\d*:((?:[^`]|``)*)`")
 
 
 class SparkJoin(FrameMethods):
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
-        self, query: Query, planned: PlannedJoin, frames: Frames, options: JoinOptions, steps: Steps = ()
+        self,
+        query: Query,
+        planned: PlannedJoin,
+        frames: Frames,
+        options: JoinOptions,
+        steps: Steps = (),
+        projection: tuple[str, ...] = (),
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
         self.query, self.planned, self.frames = query, planned, frames
         self.options, self.steps = options, steps
+        self.projection = projection
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
@@ -123,7 +138,8 @@ class SparkJoin(FrameMethods):
             )
         if self.isStreaming:
             check_stateless(applied)
-        return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
+        steps = (*self.steps, step)
+        return SparkJoin(self.query, self.planned, self.frames, self.options, steps, self.projection)
 
     def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
@@ -142,7 +158,9 @@ class SparkJoin(FrameMethods):
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
-        return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
+        projection = "".join(f"\n  {line}" for line in self.projection)
+        computed = f"\ncomputed by Spark{projection}" if projection else ""
+        return f"{describe(self.query)}{computed}\n\nover {self.routing}\n\n{plan}"
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -167,14 +185,50 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     checked = {name: read_frame(name, frame) for name, frame in tables.items()}
     named = name_streams(checked, options.statement)
     refuse_mixture(named)
-    use_own_python(next(iter(named.values())).sparkSession)
+    session = next(iter(named.values())).sparkSession
+    use_own_python(session)
     frames, options = find_event_times(named, options)
-    schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
+    options = replace(options, session=_read_session(session, options))
+    options, functions = register_functions(options, session)
+    schemas = _read_schemas(frames)
+    clauses = read_clauses(options).resolve_using(schemas)
+    scope = make_scope(schemas, options)
+    pushed = push_down_clauses(schemas, options, clauses)
+    frames = project(frames, pushed, functions, options.on_error if scope.session.ansi else "none")
+    computed = _read_schemas(frames)
+    refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
+    remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
     request = options.plan_request
-    query = request.divide_windows(build_query(schemas, options))
+    with _show_written_text():
+        query = request.divide_windows(build_query(computed, options, remaining))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
-    cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
+    cores = session.sparkContext.defaultParallelism
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
-    return SparkJoin(query, planned, frames, options)
+    join = SparkJoin(query, planned, frames, options, projection=tuple(describe_projection(pushed)))
+    return join.transform(make_step(deferred, functions)) if deferred else join
+
+
+@contextmanager
+def _show_written_text() -> Iterator[None]:
+    """Show the expressions that computed columns hold in errors, in place of the columns."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(_COMPUTED.sub(lambda found: found[1].replace("``", "`"), str(error))) from None
+
+
+def _read_schemas(frames: Frames) -> dict[str, pa.Schema]:
+    return {name: read_schema(name, frame) for name, frame in frames.items()}
+
+
+def _read_session(spark: SparkSession, options: JoinOptions) -> Session:
+    """Read the time zone and the mode of the DataFrames' session."""
+    if options.session is not None:
+        raise QueryError(
+            "session= applies to tables of this process; Spark DataFrames follow their session, so set "
+            "spark.sql.session.timeZone and spark.sql.ansi.enabled there"
+        )
+    time_zone, ansi = (spark.conf.get(f"spark.sql.{name}") for name in ("session.timeZone", "ansi.enabled"))
+    return Session(str(time_zone), str(ansi).lower() == "true")

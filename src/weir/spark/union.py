@@ -24,6 +24,7 @@ from pyspark.sql.types import DataType
 from weir.expr.nodes import Column, columns_of
 from weir.partition.placement import Placement
 from weir.query.model import Query
+from weir.spark.projection import quote
 from weir.spark.routing import Routing, Segments
 from weir.spark.task import COPY, PARTITION, STREAM, TIME, UnionSlots
 
@@ -100,7 +101,7 @@ def _fill_slots(slots: Mapping[str, str], types: Types) -> list[SparkColumn]:
     """Put a stream's columns into their slots, and NULL into the others."""
     columns = {slot: column for column, slot in slots.items()}
     filled = {
-        slot: F.col(f"`{columns[slot]}`") if slot in columns else F.lit(None).cast(kind)
+        slot: F.col(quote(columns[slot])) if slot in columns else F.lit(None).cast(kind)
         for slot, kind in types.items()
     }
     return [column.alias(slot, metadata={}) for slot, column in filled.items()]
@@ -111,7 +112,7 @@ def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: lis
     micros = _to_micros(frame, query.stream(name).time)
     if routing.segments is not None:
         partitions = _segment_partitions(name, micros, routing.segments, routing.partitions)
-        copied = frame.select(F.posexplode(partitions).alias(COPY, PARTITION), *frame.columns)
+        copied = frame.select(F.posexplode(partitions).alias(COPY, PARTITION), "*")
         return copied.select(stream, PARTITION, COPY, *slots)
     # The time of a row may decide its partition, now or after a change of spread.
     times = [micros.alias(TIME)] if routing.shared or routing.fallback else []
@@ -122,8 +123,8 @@ def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: lis
 def _to_micros(frame: DataFrame, time: str) -> SparkColumn:
     """An event time in µs; one without a zone is UTC, whatever the session's zone is."""
     if frame.schema[time].dataType.typeName() == "timestamp_ntz":
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', `{time}`)")
-    return F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quote(time)})")
+    return F.unix_micros(F.col(quote(time)).cast("timestamp"))
 
 
 def _floor_divide(micros: SparkColumn, length: int) -> SparkColumn:
@@ -164,7 +165,7 @@ def _hash_key(name: str, routing: Routing) -> SparkColumn:
     if key_class is None:  # the batch's placement assigns partitions
         return F.lit(0)
     column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
-    key = F.col(f"`{column.name}`").cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
+    key = F.col(quote(column.name)).cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
     if pa.types.is_floating(key_class.domain):
         key = key + F.lit(0.0)  # -0.0 equals 0.0, so both must have one hash
     return F.pmod(F.xxhash64(key), F.lit(routing.partitions)).cast("int")

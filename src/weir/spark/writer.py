@@ -199,7 +199,8 @@ class JoinWriter:
         checkpoint = Checkpoint(folder)
         plan, first_plan = self._choose_plans(checkpoint)
         routing = self._route(first_plan, checkpoint)
-        checkpoint.record_or_check_job(describe_job(join.query, first_plan, routing.partitions, routing.name))
+        job = describe_job(join.query, first_plan, routing.partitions, routing.name, join.projection)
+        checkpoint.record_or_check_job(job)
         union, slots = tagged_union(join.query, join.frames, routing)
         policy = self._make_policy(routing)
         # A repeated batch needs the manifest before it, whatever the session says.
