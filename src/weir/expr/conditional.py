@@ -177,6 +177,8 @@ def _greatest(out: pa.DataType, *values: Value) -> Value:
 def _choose_extreme(kernel: Any, out: pa.DataType, *values: Value) -> Value:
     if out == BOOLEAN:  # Arrow has no kernel for booleans
         return pc.cast(kernel(*(pc.cast(value, pa.int8()) for value in values), skip_nulls=True), BOOLEAN)
+    if pa.types.is_timestamp(out) or pa.types.is_duration(out):  # nor for times with a zone
+        return pc.cast(kernel(*(pc.cast(value, pa.int64()) for value in values), skip_nulls=True), out)
     return kernel(*values, skip_nulls=True)
 
 

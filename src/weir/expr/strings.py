@@ -156,7 +156,14 @@ def _concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
     """Join the parts that are not NULL by a separator."""
     if not parts:
         return pc.if_else(pc.is_valid(separator), "", null(out))
-    return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
+    return map_arrays(_join_valid, separator, *parts)
+
+
+def _join_valid(separator: pa.Array, first: pa.Array, *others: pa.Array) -> pa.Array:
+    # Arrow leaves out rows without any valid part, so that what follows would move up.
+    if others or first.null_count:
+        first = pc.if_else(pc.is_null(pc.coalesce(first, *others)), "", first)
+    return pc.binary_join_element_wise(first, *others, separator, null_handling="skip")
 
 
 def _length_rule(args: Sequence[Expr]) -> Signature:
