@@ -12,7 +12,7 @@ import pytest
 
 from weir.errors import EvaluationError, QueryError
 from weir.expr.build import callable_names
-from weir.expr.evaluate import FUNCTIONS, evaluate, evaluate_predicate
+from weir.expr.evaluate import FUNCTIONS, evaluate, evaluate_predicate, evaluate_rows
 from weir.expr.nodes import Call, Column, Expr, Literal, OnError, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
 from weir.expr.session import Session
@@ -254,6 +254,15 @@ def test_what_is_not_evaluated_for_a_row_does_not_fail(
     text: str, values: dict[str, list[Any]], expected: list[Any]
 ) -> None:
     assert over(text, **values) == expected
+
+
+def test_text_that_is_invalid_or_too_long_fails_for_its_row_alone() -> None:
+    broken = pa.array([b"ok", b"\xff\xfe", b"fine"]).view(pa.string())
+    values, failed = evaluate_rows(parse("upper(a.s)", SCOPE), lambda _: broken, 3)
+    assert values.to_pylist() == ["OK", None, "FINE"] and failed.tolist() == [False, True, False]
+    counts = {"s": pa.array(["x", "y"]), "y": pa.array([2, 2_000_000_000], pa.int32())}
+    values, failed = evaluate_rows(parse("repeat(a.s, b.y)", SCOPE), lambda c: counts[c.name], 2)
+    assert values.to_pylist() == ["xx", None] and failed.tolist() == [False, True]
 
 
 def test_failures_of_rows_that_do_not_count_are_ignored() -> None:

@@ -366,8 +366,8 @@ def test_expressions_equal_spark(session: Session, spark: Any) -> None:
     values = {text: set(map(repr, answer.items)) for text, answer in answers.items()}
     predicates = [text for text, answer in answers.items() if answer.type == pa.bool_()]
     assert len(predicates) >= len(cases) / 7
-    assert sum({"True", "False"} <= values[text] for text in predicates) >= 0.85 * len(predicates)
-    assert sum(repr(FAILS) in found for found in values.values()) >= (20 if session.ansi else 2)
+    assert sum({"True", "False"} <= values[text] for text in predicates) >= 0.8 * len(predicates)
+    assert sum(repr(FAILS) in found for found in values.values()) >= (15 if session.ansi else 2)
     assert sum(len(found) >= 3 for found in values.values()) >= 0.8 * len(cases)
 
 

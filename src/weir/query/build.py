@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name
+from weir.expr.check import check_expression
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
 from weir.expr.session import read_session
@@ -50,6 +51,8 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     if not options.cross:
         _check_connected(names, predicate)
     select = bind_outputs(clauses.select, streams, scope)
+    for part in (*predicate.conjuncts, *predicate.filters, *select):
+        check_expression(part.expr)
     fresh = _by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
