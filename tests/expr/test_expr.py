@@ -100,6 +100,10 @@ def over(text: str, ansi: bool = True, on_error: OnError = "fail", **values: Any
     ("IF(a.x, 1, 2)", "boolean conditions"),
     ("cast(a.x AS STRING)", "cannot cast a.x from double to string"),
     ("cast(a.x AS MAP<INT, INT>)", "type"),
+    ("a.place = a.place", "compares single values, not struct<Lat: double, lon: double>; compare its parts"),
+    ("(a.x, a.s) = (b.x)", "rows of as many values"),
+    ("(a.x, a.s) < (b.x, b.t)", "a row of values can only be compared by = or <=>"),
+    ("struct(a.x) = struct(b.x)", "struct(...) is made of columns of one stream only"),
     ("a.x <", "cannot read 'a.x <'"),
     ("a.x = = 1", "cannot read"),
     ("", "'' is not one condition"),
@@ -150,6 +154,8 @@ def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
     ("a.x > 2 * 3 + 1", ">(a.x, 7.0)"),
     ("a.place.LAT > 1", ">(.(a.place, 'LAT'), 1.0)"),
     ("b.u = a.ts", "=(cast(b.u), a.ts)"),
+    ("(a.x, a.s) = (b.x, b.t)", "and(=(a.x, b.x), =(a.s, b.t))"),
+    ("(a.x, a.s) <=> (b.x, b.t)", "and(<=>(a.x, b.x), <=>(a.s, b.t))"),
 ])  # fmt: skip
 def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
     assert str(parse(text, SCOPE)) == bound

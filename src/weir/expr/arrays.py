@@ -33,6 +33,8 @@ def _size_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _item_rule(args: Sequence[Expr]) -> Signature:
+    if args and pa.types.is_map(args[0].type):
+        raise QueryError("takes an array, not a map; read the map's key into a column before the join")
     check_types(args, "an array and a whole number", is_array, is_integer)
     return (args[0].type, BIGINT), args[0].type.value_type
 
