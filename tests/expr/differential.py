@@ -20,8 +20,8 @@ from weir.expr.scope import Scope
 from weir.expr.session import Session
 from weir.query.sql import bind_expression, parse_condition
 
-# What a row gives if evaluation fails, and what an expression gives that is refused.
-FAILS, REFUSED = "fails", "refused"
+# The item of a row for which evaluation fails.
+FAILS = "fails"
 _CHUNK = 120
 
 
@@ -41,33 +41,34 @@ class Difference:
         return f"{self.expression}: {got} in row {self.row} and {self.rows - 1} more, {self.values}"
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The type and the items of an expression over all rows; no type if the expression is refused."""
+
+    type: pa.DataType | None
+    items: Sequence[Any]
+
+
 def find_differences(
-    spark: Any, expressions: Sequence[str], tables: Mapping[str, pa.Table], session: Session
+    answers: Mapping[str, Answer], tables: Mapping[str, pa.Table], session: Session
 ) -> list[Difference]:
-    """Evaluate expressions over the rows of tables of one length, by Spark and by weir, in one session."""
-    theirs = _ask_spark(spark, expressions, tables, session)
+    """Compare Spark's answers with weir's in a session."""
     scope = Scope({name: table.schema for name, table in tables.items()}, session=session)
-    differences = []
-    for text in expressions:
-        ours = _ask_weir(text, scope, tables)
-        differences += _compare(text, theirs[text], ours, tables)
-    return differences
+    pairs = ((text, theirs, _ask_weir(text, scope, tables)) for text, theirs in answers.items())
+    return [each for text, theirs, ours in pairs for each in _compare(text, theirs, ours, tables)]
 
 
-def _compare(text: str, theirs: Any, ours: Any, tables: Mapping[str, pa.Table]) -> list[Difference]:
-    if REFUSED in (theirs[0], ours[0]):
-        return (
-            []
-            if theirs[0] == ours[0]
-            else [Difference(text, 0, theirs[0], ours[0], 1, {"why": ours[1:] or theirs[1:]})]
-        )
-    rows = [i for i, pair in enumerate(zip(theirs, ours, strict=True)) if not _are_same(*pair)]
-    if not rows:
+def _compare(text: str, theirs: Answer, ours: Answer, tables: Mapping[str, pa.Table]) -> list[Difference]:
+    if theirs.type != ours.type:
+        what = [(answer.type, *(answer.items if answer.type is None else ())) for answer in (theirs, ours)]
+        return [Difference(text, 0, what[0], what[1], 1, {})]
+    pairs = enumerate(zip(theirs.items, ours.items, strict=True))
+    rows = [row for row, pair in pairs if not _are_same(*pair)]
+    if not rows or ours.type is None:
         return []
-    values = {
-        f"{s}.{n}": t[n][rows[0]] for s, t in tables.items() for n in t.column_names if f"{s}.{n}" in text
-    }
-    return [Difference(text, rows[0], theirs[rows[0]], ours[rows[0]], len(rows), values)]
+    named = {f"{s}.{n}": t[n][rows[0]] for s, t in tables.items() for n in t.column_names}
+    values = {name: value for name, value in named.items() if name in text}
+    return [Difference(text, rows[0], theirs.items[rows[0]], ours.items[rows[0]], len(rows), values)]
 
 
 def _are_same(left: Any, right: Any) -> bool:
@@ -76,14 +77,15 @@ def _are_same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _ask_weir(text: str, scope: Scope, tables: Mapping[str, pa.Table]) -> list[Any]:
+def _ask_weir(text: str, scope: Scope, tables: Mapping[str, pa.Table]) -> Answer:
     rows = next(iter(tables.values())).num_rows
     try:
         expr = bind_expression(parse_condition(text), scope)
     except QueryError as error:
-        return [REFUSED, str(error)]
+        return Answer(None, [str(error)])
     value, failed = evaluate_rows(expr, lambda c: tables[c.stream][c.name].combine_chunks(), rows)
-    return [FAILS if fails else item for item, fails in zip(_to_list(value), failed.tolist(), strict=True)]
+    items = zip(_to_list(value), failed.tolist(), strict=True)
+    return Answer(expr.type, [FAILS if fails else item for item, fails in items])
 
 
 def _to_list(values: pa.Array) -> list[Any]:
@@ -97,9 +99,10 @@ def _to_list(values: pa.Array) -> list[Any]:
     return list(values.to_pylist())
 
 
-def _ask_spark(
+def ask_spark(
     spark: Any, expressions: Sequence[str], tables: Mapping[str, pa.Table], session: Session
-) -> dict[str, list[Any]]:
+) -> dict[str, Answer]:
+    """Evaluate expressions over the rows of tables of one length by Spark, in a session."""
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", session.time_zone)
     own.conf.set("spark.sql.ansi.enabled", str(session.ansi).lower())
@@ -108,22 +111,27 @@ def _ask_spark(
     # Compiling hundreds of expressions takes longer than interpreting them on few rows.
     own.conf.set("spark.sql.codegen.wholeStage", "false")
     own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    names = [f"{stream}_{name}" for stream, table in tables.items() for name in table.column_names]
-    columns = [column for table in tables.values() for column in table.columns]
+    fields = {f"{s}_{f.name}": (s, f) for s, t in tables.items() for f in t.schema}
+    columns = [_to_spark(column) for table in tables.values() for column in table.columns]
     numbers = pa.array(range(len(columns[0])))
-    rows = own.createDataFrame(pa.table([*columns, numbers], names=[*names, "row"]))
-    structs = [
-        f"struct({', '.join(f'{s}_{name} AS {name}' for name in t.column_names)}) AS {s}"
-        for s, t in tables.items()
-    ]
-    pairs = rows.selectExpr("row", *structs)
-    answers: dict[str, list[Any]] = {}
+    rows = own.createDataFrame(pa.table([*columns, numbers], names=[*fields, "row"]))
+    parts: dict[str, list[str]] = {name: [] for name in tables}
+    for name, (stream, field) in fields.items():
+        is_naive = field.type == pa.timestamp("us")
+        parts[stream].append(f"{f'cast({name} AS TIMESTAMP_NTZ)' if is_naive else name} AS {field.name}")
+    pairs = rows.selectExpr("row", *(f"struct({', '.join(named)}) AS {s}" for s, named in parts.items()))
+    answers: dict[str, Answer] = {}
     for start in range(0, len(expressions), _CHUNK):
         answers |= _evaluate(own, pairs, expressions[start : start + _CHUNK])
     return answers
 
 
-def _evaluate(session: Any, pairs: Any, expressions: Sequence[str]) -> dict[str, list[Any]]:
+def _to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Give times without a zone as text: Spark would take them for local times of its session."""
+    return pc.cast(column, pa.string()) if column.type == pa.timestamp("us") else column
+
+
+def _evaluate(session: Any, pairs: Any, expressions: Sequence[str]) -> dict[str, Answer]:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column
     from pyspark.sql import functions as F  # noqa: N812 - as everywhere
@@ -137,20 +145,24 @@ def _evaluate(session: Any, pairs: Any, expressions: Sequence[str]) -> dict[str,
         )
         columns.append(Column(utils.column(tried)).alias(f"c{i}"))
     try:
-        table = pairs.select("row", *columns).toArrow().sort_by("row")
+        table = _collect(pairs.select("row", *columns)).sort_by("row")
     except PySparkException as error:
         if len(expressions) == 1:
-            return {expressions[0]: [REFUSED, str(error).splitlines()[0]]}
+            return {expressions[0]: Answer(None, [str(error).splitlines()[0]])}
         half = len(expressions) // 2
         return _evaluate(session, pairs, expressions[:half]) | _evaluate(session, pairs, expressions[half:])
     return {text: _read_answers(table[f"c{i}"].combine_chunks()) for i, text in enumerate(expressions)}
 
 
-def _read_answers(structs: Any) -> list[Any]:
+def _collect(frame: Any) -> pa.Table:
+    # Not toArrow, which casts all columns and fails for some types in structs.
+    return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
+
+
+def _read_answers(structs: Any) -> Answer:
     if isinstance(structs, pa.ChunkedArray):
         structs = structs.combine_chunks()
-    values = _to_list(pc.struct_field(structs, 0))
-    return [
-        value if is_valid else FAILS
-        for value, is_valid in zip(values, structs.is_valid().to_pylist(), strict=True)
-    ]
+    values = pc.struct_field(structs, 0)
+    items = zip(_to_list(values), structs.is_valid().to_pylist(), strict=True)
+    type = pa.timestamp("us", "UTC") if pa.types.is_timestamp(values.type) and values.type.tz else values.type
+    return Answer(type, [value if is_valid else FAILS for value, is_valid in items])

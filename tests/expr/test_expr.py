@@ -12,7 +12,7 @@ import pytest
 
 from weir.errors import EvaluationError, QueryError
 from weir.expr.build import callable_names
-from weir.expr.evaluate import FUNCTIONS, evaluate, evaluate_predicate
+from weir.expr.evaluate import FUNCTIONS, evaluate, evaluate_predicate, evaluate_rows
 from weir.expr.nodes import Call, Column, Expr, Literal, OnError, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
 from weir.expr.session import Session
@@ -100,6 +100,10 @@ def over(text: str, ansi: bool = True, on_error: OnError = "fail", **values: Any
     ("IF(a.x, 1, 2)", "boolean conditions"),
     ("cast(a.x AS STRING)", "cannot cast a.x from double to string"),
     ("cast(a.x AS MAP<INT, INT>)", "type"),
+    ("a.place = a.place", "compares single values, not struct<Lat: double, lon: double>; compare its parts"),
+    ("(a.x, a.s) = (b.x)", "rows of as many values"),
+    ("(a.x, a.s) < (b.x, b.t)", "a row of values can only be compared by = or <=>"),
+    ("struct(a.x) = struct(b.x)", "struct(...) is made of columns of one stream only"),
     ("a.x <", "cannot read 'a.x <'"),
     ("a.x = = 1", "cannot read"),
     ("", "'' is not one condition"),
@@ -150,6 +154,8 @@ def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
     ("a.x > 2 * 3 + 1", ">(a.x, 7.0)"),
     ("a.place.LAT > 1", ">(.(a.place, 'LAT'), 1.0)"),
     ("b.u = a.ts", "=(cast(b.u), a.ts)"),
+    ("(a.x, a.s) = (b.x, b.t)", "and(=(a.x, b.x), =(a.s, b.t))"),
+    ("(a.x, a.s) <=> (b.x, b.t)", "and(<=>(a.x, b.x), <=>(a.s, b.t))"),
 ])  # fmt: skip
 def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
     assert str(parse(text, SCOPE)) == bound
@@ -254,6 +260,15 @@ def test_what_is_not_evaluated_for_a_row_does_not_fail(
     text: str, values: dict[str, list[Any]], expected: list[Any]
 ) -> None:
     assert over(text, **values) == expected
+
+
+def test_text_that_is_invalid_or_too_long_fails_for_its_row_alone() -> None:
+    broken = pa.array([b"ok", b"\xff\xfe", b"fine"]).view(pa.string())
+    values, failed = evaluate_rows(parse("upper(a.s)", SCOPE), lambda _: broken, 3)
+    assert values.to_pylist() == ["OK", None, "FINE"] and failed.tolist() == [False, True, False]
+    counts = {"s": pa.array(["x", "y"]), "y": pa.array([2, 2_000_000_000], pa.int32())}
+    values, failed = evaluate_rows(parse("repeat(a.s, b.y)", SCOPE), lambda c: counts[c.name], 2)
+    assert values.to_pylist() == ["xx", None] and failed.tolist() == [False, True]
 
 
 def test_failures_of_rows_that_do_not_count_are_ignored() -> None:

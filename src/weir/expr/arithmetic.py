@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from weir.expr import decimals
 from weir.expr import type_rules as rules
-from weir.expr.casts import cast, try_cast
+from weir.expr.casts import cast
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Rule, Signature, always, types_of, wrap, wrap_numbers, wrong_types
 from weir.expr.types import (
@@ -23,6 +23,7 @@ from weir.expr.types import (
     INT,
     INTERVAL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     is_float,
     is_integer,
     is_number,
@@ -76,7 +77,8 @@ def _subtract_rule(args: Sequence[Expr]) -> Signature:
     rules.check_count(args, 2)
     left, right = types_of(args)
     if is_time(left) and is_time(right):
-        type = rules.shared_type(args)
+        # Of an instant and a local time, the local times are compared.
+        type = TIMESTAMP_NTZ if TIMESTAMP_NTZ in (left, right) else rules.shared_type(args)
         return (type, type), INTERVAL
     if pa.types.is_duration(left) and is_time(right):
         raise wrong_types(args, "a time first")
@@ -224,9 +226,9 @@ def _div(out: pa.DataType, left: Value, right: Value) -> Value:
 
 
 def _div_strictly(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Divide as `_div`, but NULL for a quotient that does not fit."""
+    """Divide as `_div`, but NULL for a quotient that does not fit; of decimals, Spark keeps the low bits."""
     if pa.types.is_decimal(left.type):
-        return try_cast(out, decimals.divide_whole(left, _null_if_zero(right)))
+        return _div(out, left, right)
     least = np.iinfo(np.int64).min
 
     def divide(x: Any, y: Any) -> tuple[Any, Any]:

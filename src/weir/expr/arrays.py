@@ -33,6 +33,8 @@ def _size_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _item_rule(args: Sequence[Expr]) -> Signature:
+    if args and pa.types.is_map(args[0].type):
+        raise QueryError("takes an array, not a map; read the map's key into a column before the join")
     check_types(args, "an array and a whole number", is_array, is_integer)
     return (args[0].type, BIGINT), args[0].type.value_type
 
@@ -47,7 +49,7 @@ def _item(to_position: Callable[[Any, Any], Any], **properties: Any) -> Function
 
 def _item_strictly(to_position: Any, out: pa.DataType, lists: Value, index: Value) -> Failing:
     """Return items and the rows whose position lies outside of the array; an item itself may be NULL."""
-    rows = max(len(value) for value in (lists, index, [0]) if not isinstance(value, pa.Scalar))
+    rows = max((len(value) for value in (lists, index) if isinstance(value, pa.Array)), default=1)
     lists, index = as_array(lists, rows), as_array(index, rows)
     _, lengths, _ = _split_items(lists)
     position = to_position(to_numbers(index), lengths)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
 
 def bind(node: exp.Expression, scope: Scope) -> Expr:
     """Bind a node that was parsed in `UntranslatedSpark`."""
+    if isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(node.this, exp.Tuple):
+        return _equate_rows(node, scope)
     if type(node) in BINARY:
         return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)], scope.mode)
     if type(node) in PARTS:
@@ -48,7 +51,19 @@ def bind(node: exp.Expression, scope: Scope) -> Expr:
         return HANDLERS[type(node)](node, scope)
     if isinstance(node, exp.Func):
         return _bind_call(node.sql_name(), list(node.iter_expressions()), scope)
+    if isinstance(node, exp.Tuple):
+        raise QueryError(f"a row of values can only be compared by = or <=>: {node.sql(dialect='spark')}")
     raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
+
+
+def _equate_rows(node: Any, scope: Scope) -> Expr:
+    """`(a.x, a.y) = (b.x, b.y)` is a conjunction of equalities, so that each is a key."""
+    left, right = node.this, node.expression
+    if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
+        raise QueryError(f"rows of as many values are compared with each other: {node.sql(dialect='spark')}")
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    first, *others = (bind(type(node)(this=x, expression=y), scope) for x, y in pairs)
+    return reduce(lambda both, equality: call("and", [both, equality], scope.mode), others, first)
 
 
 def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
@@ -57,6 +72,8 @@ def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     if user is not None:
         return call_user(user, name, bound)
     lowered = name.lower()
+    if lowered in ("struct", "named_struct", "map", "array"):
+        raise QueryError(f"{lowered}(...) is made of columns of one stream only; compute it before the join")
     if len(bound) == 1 and (lowered in SPARK_NAMES or lowered in TYPE_ALIASES):
         return cast(bound[0], parse_type(lowered), mode=scope.mode)
     return SPECIAL[lowered](bound, scope.mode) if lowered in SPECIAL else call(name, bound, scope.mode)

@@ -6,6 +6,7 @@ Both return NULL for values that have no counterpart in the other type; in ANSI 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,7 +246,7 @@ def _cast_time(value: Value, out: pa.DataType, zone: str | None, strict: bool) -
     if given == TIMESTAMP and is_number(out):
         return _seconds_of(value, out, strict)
     if not is_time(given):
-        return map_numbers(out, _from_seconds, value)
+        return map_numbers(out, partial(_from_seconds, strict), value)
     if given == TIMESTAMP and zone is not None:
         value = map_numbers(TIMESTAMP_NTZ, region.to_local, value)
     if out == DATE:
@@ -270,11 +271,13 @@ def _seconds_of(value: Value, out: pa.DataType, strict: bool) -> Value:
     return seconds if out == pa.int64() else cast(out, seconds, strict=True)
 
 
-def _from_seconds(seconds: Any) -> tuple[Any, Any]:
+def _from_seconds(strict: bool, seconds: Any) -> tuple[Any, Any]:
     """Return microseconds; seconds beyond the range saturate as in Java, NaN and infinity are invalid."""
     if seconds.dtype.kind == "f":
         valid = np.isfinite(seconds)
         micros = np.where(valid, seconds, 0.0).astype(np.float64) * SECOND
+        if strict:
+            valid &= np.abs(micros) <= float(_INT64.max)
         return _truncate_like_java(micros, pa.int64()), valid
     wide, most = seconds.astype(np.int64), _INT64.max // SECOND
     micros = np.clip(wide, -most, most) * SECOND

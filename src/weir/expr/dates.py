@@ -116,7 +116,7 @@ def _from_unix(factor: int) -> Function:
 
     def convert(numbers: Any) -> tuple[Any, Any]:
         most = np.iinfo(np.int64).max // factor
-        valid = np.abs(numbers) <= most
+        valid = (numbers <= most) & (numbers >= -most)
         return np.where(valid, numbers, 0) * factor, valid
 
     return wrap_numbers(take(TIMESTAMP, BIGINT), convert, always_fails=always)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -115,7 +116,13 @@ def _run(call: Call, values: list[Value], rows: int) -> tuple[Value, Failures]:
     function = CASTS[name] if name in CASTS else FUNCTIONS[name]
     run = function.strict if mode.ansi and function.strict is not None else function.run
     zone = {} if mode.zone is None else {"zone": mode.zone}
-    result = run(call.type, *values, **zone)
+    try:
+        result = run(call.type, *values, **zone)
+    except (pa.ArrowInvalid, pa.ArrowCapacityError, UnicodeDecodeError, OverflowError) as error:
+        # Such as text that is not UTF-8, or too long; without the row it is no data error.
+        if not rows or not any(isinstance(value, pa.Array) for value in values):
+            raise
+        return _isolate(call, values, rows, error)
     value, failed = result if isinstance(result, Failing) else (result, None)
     if isinstance(value, pa.Array) and len(value) != rows:
         raise RuntimeError(f"'{name}' returned {len(value)} values for {rows} rows, in {to_sql(call)}")
@@ -124,6 +131,29 @@ def _run(call: Call, values: list[Value], rows: int) -> tuple[Value, Failures]:
     if failed is None:
         failed = find_null_results(value, values, rows)
     return value, _NO_FAILURES if failed is None or not failed.any() else ((call, failed),)
+
+
+def _isolate(call: Call, values: list[Value], rows: int, error: Exception) -> tuple[Value, Failures]:
+    """Run a function that raised an error on halves of its rows; a row for which it still does fails."""
+    if rows == 1:
+        return pa.nulls(1, call.type), ((_always_failing(call), np.ones(1, np.bool_)),)
+    parts, failures, half = [], _NO_FAILURES, rows // 2
+    for start, end in ((0, half), (half, rows)):
+        part = [value[start:end] if isinstance(value, pa.Array) else value for value in values]
+        value, failed = _run(call, part, end - start)
+        parts.append(as_array(value, end - start))
+        failures += tuple((failing, _place(mask, start, rows)) for failing, mask in failed)
+    return pa.concat_arrays(parts), failures
+
+
+def _always_failing(call: Call) -> Call:
+    return replace(call, mode=replace(call.mode, ansi=True))
+
+
+def _place(mask: Bools, start: int, rows: int) -> Bools:
+    whole = np.zeros(rows, np.bool_)
+    whole[start : start + len(mask)] = mask
+    return whole
 
 
 def _handle(expr: Expr, value: Value, failures: Failures, fetch: Columns) -> Value:

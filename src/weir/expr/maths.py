@@ -101,9 +101,21 @@ def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) 
 
 
 def _round_strictly(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:
-    """Round whole numbers; NULL where the result has become too large."""
+    """Round; NULL where the result has become too large."""
+    if pa.types.is_decimal(out):
+        return _round_half_up(out, value, digits)
     places = 0 if digits is None else digits.as_py()
     return map_numbers(out, lambda numbers: _round_in_range(numbers, places), value)
+
+
+def _may_grow(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for whole numbers that may not fit when they are rounded up, which only ANSI mode minds."""
+    return is_integer(out) and len(args) == 2
+
+
+def _has_all_digits(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for decimals that already have all digits that there can be."""
+    return bool(pa.types.is_decimal(out) and out.precision == 38)
 
 
 def _round_in_range(numbers: Any, places: int) -> tuple[Any, Any]:
@@ -158,7 +170,7 @@ FUNCTIONS: dict[str, Function] = {
     "e": wrap(take(DOUBLE), lambda: pa.scalar(math.e)),
     "ceil": _whole(pc.ceil),
     "floor": _whole(pc.floor),
-    "round": Function(_round_rule, _round_half_up, _round_strictly, lambda args, out: is_integer(out)),
+    "round": Function(_round_rule, _round_half_up, _round_strictly, _may_grow, _has_all_digits),
     "factorial": wrap_numbers(take(BIGINT, INT), _factorial),
     "bit_count": wrap_numbers(take(INT, BIGINT), lambda numbers: np.bitwise_count(numbers.view(np.uint64))),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name
+from weir.expr.check import check_expression
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
 from weir.expr.session import read_session
@@ -53,8 +54,10 @@ def build_query(
     if not options.cross:
         _check_connected(names, predicate)
     select = bind_outputs(clauses.select, streams, scope)
-    conditions = [part.expr for part in (*predicate.filters, *predicate.conjuncts)]
-    try_functions([*conditions, *(output.expr for output in select)], options.plain_functions)
+    exprs = [part.expr for part in (*predicate.conjuncts, *predicate.filters, *select)]
+    try_functions(exprs, options.plain_functions)
+    for expr in exprs:
+        check_expression(expr)
     fresh = by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
