@@ -28,6 +28,7 @@ from weir.query.model import Query
 from weir.query.options import PerStream
 from weir.query.sql import name_streams
 from weir.spark.frames import read_frame, read_lateness, read_schema
+from weir.spark.read_back import ReadBack, choose_watermark, read_back
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
@@ -120,6 +121,33 @@ class SparkJoin:
         """Apply a stateless step to each batch's results."""
         check_stateless(step(apply_steps(self.steps, self._empty_frame())))
         return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
+
+    def readBack(  # noqa: N802 - as Spark writes names
+        self,
+        path: str,
+        checkpointLocation: str,  # noqa: N803 - Spark's name
+        time: str | None = None,
+        late: str | timedelta | None = None,
+        *,
+        processingTime: str | None = None,  # noqa: N803 - Spark's name
+        availableNow: bool = False,  # noqa: N803 - Spark's name
+        once: bool = False,
+        queryName: str | None = None,  # noqa: N803 - Spark's name
+    ) -> ReadBack:
+        """Start the join into parquet files at `path`; return a stream of its results, and the running query.
+
+        Any step of Spark's or another join may follow on `.frame`; `.query` is the join. The watermark is on
+        the column `time`, by default the first that is the event time of a stream, and `late` behind, by
+        default as far as windows, time bounds and lateness of the join ask for. The trigger is as in Spark:
+        processingTime, availableNow or once.
+        """
+        writer = self.writeStream.option("checkpointLocation", checkpointLocation)
+        trigger = {"processingTime": processingTime, "availableNow": availableNow, "once": once}
+        writer.trigger(**{kind: value for kind, value in trigger.items() if value})
+        if queryName is not None:
+            writer.queryName(queryName)
+        watermark = choose_watermark(self, self._result_schema(), time, late)
+        return read_back(self, writer, path, checkpointLocation, watermark)
 
     def explain(self, mode: str | bool | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.result_log import ResultLog, find_log
 from weir.spark.task import ResultFiles
 
 _FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
@@ -62,6 +63,7 @@ class ParquetSink:
 
     folder: Folder
     compression: str
+    log: ResultLog | None = None
 
     @property
     def results(self) -> ResultFiles:
@@ -71,7 +73,7 @@ class ParquetSink:
     def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
         """Rename the files from `_part-<batch>-<partition>-<attempt>` to `part-<batch>-<partition>-0`."""
         names = {hidden: re.sub(r"^_(part-\d+-\d+)-\w+\.", r"\1-0.", hidden) for hidden in files}
-        _replace_batch(self.folder, batch, names, cleans_up)
+        _replace_batch(self.folder, batch, names, cleans_up, self.log)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class FileSink:
     format: str
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
+    log: ResultLog | None = None
 
     def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
         """Write into a hidden folder, then move the files."""
@@ -97,7 +100,7 @@ class FileSink:
                 names[source] = f"{below}{slash}part-{batch:09d}-{len(names):04d}-0.{ending}"
         for below in {target.rpartition("/")[0] for target in names.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
-        _replace_batch(self.folder, batch, names, cleans_up)
+        _replace_batch(self.folder, batch, names, cleans_up, self.log)
         self.folder.delete(hidden)
 
 
@@ -112,10 +115,18 @@ class CallSink:
         self.call(results, batch)
 
 
-def _replace_batch(folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool) -> None:
+def _replace_batch(
+    folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool, log: ResultLog | None
+) -> None:
     """Rename files; with `cleans_up`, delete other files of this batch, and hidden ones of any batch."""
+    if log is not None and log.holds(names.values()):
+        for source in names:  # a repeat: the files are equal in sum, but perhaps not one by one
+            folder.delete(source)
+        return
     for source, target in names.items():
         folder.move(source, target)
+    if log is not None:
+        log.add(names.values())
     if not cleans_up:
         return
     published = set(names.values())
@@ -191,12 +202,14 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     codec = _ARROW_CODECS.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
-    return ParquetSink(open_folder(spark, _require_path(target)), codec)
+    folder = open_folder(spark, _require_path(target))
+    return ParquetSink(folder, codec, find_log(spark, folder))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     folder = open_folder(spark, _require_path(target))
-    return FileSink(folder, target.format, target.options, target.partition_by)
+    log = find_log(spark, folder)
+    return FileSink(folder, target.format, target.options, target.partition_by, log)
 
 
 def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
