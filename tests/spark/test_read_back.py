@@ -110,8 +110,8 @@ def test_a_windowed_count_through_stops_and_kills(
         finish(count(frame, availableNow=True))
     grow(3)
     feed = add_batch(feed, {"a": rows([LAST], [0], [0]), "b": rows([LAST], [0], [0])})
-    frame, query = join(availableNow=True)
-    finish(query)
+    writer = define(feed.frames(spark)).writeStream.option("checkpointLocation", str(tmp_path / "ckpt"))
+    finish(writer.trigger(availableNow=True).start(str(results)))  # as good as readBack, once there is a log
     finish(count(frame, availableNow=True))
     assert bag(spark.read.parquet(str(results)).toArrow()) == read_bag(results) == ask(feed, JOINED)
     start = "time_bucket(INTERVAL 10 SECONDS, ts)"
