@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from weir.spark.filesystem import Folder
+from weir.spark.result_log import ResultLog
 from weir.spark.task import ResultFiles
 
 
@@ -18,6 +19,7 @@ class ParquetSink:
 
     folder: Folder
     compression: str
+    log: ResultLog | None = None
 
     @property
     def results(self) -> ResultFiles:
@@ -27,7 +29,7 @@ class ParquetSink:
     def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
         """Rename the files from `_part-<batch>-<partition>-<attempt>` to `part-<batch>-<partition>-0`."""
         names = {hidden: re.sub(r"^_(part-\d+-\d+)-\w+\.", r"\1-0.", hidden) for hidden in files}
-        _replace_batch(self.folder, batch, names, cleans_up)
+        _replace_batch(self.folder, batch, names, cleans_up, self.log)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class FileSink:
     format: str
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
+    log: ResultLog | None = None
 
     def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
         """Write into a hidden folder, then move the files."""
@@ -53,14 +56,22 @@ class FileSink:
                 names[source] = f"{below}{slash}part-{batch:09d}-{len(names):04d}-0.{ending}"
         for below in {target.rpartition("/")[0] for target in names.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
-        _replace_batch(self.folder, batch, names, cleans_up)
+        _replace_batch(self.folder, batch, names, cleans_up, self.log)
         self.folder.delete(hidden)
 
 
-def _replace_batch(folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool) -> None:
+def _replace_batch(
+    folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool, log: ResultLog | None
+) -> None:
     """Rename files; with `cleans_up`, delete other files of this batch, and hidden ones of any batch."""
+    if log is not None and log.holds(names.values()):
+        for source in names:  # a repeat: the files are equal in sum, but perhaps not one by one
+            folder.delete(source)
+        return
     for source, target in names.items():
         folder.move(source, target)
+    if log is not None:
+        log.add(names.values())
     if not cleans_up:
         return
     published = set(names.values())

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from weir.spark.frames import read_frame, read_schema, refuse_mixture
 from weir.spark.functions import refuse_calls_of_spark, register_functions
 from weir.spark.preflight import use_own_python
 from weir.spark.projection import describe_projection, project
+from weir.spark.read_back import ReadBack, choose_watermark, read_back
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.session_tables import add_session_tables
 from weir.spark.steps import Steps, apply_steps, check_stateless
@@ -140,6 +142,35 @@ class SparkJoin(FrameMethods):
             check_stateless(applied)
         steps = (*self.steps, step)
         return SparkJoin(self.query, self.planned, self.frames, self.options, steps, self.projection)
+
+    def readBack(  # noqa: N802 - as Spark writes names
+        self,
+        path: str,
+        checkpointLocation: str,  # noqa: N803 - Spark's name
+        time: str | None = None,
+        late: str | timedelta | None = None,
+        *,
+        processingTime: str | None = None,  # noqa: N803 - Spark's name
+        availableNow: bool = False,  # noqa: N803 - Spark's name
+        once: bool = False,
+        queryName: str | None = None,  # noqa: N803 - Spark's name
+    ) -> ReadBack:
+        """Start the join into parquet files at `path`; return a stream of its results, and the running query.
+
+        Any step of Spark's or another join may follow on `.frame`; `.query` is the join. The watermark is on
+        the column `time`, by default the first that is the event time of a stream, and `late` behind, by
+        default as far as windows, time bounds and lateness of the join ask for. The trigger is as in Spark:
+        processingTime, availableNow or once.
+        """
+        writer = self.writeStream.option("checkpointLocation", checkpointLocation)
+        if processingTime or availableNow or once:
+            writer.trigger(
+                processingTime=processingTime, availableNow=availableNow or None, once=once or None
+            )
+        if queryName is not None:
+            writer.queryName(queryName)
+        watermark = choose_watermark(self, self._result_schema(), time, late)
+        return read_back(self, writer, path, checkpointLocation, watermark)
 
     def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.

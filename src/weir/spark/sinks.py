@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.errors import QueryError
 from weir.spark.file_sinks import FileSink, ParquetSink
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.result_log import find_log
 from weir.spark.sink_checks import (
     FILE_FORMATS,
     OWN_FORMATS,
@@ -126,11 +127,14 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     codec = _ARROW_CODECS.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
-    return ParquetSink(_open_output(spark, target), codec)
+    folder = _open_output(spark, target)
+    return ParquetSink(folder, codec, find_log(spark, folder))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
-    return FileSink(_open_output(spark, target), target.format, target.options, target.partition_by)
+    folder = _open_output(spark, target)
+    log = find_log(spark, folder)
+    return FileSink(folder, target.format, target.options, target.partition_by, log)
 
 
 def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:

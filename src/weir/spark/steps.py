@@ -44,6 +44,6 @@ def check_stateless(frame: DataFrame) -> None:
 def stateful_error(step: str) -> QueryError:
     """Return the error for a step that would need state across batches."""
     return QueryError(
-        f"'{step}' after a join would need state across batches; write the joined rows to a table or files "
-        "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"
+        f"'{step}' after a join would need state across batches; do it on the stream of its results, "
+        "joined.readBack(path=..., checkpointLocation=...).frame, or per batch in writeStream.foreachBatch"
     )
