@@ -366,8 +366,12 @@ def test_expressions_equal_spark(session: Session, spark: Any) -> None:
     values = {text: set(map(repr, answer.items)) for text, answer in answers.items()}
     predicates = [text for text, answer in answers.items() if answer.type == pa.bool_()]
     assert len(predicates) >= len(cases) / 7
-    assert sum({"True", "False"} <= values[text] for text in predicates) >= 0.8 * len(predicates)
-    assert sum(repr(FAILS) in found for found in values.values()) >= (15 if session.ansi else 2)
+    assert sum({"True", "False"} <= values[text] for text in predicates) >= (
+        0.85 if cases is CASES else 0.8
+    ) * len(predicates)
+    # Without ANSI mode only a few functions fail, and none of those over local times.
+    failing = {(True, True): 60, (True, False): 3, (False, True): 15}.get((cases is CASES, session.ansi), 0)
+    assert sum(repr(FAILS) in found for found in values.values()) >= failing
     assert sum(len(found) >= 3 for found in values.values()) >= 0.8 * len(cases)
 
 
