@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,7 @@ from weir.query.model import Query
 from weir.query.options import PerStream
 from weir.query.sql import name_streams
 from weir.spark.frames import read_frame, read_lateness, read_schema
-from weir.spark.routing import Routing, choose_routing, choose_shared_spread
+from weir.spark.routing import Routing, RoutingKey, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
 from weir.spark.union import Frames, shuffle_by_partition, tagged_union
@@ -48,13 +48,25 @@ class SparkJoin:
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
-    def route(self, plan: Join, was_shared: bool, partitions: int | None = None) -> Routing:
+    def reorder(self, names: Sequence[str]) -> SparkJoin:
+        """Return the same join with its streams in another order; its results have the same columns."""
+        query = self.query.reorder(names)
+        frames = {name: self.frames[name] for name in names}
+        return SparkJoin(query, _plan(query, frames, self.options), frames, self.options, self.steps)
+
+    def route(
+        self,
+        plan: Join,
+        was_shared: bool,
+        partitions: int | None = None,
+        known: RoutingKey | None = None,
+    ) -> Routing:
         """Choose how rows and work are divided; once rows were shared, keys no longer say where they lie."""
         context, options = self.sparkSession.sparkContext, self.options
         shared = choose_shared_spread(context.master or "")
         spread = shared if was_shared and options.spread == "auto" else options.spread
         partitions, cores = partitions or options.partitions, context.defaultParallelism
-        routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
+        routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared, known)
         if self.driver_order not in INTERLEAVING_POLICIES:
             return routing
         if routing.is_shared:
@@ -164,17 +176,24 @@ def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
 def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     """Build the join of Spark DataFrames."""
     checked = {name: read_frame(name, frame) for name, frame in given.items()}
-    frames = name_streams(checked, options.statement)
+    return join_streams(name_streams(checked, options.statement), options)
+
+
+def join_streams(frames: Frames, options: JoinOptions) -> SparkJoin:
+    """Build the join of DataFrames that are named as the streams of the query."""
     schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
     options = replace(options, late=_complete_lateness(frames, options))
+    query = options.plan_request.divide_windows(build_query(schemas, options))
+    return SparkJoin(query, _plan(query, frames, options), frames, options)
+
+
+def _plan(query: Query, frames: Frames, options: JoinOptions) -> PlannedJoin:
     request = options.plan_request
-    query = request.divide_windows(build_query(schemas, options))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
     cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
-    planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
-    return SparkJoin(query, planned, frames, options)
+    return request.plan_join(query, cores=min(options.partitions or cores, cores))
 
 
 def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
