@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.errors import QueryError
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column, Expr, columns_of, streams_of
 from weir.expr.to_sql import to_sql
@@ -76,9 +77,12 @@ def widens(stored: str, wanted: pa.DataType) -> bool:
     """
     if stored == spark_name(wanted):
         return True
-    if not is_number(wanted) or stored.startswith(("array<", "struct<", "map<")):
+    if not is_number(wanted):
         return False
-    narrow = parse_type(stored)
+    try:
+        narrow = parse_type(stored)
+    except QueryError:  # a nested type has no name that can be parsed
+        return False
     if is_float(wanted) and not is_float(narrow):
         return bool(wanted == DOUBLE) and is_integer(narrow) and narrow.bit_width <= 32
     return is_number(narrow) and common_type(narrow, wanted) == wanted

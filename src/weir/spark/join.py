@@ -28,6 +28,7 @@ from weir.query.model import Query
 from weir.query.options import PerStream
 from weir.query.sql import name_streams
 from weir.spark.frames import read_frame, read_lateness, read_schema
+from weir.spark.restart import explain_restart
 from weir.spark.routing import Routing, RoutingKey, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
@@ -53,6 +54,10 @@ class SparkJoin:
         query = self.query.reorder(names)
         frames = {name: self.frames[name] for name in names}
         return SparkJoin(query, _plan(query, frames, self.options), frames, self.options, self.steps)
+
+    def redefine(self, frames: Frames, options: JoinOptions) -> SparkJoin:
+        """Return the join of other streams by other options."""
+        return join_streams(frames, options)
 
     def route(
         self,
@@ -133,11 +138,15 @@ class SparkJoin:
         check_stateless(step(apply_steps(self.steps, self._empty_frame())))
         return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
 
-    def explain(self, mode: str | bool | None = None) -> None:
+    def explain(self, mode: str | bool | None = None, checkpoint: str | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
 
-        With one of Spark's modes, print Spark's plan of the input too.
+        With one of Spark's modes, print Spark's plan of the input too. With a `checkpoint`, print instead
+        what a start from there would change, and whether it may.
         """
+        if checkpoint is not None:
+            print(explain_restart(self, checkpoint))
+            return
         if str(mode).lower() == "mermaid":
             print(render_mermaid(self.planned.plan, self.planned.cost))
             return

@@ -18,7 +18,7 @@ from weir.errors import QueryError
 from weir.spark.filesystem import Folder, open_folder
 from weir.spark.task import ResultFiles
 
-_FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
+FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
 # Sinks that keep nothing across restarts may have a temporary checkpoint, as in Spark.
 EPHEMERAL_FORMATS = ("memory", "console", "noop", "count")
 _ARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
@@ -216,7 +216,7 @@ SINKS: Mapping[str, Callable[[SparkSession, Target, bool], Sink]] = {
     "count": _open_count,
     "console": _open_console,
     "memory": _open_memory,
-    **dict.fromkeys(_FILE_FORMATS, _open_files),
+    **dict.fromkeys(FILE_FORMATS, _open_files),
     "parquet": _open_parquet,
 }
 
@@ -255,4 +255,4 @@ def _save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[
             spark.sql(f"MSCK REPAIR TABLE {name}")
         spark.catalog.refreshTable(name)
 
-    return save if target.format in _FILE_FORMATS else append
+    return save if target.format in FILE_FORMATS else append
