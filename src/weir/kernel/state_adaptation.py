@@ -183,8 +183,9 @@ class StateAdapter:
         codes, values = self._encode_member(data, c, first, keep)
         for other in others:
             other_codes, other_values = self._encode_member(data, c, other, keep)
-            keep &= codes == other_codes
-            if values is not None and other_values is not None and not is_always_exact(c.domain, c.null_safe):
+            if values is None or other_values is None or is_always_exact(c.domain, c.null_safe):
+                keep &= codes == other_codes
+            else:  # codes of different values may be equal
                 keep &= _are_equal(values, other_values, c.null_safe)
         return codes
 

@@ -39,7 +39,7 @@ def check_changes(stored: JobDescription, job: JobDescription, query: Query, uri
     """Refuse a job that cannot go on from a checkpoint; say in what it differs and what to do."""
     for change in find_changes(stored, job, query):
         if change.refusal:
-            raise ChangedQueryError(f"the checkpoint {uri} was written {change.refusal}; {_COST}")
+            raise ChangedQueryError(f"the checkpoint {uri} was written {change.refusal}, {_COST}")
 
 
 def find_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
@@ -206,9 +206,7 @@ def _find_spread_changes(stored: JobDescription, job: JobDescription) -> Iterato
         refusal = f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}"
         yield Change(f"{asked} partitions after {kept}", refusal=refusal)
     elif stored.key and not (job.key and stored.key.agrees_with(job.key, job.streams)):
-        refusal = (
-            f"with rows divided by {stored.key} as {stored.key.domain}, by which it joins no more"
-        )
+        refusal = f"with rows divided by {stored.key} as {stored.key.domain}, by which it joins no more"
         yield Change(f"key {job.key} after {stored.key}", refusal=f"{refusal}; keep that condition")
     elif stored.segments != job.segments:
         refusal = "with spread='atr' for other time bounds; change them back"
