@@ -142,7 +142,7 @@ ALLOWED: dict[str, Row] = {
         {"on": f"{FIRST_WHERE} AND a.price > 2"}, f"{FIRST_WHERE} AND (a.price > 2 OR a.batch < 2)"
     ),
     "one more condition": Row({"on": MORE}, MORE),
-    "one more equality": Row({"on": "a.k = b.k AND a.v = b.v"}, "a.k = b.k AND a.v = b.v"),
+    "one more equality, before the key": Row({"on": "a.v = b.v AND a.k = b.k"}, "a.k = b.k AND a.v = b.v"),
     "an equality within a stream, by way of the other": Row(
         {"on": f"{FIRST_WHERE} AND a.v = b.k"}, f"{FIRST_WHERE} AND a.v = b.k"
     ),
@@ -388,3 +388,62 @@ def test_explain_tells_beforehand(
     assert told.startswith("the checkpoint HERE refuses these changes:\n")
     assert "column a.price: refused, without a.price, which the SELECT list needs now" in told
     assert told.endswith("batch 1 had begun, and is repeated with the earlier query first")
+
+
+@pytest.mark.parametrize("spread", ["hash", "psp"])
+def test_a_query_may_change_again_and_again(spread: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Slices of the first query live on under the third, which needs a column that the second filled."""
+    batches = make("ab", 8)
+    feed = write_feed(tmp_path / "in", {name: tables[:1] for name, tables in batches.items()})
+    asked: dict[str, Any] = {"late": "6 seconds", "within": "15 seconds", "spread": spread, "partitions": 2}
+    grown = "CASE WHEN b.batch >= 1 THEN b.id * 2 END"
+    queries = [
+        ({"on": FIRST_WHERE, "select": FIRST_SELECT, "fresh": "1 minute"}, FIRST_SELECT, FIRST_WHERE),
+        (
+            {"on": "b.k = a.k AND a.v = b.v", "select": f"b.name, b.grown AS grown, a.v, {IDS}"},
+            f"b.name, {grown} AS grown, a.v, {IDS}",
+            "a.k = b.k AND a.v = b.v",
+        ),
+        (
+            {"on": "a.k <=> b.k", "select": f"b.grown + a.v AS w, {IDS}"},
+            f"{grown} + a.v AS w, {IDS}",
+            "a.k IS NOT DISTINCT FROM b.k AND (a.batch = 2 OR a.k IS NOT NULL AND (a.v IS NOT NULL OR "
+            "a.batch = 0)) AND (b.batch = 2 OR b.k IS NOT NULL AND (b.v IS NOT NULL OR b.batch = 0))",
+        ),
+    ]
+    for number, (query, select, where) in enumerate(queries):
+        if number:
+            feed = add_batch(feed, {name: tables[number] for name, tables in batches.items()})
+        frames = feed.frames(spark)
+        if number:
+            frames["b"] = frames["b"].withColumn("grown", F.col("id") * 2)
+        run(weir.join(**frames, **asked, **query), tmp_path / "ckpt", tmp_path / f"out{number}")
+        answer = ask_duckdb(feed, select, where, seconds=15, since=number, until=number)
+        assert answer.total() > 50 and read_bag(tmp_path / f"out{number}") == answer
+
+
+def test_another_number_of_rows_in_a_window(spark: SparkSession, tmp_path: Path) -> None:
+    """The oracle is the engine in one process, which has the smaller windows from the start."""
+    asked = {**FIRST, "partitions": 1, "late": "1 minute"}
+    stopped = stop_after_two(spark, tmp_path, "ab", 9, **{**asked, "within": "50 rows"})
+    changed = {**asked, "within": "30 rows", "select": IDS}
+    run(weir.join(**stopped.feed.frames(spark), **changed), tmp_path / "ckpt", tmp_path / "new")
+    del changed["partitions"]
+    batches = stopped.feed.batches
+    local = weir.join(**dict.fromkeys(batches, SCHEMA), **changed).start()
+    answers = [bag(local.process({n: tables[i] for n, tables in batches.items()})) for i in range(3)]
+    assert answers[2].total() > 50 and read_bag(tmp_path / "new") == answers[2]
+
+
+def test_a_plan_that_cannot_be_built_again_refuses_other_conditions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    on = "a.k = b.k AND b.k = c.k"
+    asked = {**FIRST, "on": on, "select": f"{IDS}, c.id AS cid", "partitions": 1, "within": "50 rows"}
+    stopped = stop_after_two(spark, tmp_path, "abc", 7, **asked, plan=tree(tree("a", "b"), "c"))
+    changed = {**asked, "on": f"{on} AND a.id <> c.id", "plan": tree(tree("a", "b"), "c")}
+    says = (
+        r"stored joins of the plan \(\(a b\) c\), which cannot be built again under a window of rows; change"
+    )
+    with pytest.raises(ChangedQueryError, match=says):
+        run(weir.join(**stopped.feed.frames(spark), **changed), tmp_path / "ckpt", tmp_path / "out")
