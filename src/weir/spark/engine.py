@@ -68,9 +68,10 @@ class SparkEngine(Engine[DataFrame]):
         folder: Folder,
         sink: Sink,
         steps: Steps,
+        filled: tuple[str, ...] = (),
     ) -> None:
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
-        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices")
+        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices", filled)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         # A start uses the number of partitions that the join asks for, whatever it was before.
