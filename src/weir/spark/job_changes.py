@@ -143,7 +143,7 @@ def _describe_missing(missing: Missing, name: str, stored: JobDescription, query
         return Change(f"type of {missing.name}", refusal=f"with {wide}; cast it back before the join")
     form = stored.states[name]
     members = (member for key in form.keys.values() for member in key.members)
-    columns = (Column(*column.split(".", 1), pa.null()).text for column in form.columns)
+    columns = (Column(name, column.removeprefix(f"{name}."), pa.null()).text for column in form.columns)
     kept = ", ".join(dict.fromkeys((f"{name}.{stored.times[name]}", *members, *columns)))
     selected = {column.text for output in query.select for column in columns_of(output.expr)}
     place = "SELECT list" if missing.name in selected else "condition"
