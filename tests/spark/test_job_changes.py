@@ -306,6 +306,21 @@ def test_a_batch_that_had_begun_is_repeated_with_its_query_and_files(
     assert second and read_bag(tmp_path / "new") == second
 
 
+@pytest.mark.parametrize(("phase", "since"), [("built", 1), ("emitted", 2)])
+def test_a_new_sink_takes_a_begun_batch_of_the_same_query_if_nothing_is_published(
+    phase: str, since: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    feed = write_feed(tmp_path / "in", make("ab", 5))
+    join = weir.join(**feed.frames(spark), **FIRST)
+    crash(join, tmp_path, phase)
+    query = run(join, tmp_path / "ckpt", tmp_path / "new")
+    assert [progress["batchId"] for progress in query.recentProgress] == list(range(since, 3))
+    answers = (ask_duckdb(feed, FIRST_SELECT, FIRST_WHERE, since=i, until=i) for i in range(3))
+    first, second, third = answers
+    assert read_bag(tmp_path / "out") == first + (second if since == 2 else Counter())
+    assert read_bag(tmp_path / "new") == third + (second if since == 1 else Counter())
+
+
 def test_the_new_sink_takes_a_batch_that_had_begun_for_a_function(
     spark: SparkSession, tmp_path: Path
 ) -> None:

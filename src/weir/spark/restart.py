@@ -22,6 +22,7 @@ from weir.plan.tree import Join
 from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.errors import ChangedQueryError
+from weir.spark.file_sinks import has_published
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
@@ -172,10 +173,18 @@ def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarg
     stored, job = restart.stored, start.job
     if stored is None or restart.begun is None:
         return None
-    is_same = stored.asks_same_as == job.asks_same_as
-    if is_same and stored.target in (None, job.target):
+    if stored.asks_same_as != job.asks_same_as:
+        return _rebuild(stored, start.join, restart), stored.target
+    if stored.target in (None, job.target) or not _has_published(start.join, stored.target, restart.begun):
         return None
-    return start.join if is_same else _rebuild(stored, start.join, restart), stored.target
+    return start.join, stored.target
+
+
+def _has_published(join: SparkJoin, target: FileTarget | None, batch: int) -> bool:
+    """True if a sink of files holds some of a batch, or is a table, whose folder Spark knows."""
+    if target is None or target.path is None:
+        return True
+    return has_published(open_folder(join.sparkSession, target.path), batch)
 
 
 def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> SparkJoin:
