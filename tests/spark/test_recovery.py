@@ -120,10 +120,6 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
         "with the window 8 seconds of stream 'b' and the query asks for 7 seconds",
     ),
     "columns": ({"select": "a.k"}, "for a query with '.*bid.*' and this one has"),
-    "partitions": (
-        {"partitions": 3},
-        "with 2 partitions and the query asks for 3; drop partitions= to keep 2",
-    ),
     "lateness": ({"late": "7 seconds"}, "with '.*late 6 seconds.*' and this one has '.*late 7 seconds"),
 }
 

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
+from weir.partition.placement import Placement
 from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
@@ -64,6 +65,14 @@ class Checkpoint:
         name = f"manifests/{max(batches, default=-1)}.json"
         body = self._read(name) if batches else None
         return Manifest() if body is None else self._parse(Manifest, body, name)
+
+    def read_partitions(self) -> int | None:
+        """Return the number of partitions of the last batch; None before the first start."""
+        job = self.read_job()
+        if job is not None and job.is_shared:
+            placement = self.read_manifest().placement
+            return None if placement is None else placement.partitions
+        return None if job is None else job.partitions
 
     def decision(self, batch: int) -> tuple[Decision, int] | None:
         """Return what was decided for a batch and the number of its last attempt; None if nothing was."""
@@ -114,8 +123,7 @@ class CheckpointLog(Checkpoint, BatchLog):
         self._history: list[dict[str, Any]] | None = None
         self._last: Manifest | None = None
         self._files_named: dict[int, frozenset[str]] = {}
-        job = self.read_job()
-        self._is_shared = job is not None and job.is_shared
+        self._job: JobDescription | None = None
 
     def begin(self, batch: int) -> Manifest:
         """Return the manifest that a batch starts from, and delete what no retained manifest names."""
@@ -129,14 +137,18 @@ class CheckpointLog(Checkpoint, BatchLog):
         return before
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Record what a batch will do; if it is the first to share rows, record that before it."""
-        placement = decision.placement
-        if placement is not None and placement.is_shared and not self._is_shared:
-            job = self.read_job()
-            assert job is not None, "a query records its job when it starts"
-            self._write("job.json", to_json(replace(job, spread=placement.spread, partitions=None)))
-            self._is_shared = True
+        """Record what a batch will do; if it divides rows in another way than before, record that first."""
+        if decision.placement is not None:
+            self._record_placement(decision.placement)
         self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
+
+    def _record_placement(self, placement: Placement) -> None:
+        job = self._job or self.read_job()
+        assert job is not None, "a query records its job when it starts"
+        partitions = None if placement.is_shared else placement.partitions
+        self._job = replace(job, spread=placement.spread, partitions=partitions)
+        if self._job != job:
+            self._write("job.json", to_json(self._job))
 
     def record_history(self, batch: int, line: dict[str, Any]) -> None:
         """Add a line about a change of plan or allowance, in place of that of an earlier attempt."""

@@ -10,6 +10,7 @@ from weir.partition.placement import SHARED_SPREADS
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.query.windows import RowWindow
 from weir.spark.errors import ChangedQueryError
 
 VERSION = 5
@@ -19,7 +20,7 @@ VERSION = 5
 class JobDescription:
     """The query, plan and spread of a checkpoint; `columns` are the types of each stream's columns.
 
-    `partitions` is None where rows find partners in any partition, so that their number may change.
+    `partitions` is None where rows find partners in any partition.
     """
 
     columns: Mapping[str, Mapping[str, str]]
@@ -109,13 +110,26 @@ def _stream_differences(old: JobDescription, new: JobDescription) -> Iterator[st
 
 def _spread_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
     # Shared rows find partners wherever these lie, but only if none of them is stored twice.
-    may_share = old.is_shared or old.partitions == 1
-    if old.spread != new.spread and not (new.is_shared and may_share):
+    may_change = old.partitions == 1 or (old.is_shared and new.is_shared)
+    if old.spread != new.spread and not may_change:
         spread = f"spread='{old.spread}'"
         yield f"with {spread} and the query asks for '{new.spread}'; pass {spread} to keep it"
-    elif new.partitions not in (None, old.partitions):
+    elif new.partitions not in (None, old.partitions) and not _can_cut_again(new):
         kept, asked = old.partitions, new.partitions
-        yield f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}"
+        why = "since joins with windows of their own fix that number"
+        yield f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}, {why}"
+
+
+def _can_cut_again(job: JobDescription) -> bool:
+    """True if stored rows say where they lie with another number of partitions.
+
+    A window of rows over a join counts those of a partition, and joins with windows of their own do not keep
+    all times, which segments need.
+    """
+    windows = [join.window for join in job.plan.inner() if join is not job.plan]
+    if job.spread == "atr":
+        return not any(windows)
+    return not any(isinstance(window, RowWindow) for window in windows)
 
 
 def _lines_only_in(text: str, other: str) -> str:

@@ -31,7 +31,7 @@ from weir.spark.frames import read_frame, read_lateness, read_schema
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
 from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
 from weir.spark.task import StaticJoinTask
-from weir.spark.union import Frames, shuffle_by_partition, tagged_union
+from weir.spark.union import Frames, assign_partitions, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 
@@ -99,7 +99,8 @@ class SparkJoin:
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
         task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
-        rows = shuffle_by_partition(union, self.routing.partitions)
+        placed = assign_partitions(union, self.routing.first_placement())
+        rows = shuffle_by_partition(placed, self.routing.partitions)
         return apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
 
     def filter(self, condition: str | Column) -> SparkJoin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
+from weir.partition.resize import Resize
 from weir.plan.tree import Join
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.spark.checkpoint import Checkpoint, CheckpointLog
@@ -28,6 +30,7 @@ from weir.units import parse_interval
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
+_LOG = logging.getLogger("weir")
 _OPTIONS_OF_QUERY = ("path", "checkpointLocation")
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
@@ -133,7 +136,9 @@ class JoinWriter:
         policy = self._make_policy(routing)
         # A repeated batch needs the manifest before it, whatever the session says.
         log = CheckpointLog(folder, max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)))
-        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps)
+        is_asked = join.options.partitions is not None
+        resize = Resize(routing.partitions, "passive") if is_asked else None
+        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps, resize)
         start = self._decide_start(plan, str(plan) != str(first_plan), checkpoint)
         batches = SparkBatches(engine, log, policy, start, join.options.on_null_time, workers)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
@@ -144,10 +149,11 @@ class JoinWriter:
         """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
         stored, join = checkpoint.read_job(), self._join
         was_shared = stored is not None and stored.is_shared
-        kept = None if stored is None else stored.partitions
         routing = join.route(first_plan, was_shared)
-        if kept in (None, routing.partitions) or join.options.partitions is not None or routing.is_shared:
+        kept, default = checkpoint.read_partitions(), routing.partitions
+        if kept is None or kept == default or join.options.partitions is not None:
             return routing
+        _LOG.info("the join keeps the %d partitions of its checkpoint; here the default is %d", kept, default)
         return join.route(first_plan, was_shared, kept)
 
     def _make_policy(self, routing: Routing) -> Policy:
