@@ -239,7 +239,7 @@ def test_impossible_repartitioning_is_refused(spark: SparkSession, tmp_path: Pat
     query = started(weir.join(**feed.frames(spark), **KEYED, partitions=2), tmp_path / "keyed")
     try:
         with pytest.raises(
-            QueryError, match="while spread='hash' says .*; stop it and start it with partitions=3"
+            QueryError, match=r"while spread='hash' says .*; stop it and start it with partitions=3"
         ):
             query.repartition(3)
     finally:

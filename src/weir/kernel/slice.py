@@ -225,7 +225,7 @@ def pick_rows(source: Slice, rows: npt.NDArray[np.intp]) -> Slice:
 
     The batch of its rows is over, so that their ranks do not matter.
     """
-    picked = _take(source.data, rows)
+    picked = source.data.take(pa.array(rows))
     return _make_slice(source.schema, source.sorted_by, source.batch, source.rank, picked)
 
 
