@@ -8,14 +8,26 @@ if TYPE_CHECKING:
     from weir import plan
     from weir.adapt.settings import Adapt
     from weir.api import join, sql
-    from weir.errors import QueryError
+    from weir.errors import EvaluationError, QueryError
     from weir.expr.scope import udf
     from weir.query.model import Budget
     from weir.query.windows import rows
     from weir.shed.ages import Ages
     from weir.shed.allowance import Allowance
 
-__all__ = ["Adapt", "Ages", "Allowance", "Budget", "QueryError", "join", "plan", "rows", "sql", "udf"]
+__all__ = [
+    "Adapt",
+    "Ages",
+    "Allowance",
+    "Budget",
+    "EvaluationError",
+    "QueryError",
+    "join",
+    "plan",
+    "rows",
+    "sql",
+    "udf",
+]
 
 __getattr__ = lazy_names(
     __name__,
@@ -24,6 +36,7 @@ __getattr__ = lazy_names(
         "Ages": "weir.shed.ages",
         "Allowance": "weir.shed.allowance",
         "Budget": "weir.query.model",
+        "EvaluationError": "weir.errors",
         "QueryError": "weir.errors",
         "join": "weir.api",
         "plan": "weir.plan",

@@ -6,12 +6,15 @@ repeat names and types only, so that editors complete arguments and type checker
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from weir.adapt.settings import Adapt
+from weir.expr.nodes import OnError
+from weir.expr.session import Session
 from weir.local.join import LocalJoin, build_join
 from weir.options import OnNullTime, Order, PlanName, Selectivities, Spread, arguments_of, read_arguments
 from weir.plan.tree import JTree
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Spans: TypeAlias = PerStream[Span] | None
 Lateness: TypeAlias = PerStream[str | timedelta] | None
+Times: TypeAlias = PerStream[str] | None
 Rates: TypeAlias = PerStream[float] | None
+SessionSettings: TypeAlias = Session | Mapping[str, Any] | None
 
 
 class SparkFrame(Protocol):
@@ -93,7 +98,8 @@ def _document(function: F) -> F:
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -103,7 +109,8 @@ def join(
 @overload
 def join(
     *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -138,7 +145,8 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
 @overload
 def sql(
     text: str,
-    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -148,7 +156,8 @@ def sql(
 @overload
 def sql(
     text: str,
-    *, time: PerStream[str] = ..., late: Lateness = ..., cross: bool = ..., functions: Functions | None = ...,
+    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
+    on_error: OnError = ..., functions: Functions | None = ...,
     budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
@@ -177,7 +186,8 @@ def sql(text: str, **arguments: Any) -> LocalJoin | SparkJoin:
 
 def _build(function: str, arguments: Mapping[str, Any], text: str | None = None) -> LocalJoin | SparkJoin:
     options, tables = read_arguments(function, arguments, text)
-    if not any(map(_is_spark, tables.values())):
+    reads_session = text is not None and not tables and _has_session()
+    if not reads_session and not any(map(_is_spark, tables.values())):
         return build_join(tables, options)
     from weir.spark.join import build_join as build_spark_join  # Spark need not be installed
 
@@ -187,3 +197,9 @@ def _build(function: str, arguments: Mapping[str, Any], text: str | None = None)
 def _is_spark(table: Any) -> bool:
     """True for a DataFrame of Spark, told by the modules of its classes: Spark need not be installed."""
     return any(kind.__module__.startswith("pyspark.") for kind in type(table).__mro__)
+
+
+def _has_session() -> bool:
+    """True if there is a Spark session whose views a statement can read."""
+    spark = sys.modules.get("pyspark.sql")
+    return spark is not None and spark.SparkSession.getActiveSession() is not None

@@ -16,6 +16,10 @@ class QueryError(ValueError):
     """A query, option or script is invalid; the message says what is wrong, where, and what to do."""
 
 
+class EvaluationError(QueryError):
+    """An expression fails on the values of a row; the message names both."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") -> QueryError:
     """Return the error for a name that does not exist, with the nearest one that does.
 
@@ -87,12 +91,12 @@ def locate_errors(where: str) -> Iterator[None]:
         raise QueryError(f"{where}{error}") from error.__cause__
 
 
-def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name, ignoring case; None if none is similar.
+def find_nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the most similar known name, ignoring case; None if none is as similar as `cutoff`.
 
     >>> find_nearest("WITHN", ["on", "within"])
     'within'
     """
     spelled = {candidate.lower(): candidate for candidate in reversed(list(known))}
-    matches = get_close_matches(name.lower(), list(spelled), n=1)
+    matches = get_close_matches(name.lower(), list(spelled), 1, cutoff)
     return spelled[matches[0]] if matches else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from weir.errors import QueryError
+from weir.errors import EvaluationError, QueryError
 from weir.expr.build import callable_names
-from weir.expr.evaluate import evaluate, evaluate_predicate
-from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, split_conjuncts, streams_of
+from weir.expr.evaluate import FUNCTIONS, evaluate, evaluate_predicate, evaluate_rows
+from weir.expr.nodes import Call, Column, Expr, Literal, OnError, columns_of, split_conjuncts, streams_of
 from weir.expr.scope import Scope, udf
+from weir.expr.session import Session
 from weir.expr.to_sql import to_sql
 from weir.expr.types import normalise
 from weir.query.sql import bind_expression, parse_condition
@@ -61,9 +63,9 @@ def parse(text: str, scope: Scope) -> Expr:
     return bind_expression(parse_condition(text), scope)
 
 
-def over(text: str, **values: Any) -> list[Any]:
+def over(text: str, ansi: bool = True, on_error: OnError = "fail", **values: Any) -> list[Any]:
     """The values of an expression, its columns given by name."""
-    expr = parse(text, SCOPE)
+    expr = parse(text, replace(SCOPE, session=Session(ansi=ansi), on_error=on_error))
     rows = max(map(len, values.values()))
     answer = evaluate(expr, lambda column: pa.array(values[column.name], column.type), rows)
     assert isinstance(answer, pa.Array)
@@ -98,6 +100,10 @@ def over(text: str, **values: Any) -> list[Any]:
     ("IF(a.x, 1, 2)", "boolean conditions"),
     ("cast(a.x AS STRING)", "cannot cast a.x from double to string"),
     ("cast(a.x AS MAP<INT, INT>)", "type"),
+    ("a.place = a.place", "compares single values, not struct<Lat: double, lon: double>; compare its parts"),
+    ("(a.x, a.s) = (b.x)", "rows of as many values"),
+    ("(a.x, a.s) < (b.x, b.t)", "a row of values can only be compared by = or <=>"),
+    ("struct(a.x) = struct(b.x)", "struct(...) is made of columns of one stream only"),
     ("a.x <", "cannot read 'a.x <'"),
     ("a.x = = 1", "cannot read"),
     ("", "'' is not one condition"),
@@ -148,6 +154,8 @@ def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
     ("a.x > 2 * 3 + 1", ">(a.x, 7.0)"),
     ("a.place.LAT > 1", ">(.(a.place, 'LAT'), 1.0)"),
     ("b.u = a.ts", "=(cast(b.u), a.ts)"),
+    ("(a.x, a.s) = (b.x, b.t)", "and(=(a.x, b.x), =(a.s, b.t))"),
+    ("(a.x, a.s) <=> (b.x, b.t)", "and(<=>(a.x, b.x), <=>(a.s, b.t))"),
 ])  # fmt: skip
 def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
     assert str(parse(text, SCOPE)) == bound
@@ -170,7 +178,7 @@ def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:
         "NOT (a.ok OR a.ok)",
         "a.s LIKE 'x%' ESCAPE '!'",
         "b.day = DATE '2020-02-29'",
-        "a.ts < TIMESTAMP '2020-01-01 10:00:00'",
+        "a.ts < TIMESTAMP '2020-01-01 10:00:00Z'",
         "a.s IS NULL",
         "cast(a.s AS int) = 3",
         "(a.x > 1.0) = a.ok",
@@ -204,12 +212,102 @@ def test_three_values_of_logic() -> None:
     assert over("a.s NOT IN ('x', NULL)", s=["x", "y", None]) == [False, None, None]
 
 
-def test_data_errors_are_null() -> None:
-    assert over("b.y / 0", y=[1]) == [None]
-    assert over("b.y % 0", y=[1]) == [None]
-    assert over("b.y + 2147483647", y=[1]) == [-(2**31)]
-    assert over("cast(a.s AS INT)", s=["7", "seven"]) == [7, None]
-    assert over("a.v[5]", v=[[1.0]]) == [None]
+def test_without_ansi_mode_data_errors_are_null_and_whole_numbers_wrap() -> None:
+    assert over("b.y / 0", ansi=False, y=[1]) == [None]
+    assert over("b.y % 0", ansi=False, y=[1]) == [None]
+    assert over("b.y + 2147483647", ansi=False, y=[1]) == [-(2**31)]
+    assert over("cast(a.s AS INT)", ansi=False, s=["7", "seven"]) == [7, None]
+    assert over("a.v[5]", ansi=False, v=[[1.0]]) == [None]
+
+
+@pytest.mark.parametrize(("text", "values", "message"), [
+    ("b.y / (b.y - 1)", {"y": [3, 1]}, "b.y / (b.y - 1) fails for the row with b.y = 1: division by zero"),
+    ("b.y % 0 > 1", {"y": [1]}, "b.y % 0 of b.y % 0 > 1 fails for the row with b.y = 1: division by zero"),
+    ("b.y + 2147483647", {"y": [0, 1]}, "the result does not fit int; use try_add"),
+    ("cast(a.s AS INT)", {"s": ["7", "seven"]}, "a.s = seven: 'seven' is not a valid int; use try_cast"),
+    ("cast(a.x AS TINYINT)", {"x": [1e3]}, "1000.0 does not fit tinyint"),
+    ("a.v[5]", {"v": [[1.0]]}, "the array has no item 5; use get(array, index)"),
+    ("element_at(a.v, b.y)", {"v": [[1.0]], "y": [-2]}, "the array has no item -2; use try_element_at"),
+    ("cast('x' AS INT) > b.y", {"y": [1]}, "'x' is not a valid int"),
+    ("a.ok OR 1 / b.y > 0", {"ok": [True, False], "y": [0, 0]}, "a.ok = False, b.y = 0"),
+])  # fmt: skip
+def test_in_ansi_mode_the_row_and_the_expression_that_fail_are_named(
+    text: str, values: dict[str, list[Any]], message: str
+) -> None:
+    with pytest.raises(EvaluationError) as error:
+        over(text, **values)
+    assert message in str(error.value)
+    assert "or pass on_error='null'" in str(error.value)
+    assert over(text, on_error="null", **values)[-1] is None
+
+
+@pytest.mark.parametrize(("text", "values", "expected"), [
+    ("b.y <> 0 AND 1 / b.y > 0", {"y": [0, 2, None]}, [False, True, None]),
+    ("b.y = 0 OR 1 / b.y > 0", {"y": [0, 2, None]}, [True, True, None]),
+    ("CASE WHEN b.y = 0 THEN 9 ELSE 6 / b.y END", {"y": [0, 2]}, [9.0, 3.0]),
+    ("IF(b.y > 0, 6 / b.y, -1)", {"y": [0, 2, None]}, [-1.0, 3.0, -1.0]),
+    ("coalesce(b.y, 1 / 0)", {"y": [1, 2]}, [1.0, 2.0]),
+    ("nvl2(b.y, 1, cast('x' AS INT))", {"y": [1, 2]}, [1, 1]),
+    ("2 IN (b.y, 1 / (b.y - 2))", {"y": [2]}, [True]),
+    ("a.x + 1 / b.y", {"x": [None], "y": [0]}, [None]),
+    ("try_divide(6, b.y)", {"y": [0, 2]}, [None, 3.0]),
+    ("try_add(b.y, 2147483647)", {"y": [0, 1]}, [2147483647, None]),
+    ("try_cast(a.s AS INT)", {"s": ["x", "7"]}, [None, 7]),
+    ("get(a.v, b.y)", {"v": [[1.0]], "y": [3]}, [None]),
+    ("element_at(a.v, 2)", {"v": [[1.0, None]]}, [None]),
+])  # fmt: skip
+def test_what_is_not_evaluated_for_a_row_does_not_fail(
+    text: str, values: dict[str, list[Any]], expected: list[Any]
+) -> None:
+    assert over(text, **values) == expected
+
+
+def test_text_that_is_invalid_or_too_long_fails_for_its_row_alone() -> None:
+    broken = pa.array([b"ok", b"\xff\xfe", b"fine"]).view(pa.string())
+    values, failed = evaluate_rows(parse("upper(a.s)", SCOPE), lambda _: broken, 3)
+    assert values.to_pylist() == ["OK", None, "FINE"] and failed.tolist() == [False, True, False]
+    counts = {"s": pa.array(["x", "y"]), "y": pa.array([2, 2_000_000_000], pa.int32())}
+    values, failed = evaluate_rows(parse("repeat(a.s, b.y)", SCOPE), lambda c: counts[c.name], 2)
+    assert values.to_pylist() == ["xx", None] and failed.tolist() == [False, True]
+
+
+def test_failures_of_rows_that_do_not_count_are_ignored() -> None:
+    expr, among = parse("1 / b.y > 0", SCOPE), np.array([True, False])
+    assert evaluate_predicate(expr, lambda _: pa.array([2, 0], pa.int32()), 2, among).tolist() == [
+        True,
+        False,
+    ]
+    with pytest.raises(EvaluationError):
+        evaluate_predicate(expr, lambda _: pa.array([2, 0], pa.int32()), 2, ~among)
+
+
+def test_a_function_that_returns_another_number_of_values_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = replace(FUNCTIONS["upper"], run=lambda out, text: text[:1])
+    monkeypatch.setitem(FUNCTIONS, "upper", broken)
+    with pytest.raises(RuntimeError, match="'upper' returned 1 values for 2 rows"):
+        over("upper(a.s)", s=["x", "y"])
+
+
+def test_local_times_follow_the_session() -> None:
+    scope = replace(SCOPE, session=Session("America/New_York"))
+
+    def over_times(text: str, *times: str) -> list[Any]:
+        column = pa.array(times).cast(pa.timestamp("us")).cast(UTC)
+        answer = evaluate(parse(text, scope), lambda _: column, len(times))
+        return answer.to_pylist()
+
+    # 2024-03-10 has no hour from 2 to 3, 2024-11-03 has two from 1 to 2.
+    assert over_times("hour(a.ts)", "2024-03-10 06:30:00", "2024-03-10 07:30:00") == [1, 3]
+    assert over_times("cast(a.ts AS STRING)", "2024-11-03 05:30:00", "2024-11-03 06:30:00") == [
+        "2024-11-03 01:30:00",
+        "2024-11-03 01:30:00",
+    ]
+    assert over_times("a.ts = TIMESTAMP '2024-03-10 02:30:00'", "2024-03-10 07:30:00") == [True]
+    assert over_times("a.ts = '2024-11-03 01:30:00'", "2024-11-03 05:30:00") == [True]
+    assert over_times("a.ts + INTERVAL 1 DAY = TIMESTAMP '2024-03-10 12:00:00'", "2024-03-09 17:00:00") == [
+        True
+    ]
+    assert over_times("hour(a.ts)", "2050-07-01 12:00:00") == [8]
 
 
 def test_holds_is_true_only_where_the_answer_is_true() -> None:
@@ -264,7 +362,7 @@ def test_a_slice_of_a_column_is_read_from_its_own_place() -> None:
     for text, expected in {
         "a.x % 3": [1.0, None, 1.0],
         "a.v[1]": [2.0, None, 4.0],
-        "size(a.v)": [2, -1, 2],
+        "size(a.v)": [2, None, 2],
         "cosine(a.v, a.v) > 0.99": [True, None, True],
         "array_contains(a.v, float(1))": [True, None, False],
     }.items():
@@ -304,7 +402,10 @@ def test_a_function_of_the_user_must_return_as_many_values() -> None:
     with pytest.raises(QueryError, match="function 'short' returned 1 values for 2 rows"):
         evaluate_predicate(parse("short(a.ok)", scope), lambda _: pa.array([True, False]), 2)
     with pytest.raises(QueryError, match="a function over Arrow arrays"):
-        udf("no function")  # type: ignore[arg-type]
+        udf(1)  # type: ignore[call-overload]
+    with pytest.raises(QueryError, match="unknown type 'no type'"):
+        udf("no type")
+    assert udf(returns="double")(len).returns == udf("double")(len).returns == pa.float64()
     with pytest.raises(QueryError, match="unknown type 'bolean'; did you mean 'boolean'"):
         udf(len, "bolean")
     with pytest.raises(QueryError, match=r"returns= is a type like 'double'.*got <class 'int'>"):

@@ -29,7 +29,9 @@ def pairs(on: str, left: list[Any], right: list[Any], kind: pa.DataType) -> list
     """Matches matches by the index of a condition; with a key added, the condition becomes a residual."""
     tables = {"a": table(left, kind), "b": table(right, kind)}
     by_index, by_residual = (
-        weir.join(on=text, within="1 s", select="a.id AS a, b.id AS b", streams=tables).to_arrow()
+        weir.join(
+            on=text, within="1 s", select="a.id AS a, b.id AS b", session={"ansi": False}, streams=tables
+        ).to_arrow()
         for text in (on, f"{on} AND a.k = b.k")
     )
     matches, expected = (

@@ -21,7 +21,7 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"select": 5}, ["select= is text", "got 5"]),
     ({"select": ["a.k"]}, ["select= is text", "got list"]),
     ({"time": 5}, ["time= is text", "got 5"]),
-    ({"time": None}, ["time= is text", "got None"]),
+    ({"time": 7}, ["time= is text, like 'ts'", "got 7"]),
     ({"time": {"a": "ts", "b": 7}}, ["time= is text", "got 7"]),
     ({"streams": [A]}, ["streams= maps names to tables", "got list"]),
     ({"streams": {1: A}}, ["streams= maps names", "1 is not a name"]),

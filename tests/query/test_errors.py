@@ -258,7 +258,7 @@ def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
             ["LEFT SEMI JOIN", "only inner"],
         ),
         ("SELECT a.k FROM t a NATURAL JOIN u b WINDOW 1 DAY", ["NATURAL JOIN", "only inner"]),
-        ("SELECT a.k FROM t a JOIN u b USING (k) WINDOW 1 DAY", ["USING (k)", "ON a.k = b.k"]),
+        ("SELECT a.k FROM t a JOIN u b USING (nope) WINDOW 1 DAY", ["column 'nope' of 'b' in USING (nope)"]),
         (
             "SELECT a.k FROM t a, (SELECT * FROM u) b WHERE a.k = b.k WINDOW 1 DAY",
             ["subqueries", "SELECT * FROM u"],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import weir
 from weir.errors import QueryError
 from weir.expr.to_sql import to_sql
 from weir.query.build import build_query
@@ -208,3 +210,32 @@ def test_describe() -> None:
         "  n: b.i + 1",
     ]:
         assert line in text.splitlines(), text
+
+
+# --- USING
+
+
+def test_using_is_an_equality_and_one_column() -> None:
+    moments = pa.array([1, 2], pa.timestamp("s"))
+    orders = pa.table({"ts": moments, "K": [1, 2], "x": ["p", "q"]})
+    payments = pa.table({"ts": moments, "k": [2, 3], "y": ["r", "s"]})
+    refunds = pa.table({"ts": moments, "k": [2, 2], "z": [5, 6]})
+    tables = {"orders": orders, "payments": payments, "refunds": refunds}
+    text = "SELECT {} FROM orders o JOIN payments p USING (k) JOIN refunds r USING (k) {} WINDOW 1 DAY"
+    every = weir.sql(text.format("*", "WHERE k < r.z"), **tables)
+    assert every.schema.names == ["K", "o_ts", "o_x", "p_ts", "p_y", "r_ts", "r_z"]
+    assert sorted(row["r_z"] for row in every.to_arrow().to_pylist()) == [5, 6]
+    some = weir.sql(text.format("k, k + 1 AS next, p.k AS other, x", ""), **tables).to_arrow()
+    assert some.to_pylist() == [{"k": 2, "next": 3, "other": 2, "x": "q"}] * 2
+
+
+def test_using_of_a_column_that_is_ambiguous_or_missing_is_refused() -> None:
+    row = pa.schema({"ts": pa.timestamp("s"), "k": pa.int64()})
+    other = pa.schema({"ts": pa.timestamp("s"), "k": pa.int64(), "j": pa.int64()})
+    text = "SELECT * FROM a JOIN b ON a.k = b.k JOIN c USING ({}) WINDOW 1 DAY"
+    with pytest.raises(QueryError, match=r"USING \(k\) is ambiguous: 'a' and 'b' have it; write ON"):
+        weir.sql(text.format("k"), a=row, b=row, c=other)
+    with pytest.raises(QueryError, match=r"unknown column 'j' left of JOIN ... USING \(j\); known"):
+        weir.sql(text.format("j"), a=row, b=row, c=other)
+    with pytest.raises(QueryError, match="NATURAL JOIN is not supported"):
+        weir.sql("SELECT * FROM a NATURAL JOIN b WINDOW 1 DAY", a=row, b=row)

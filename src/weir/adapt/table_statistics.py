@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from weir.adapt.estimate import assume_selectivity, is_key_equality
 from weir.expr.evaluate import evaluate, evaluate_predicate
-from weir.expr.nodes import Column, Expr, streams_of
+from weir.expr.nodes import Column, Expr, streams_of, without_failing
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct
 from weir.stats.join_graph import Streams
@@ -54,7 +54,8 @@ def _filter(query: Query, name: str, table: pa.Table) -> pa.Table:
     passes = table.column(query.stream(name).time).is_valid().to_numpy()
     for condition in query.predicate.filters:
         if condition.stream == name:
-            passes = passes & evaluate_predicate(condition.expr, _fetch_from({name: table}), table.num_rows)
+            expr = without_failing(condition.expr)
+            passes = passes & evaluate_predicate(expr, _fetch_from({name: table}), table.num_rows)
     return table.filter(pa.array(passes))
 
 
@@ -83,7 +84,7 @@ def _count_key_matches(key_class: AttributeClass, tables: Mapping[str, pa.Table]
 
 
 def _count_values(key: Expr, domain: pa.DataType, table: pa.Table, name: str) -> pa.Table:
-    values = evaluate(key, _fetch_from({name: table}), table.num_rows)
+    values = evaluate(without_failing(key), _fetch_from({name: table}), table.num_rows)
     if isinstance(values, pa.Scalar):
         values = pa.array([values.as_py()] * table.num_rows, domain)
     return pa.Table.from_struct_array(pc.value_counts(pc.drop_null(values.cast(domain))))
@@ -95,7 +96,8 @@ def _try_pairs(predicate: Conjunct, tables: Mapping[str, pa.Table], rng: np.rand
         name: tables[name].take(pa.array(rng.integers(0, tables[name].num_rows, _SAMPLED_PAIRS)))
         for name in sorted(predicate.streams)
     }
-    share = float(evaluate_predicate(predicate.expr, _fetch_from(drawn), _SAMPLED_PAIRS).mean())
+    expr = without_failing(predicate.expr)
+    share = float(evaluate_predicate(expr, _fetch_from(drawn), _SAMPLED_PAIRS).mean())
     return share or min(assume_selectivity(predicate), 1 / _SAMPLED_PAIRS)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from operator import add, mul, sub
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,24 @@ import pyarrow.compute as pc
 
 from weir.expr import decimals
 from weir.expr import type_rules as rules
+from weir.expr.casts import cast
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Signature, types_of, wrap, wrap_numbers, wrong_types
-from weir.expr.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, TIMESTAMP, is_integer, is_number, is_time
+from weir.expr.type_rules import Function, Rule, Signature, always, types_of, wrap, wrap_numbers, wrong_types
+from weir.expr.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    is_float,
+    is_integer,
+    is_number,
+    is_time,
+)
 from weir.expr.values import Value, map_numbers, null_where, to_numbers
+from weir.expr.zones import find_zone
 
 DAY = 86_400_000_000
 
@@ -62,7 +77,8 @@ def _subtract_rule(args: Sequence[Expr]) -> Signature:
     rules.check_count(args, 2)
     left, right = types_of(args)
     if is_time(left) and is_time(right):
-        type = rules.shared_type(args)
+        # Of an instant and a local time, the local times are compared.
+        type = TIMESTAMP_NTZ if TIMESTAMP_NTZ in (left, right) else rules.shared_type(args)
         return (type, type), INTERVAL
     if pa.types.is_duration(left) and is_time(right):
         raise wrong_types(args, "a time first")
@@ -117,14 +133,75 @@ def _shift_rule(args: Sequence[Expr]) -> Signature:
     return (type, INT), type
 
 
-def _compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+def _compute(operator: str, out: pa.DataType, left: Value, right: Value, zone: str | None = None) -> Value:
     """Return a sum, difference or product, exact for decimals; days are added here, as Arrow adds none."""
     if pa.types.is_decimal(out):
-        return decimals.compute(kernel, out, left, right)
+        return decimals.compute(operator, out, left, right)
     if out == DATE:
-        return map_numbers(out, np.add if kernel is pc.add else np.subtract, *map(_to_days, (left, right)))
-    result = kernel(left, right)
+        return map_numbers(out, _UFUNCS[operator], *map(_to_days, (left, right)))
+    if zone is not None:
+        return _compute_local(operator, out, left, right, zone)
+    result = _WRAPPING[operator](left, right)
     return result if result.type == out else pc.cast(result, out)
+
+
+def _compute_strictly(
+    operator: str, out: pa.DataType, left: Value, right: Value, zone: str | None = None
+) -> Value:
+    """Compute as `_compute`, but NULL where a whole number, a time or an interval overflows."""
+    if pa.types.is_decimal(out) or is_float(out) or out == DATE:
+        return _compute(operator, out, left, right, zone)
+    if zone is not None:
+        return _compute_local(operator, out, left, right, zone)
+    if left.type == right.type == DATE:
+        return map_numbers(
+            out, lambda x, y: _compute_in_range("*", x.astype(np.int64) - y, np.int64(DAY)), left, right
+        )
+    try:
+        if is_integer(out):
+            return _CHECKED[operator](left, right)
+        return pc.cast(_CHECKED[operator](pc.cast(left, BIGINT), pc.cast(right, BIGINT)), out)
+    except pa.ArrowInvalid:  # something overflows: find out what
+        return map_numbers(out, partial(_compute_in_range, operator), left, right)
+
+
+def _compute_in_range(operator: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Compute whole numbers, and tell which results fit their type."""
+    wide = x.dtype if x.dtype.itemsize >= y.dtype.itemsize else y.dtype
+    x, y = x.astype(wide), y.astype(wide)
+    result = _UFUNCS[operator](x, y)
+    limits = np.iinfo(wide)
+    exact = _UFUNCS[operator](x.astype(np.float64), y.astype(np.float64))
+    # Where the rounded result is far from the limits, or far beyond them, it decides.
+    near = np.abs(np.abs(exact) - float(limits.max)) <= 1e-9 * float(limits.max)
+    fits = np.abs(exact) <= float(limits.max)
+    for i in np.flatnonzero(near):
+        exact_result = _EXACT[operator](*(int(np.broadcast_to(side, near.shape)[i]) for side in (x, y)))
+        fits[i] = limits.min <= exact_result <= limits.max
+    return result, fits
+
+
+def _compute_local(operator: str, out: pa.DataType, left: Value, right: Value, zone: str) -> Value:
+    """Add days of an interval to the local time, the rest to the instant; subtract two local times."""
+    region = find_zone(zone)
+    if out == INTERVAL:
+        return map_numbers(
+            out, lambda x, y: _compute_in_range("-", region.to_local(x), region.to_local(y)), left, right
+        )
+    if left.type == INTERVAL:
+        left, right = right, left
+    sign = 1 if operator == "+" else -1
+
+    def shift(time: Any, interval: Any) -> tuple[Any, Any]:
+        # Java's division: the days and the rest have the sign of the interval.
+        interval = sign * interval
+        days = np.sign(interval) * (np.abs(interval) // DAY)
+        _, is_day = _compute_in_range("+", time, days * DAY)
+        moved = region.keep_offset(time, region.to_local(time) + days * DAY)
+        result, is_time = _compute_in_range("+", np.where(days == 0, time, moved), interval - days * DAY)
+        return result, is_day & is_time
+
+    return map_numbers(out, shift, left, right)
 
 
 def _to_days(value: Value) -> Value:
@@ -139,13 +216,26 @@ def _null_if_zero(value: Value) -> Value:
 
 def _divide(out: pa.DataType, left: Value, right: Value) -> Value:
     right = _null_if_zero(right)
-    return decimals.divide(out, left, right) if pa.types.is_decimal(out) else pc.divide(left, right)
+    return decimals.compute("/", out, left, right) if pa.types.is_decimal(out) else pc.divide(left, right)
 
 
 def _div(out: pa.DataType, left: Value, right: Value) -> Value:
     if pa.types.is_decimal(left.type):
-        return pc.cast(decimals.divide_whole(left, _null_if_zero(right)), out, safe=False)
+        return cast(out, decimals.divide_whole(left, _null_if_zero(right)))
     return map_numbers(out, _divide_like_java, left, right)
+
+
+def _div_strictly(out: pa.DataType, left: Value, right: Value) -> Value:
+    """Divide as `_div`, but NULL for a quotient that does not fit; of decimals, Spark keeps the low bits."""
+    if pa.types.is_decimal(left.type):
+        return _div(out, left, right)
+    least = np.iinfo(np.int64).min
+
+    def divide(x: Any, y: Any) -> tuple[Any, Any]:
+        quotient, valid = _divide_like_java(x, y)
+        return quotient, valid & ~((x == least) & (y == -1))
+
+    return map_numbers(out, divide, left, right)
 
 
 def _divide_like_java(left: Any, right: Any) -> tuple[Any, Any]:
@@ -158,7 +248,7 @@ def _divide_like_java(left: Any, right: Any) -> tuple[Any, Any]:
 def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend, NULL for a zero divisor."""
     if pa.types.is_decimal(out):
-        return decimals.remainder(out, left, _null_if_zero(right))
+        return decimals.compute("%", out, left, _null_if_zero(right))
     return map_numbers(out, lambda x, y: (np.fmod(x, _one_if_zero(y)), y != 0), left, right)
 
 
@@ -180,23 +270,77 @@ def _shift(shift: np.ufunc) -> Function:
     )
 
 
+def _overflows(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True if a result may not fit its type, which only ANSI mode minds."""
+    return is_integer(out) or bool(pa.types.is_decimal(out))
+
+
+def _time_overflows(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for times and intervals, which never wrap around."""
+    return bool(out == INTERVAL or pa.types.is_timestamp(out))
+
+
+def _has_local_time(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True if the days of an interval count in local time: two instants, or one and a day or more."""
+    types = types_of(args)
+    if TIMESTAMP not in types:
+        return False
+    interval = next((arg for arg in args if arg.type == INTERVAL), None)
+    is_short = isinstance(interval, Literal) and interval.value is not None and abs(interval.value) < DAY
+    return interval is None or not is_short
+
+
+def _negate(out: pa.DataType, value: Value) -> Value:
+    """Negate; the smallest whole number has no opposite."""
+    if not is_integer(out) and out != INTERVAL:
+        return pc.negate(value)
+    return map_numbers(out, lambda numbers: (-numbers, numbers != np.iinfo(numbers.dtype).min), value)
+
+
+def _absolute(out: pa.DataType, value: Value) -> Value:
+    if not is_integer(out) and out != INTERVAL:
+        return pc.abs(value)
+    return map_numbers(out, lambda numbers: (np.abs(numbers), numbers != np.iinfo(numbers.dtype).min), value)
+
+
+def _operator(name: str, rule: Rule) -> Function:
+    run, strict = partial(_compute, name), partial(_compute_strictly, name)
+    return Function(rule, run, strict, _overflows, _time_overflows, _has_local_time)
+
+
+def _attempt(rule: Rule, strict: Callable[..., Value]) -> Function:
+    """Make the `try_` form of an operator, which is NULL where that fails."""
+    return Function(rule, strict, is_zoned=_has_local_time)
+
+
+_UFUNCS: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply}
+_EXACT: dict[str, Any] = {"+": add, "-": sub, "*": mul}
+_WRAPPING: dict[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_CHECKED: dict[str, Any] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_REMAINDER_RULE = partial(_type_numbers, "%")
 FUNCTIONS: dict[str, Function] = {
-    "+": Function(_add_rule, partial(_compute, pc.add)),
-    "-": Function(_subtract_rule, partial(_compute, pc.subtract)),
-    "*": Function(_multiply_rule, partial(_compute, pc.multiply)),
-    "/": Function(_divide_rule, _divide),
-    "div": Function(_div_rule, _div),
-    "%": Function(partial(_type_numbers, "%"), _remainder),
-    "pmod": wrap_numbers(_pmod_rule, _pmod),
-    "negative": wrap(_number_rule, pc.negate),
+    "+": _operator("+", _add_rule),
+    "-": _operator("-", _subtract_rule),
+    "*": _operator("*", _multiply_rule),
+    "/": Function(_divide_rule, _divide, can_fail=always),
+    "div": Function(_div_rule, _div, _div_strictly, always),
+    "%": Function(_REMAINDER_RULE, _remainder, can_fail=always),
+    "pmod": wrap_numbers(_pmod_rule, _pmod, can_fail=always),
+    "negative": Function(
+        _number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _time_overflows
+    ),
     "positive": wrap(_number_rule, lambda value: value),
-    "abs": wrap(_number_rule, pc.abs),
+    "abs": Function(_number_rule, lambda _, value: pc.abs(value), _absolute, _overflows, _time_overflows),
     "&": wrap(_integer_rule, pc.bit_wise_and),
     "|": wrap(_integer_rule, pc.bit_wise_or),
     "^": wrap(_integer_rule, pc.bit_wise_xor),
     "~": wrap(partial(_integer_rule, count=1), pc.bit_wise_not),
     "shiftleft": _shift(np.left_shift),
     "shiftright": _shift(np.right_shift),
+    "try_add": _attempt(_add_rule, partial(_compute_strictly, "+")),
+    "try_subtract": _attempt(_subtract_rule, partial(_compute_strictly, "-")),
+    "try_multiply": _attempt(_multiply_rule, partial(_compute_strictly, "*")),
     "try_divide": Function(_divide_rule, _divide),
+    "try_mod": Function(_REMAINDER_RULE, _remainder),
 }
 ALIASES = {"mod": "%"}

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr.conditional import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Signature, check_types, types_of, wrap, wrong_comparison
+from weir.expr.type_rules import Function, Signature, always, check_types, types_of, wrap, wrong_comparison
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
-from weir.expr.values import from_numbers, keep_nulls, map_arrays, to_numbers
+from weir.expr.values import Failing, Value, as_array, from_numbers, keep_nulls, map_arrays, to_numbers
 
 
 def _split_items(lists: pa.Array) -> tuple[Any, Any, pa.Array]:
@@ -33,13 +33,29 @@ def _size_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _item_rule(args: Sequence[Expr]) -> Signature:
+    if args and pa.types.is_map(args[0].type):
+        raise QueryError("takes an array, not a map; read the map's key into a column before the join")
     check_types(args, "an array and a whole number", is_array, is_integer)
     return (args[0].type, BIGINT), args[0].type.value_type
 
 
-def _item(to_position: Callable[[Any, Any], Any]) -> Function:
+def _item(to_position: Callable[[Any, Any], Any], **properties: Any) -> Function:
     """Make a function that returns the item at a position; NULL outside of the array."""
-    return wrap(_item_rule, partial(map_arrays, partial(_take_items, to_position)))
+    run = partial(map_arrays, partial(_take_items, to_position))
+    return Function(
+        _item_rule, lambda _, *values: run(*values), partial(_item_strictly, to_position), **properties
+    )
+
+
+def _item_strictly(to_position: Any, out: pa.DataType, lists: Value, index: Value) -> Failing:
+    """Return items and the rows whose position lies outside of the array; an item itself may be NULL."""
+    rows = max((len(value) for value in (lists, index) if isinstance(value, pa.Array)), default=1)
+    lists, index = as_array(lists, rows), as_array(index, rows)
+    _, lengths, _ = _split_items(lists)
+    position = to_position(to_numbers(index), lengths)
+    valid = pc.and_(pc.is_valid(lists), pc.is_valid(index)).to_numpy(zero_copy_only=False)
+    failed = valid & ((position < 0) | (position >= lengths))
+    return Failing(_take_items(to_position, lists, index), failed)
 
 
 def _count_from_zero(index: Any, lengths: Any) -> Any:
@@ -142,13 +158,19 @@ def _sizes(lists: pa.Array, lengths: Any, items: pa.Array) -> Any:
     return np.where(has_null, -1, lengths)
 
 
+def _size_of_null(out: pa.DataType, lists: Value) -> Value:
+    return pc.fill_null(pc.list_value_length(lists), -1)
+
+
 FUNCTIONS: dict[str, Function] = {
-    # The size of NULL is -1, as in Spark.
-    "size": wrap(_size_rule, lambda lists: pc.fill_null(pc.list_value_length(lists), -1)),
+    # The size of NULL is NULL in ANSI mode, else -1, as in Spark.
+    "size": Function(_size_rule, _size_of_null, lambda _, lists: pc.list_value_length(lists), always),
     "array_size": wrap(_size_rule, pc.list_value_length),
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
-    "get": _item(lambda index, lengths: index),
-    "element_at": _item(_count_from_zero),
+    "get": wrap(_item_rule, partial(map_arrays, partial(_take_items, lambda index, lengths: index))),
+    "[]": _item(lambda index, lengths: index, can_fail=always),
+    "element_at": _item(_count_from_zero, can_fail=always),
+    "try_element_at": wrap(_item_rule, partial(map_arrays, partial(_take_items, _count_from_zero))),
     ".": wrap(_field_rule, lambda row, name: pc.struct_field(row, _find_fields(row.type, name.as_py()))),
     "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from sqlglot import exp
 
 from weir.errors import QueryError, match_name
 from weir.expr.build import call, call_user, cast
-from weir.expr.nodes import Expr, Literal
+from weir.expr.nodes import Call, Column, Expr, Literal, Mode
 from weir.expr.scope import Scope
 from weir.expr.types import ALIASES as TYPE_ALIASES
 from weir.expr.types import INTERVAL, SPARK_NAMES, decimal_type, parse_type
@@ -39,16 +40,30 @@ PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
 
 def bind(node: exp.Expression, scope: Scope) -> Expr:
     """Bind a node that was parsed in `UntranslatedSpark`."""
+    if isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(node.this, exp.Tuple):
+        return _equate_rows(node, scope)
     if type(node) in BINARY:
-        return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)])
+        return call(BINARY[type(node)], [bind(node.this, scope), bind(node.expression, scope)], scope.mode)
     if type(node) in PARTS:
         name, *parts = PARTS[type(node)]
-        return call(name, [bind(node.args[part], scope) for part in parts if node.args.get(part)])
+        return call(name, [bind(node.args[part], scope) for part in parts if node.args.get(part)], scope.mode)
     if type(node) in HANDLERS:
         return HANDLERS[type(node)](node, scope)
     if isinstance(node, exp.Func):
         return _bind_call(node.sql_name(), list(node.iter_expressions()), scope)
+    if isinstance(node, exp.Tuple):
+        raise QueryError(f"a row of values can only be compared by = or <=>: {node.sql(dialect='spark')}")
     raise QueryError(f"not an expression over one result: {node.sql(dialect='spark')}")
+
+
+def _equate_rows(node: Any, scope: Scope) -> Expr:
+    """`(a.x, a.y) = (b.x, b.y)` is a conjunction of equalities, so that each is a key."""
+    left, right = node.this, node.expression
+    if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
+        raise QueryError(f"rows of as many values are compared with each other: {node.sql(dialect='spark')}")
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    first, *others = (bind(type(node)(this=x, expression=y), scope) for x, y in pairs)
+    return reduce(lambda both, equality: call("and", [both, equality], scope.mode), others, first)
 
 
 def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
@@ -57,12 +72,15 @@ def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
     if user is not None:
         return call_user(user, name, bound)
     lowered = name.lower()
+    if lowered in ("struct", "named_struct", "map", "array"):
+        raise QueryError(f"{lowered}(...) is made of columns of one stream only; compute it before the join")
     if len(bound) == 1 and (lowered in SPARK_NAMES or lowered in TYPE_ALIASES):
-        return cast(bound[0], parse_type(lowered))
-    return SPECIAL[lowered](bound) if lowered in SPECIAL else call(name, bound)
+        return cast(bound[0], parse_type(lowered), mode=scope.mode)
+    return SPECIAL[lowered](bound, scope.mode) if lowered in SPECIAL else call(name, bound, scope.mode)
 
 
-def _column(node: Any, scope: Scope) -> Expr:
+def resolve_column(node: exp.Column, scope: Scope) -> tuple[Column, tuple[str, ...]]:
+    """Resolve a name to a column and the fields of it that the name goes on with."""
     if isinstance(node.this, exp.Star):
         raise QueryError(f"{node.sql(dialect='spark')} is many columns, where one value is needed")
     names = [part.name for part in node.parts]
@@ -70,8 +88,14 @@ def _column(node: Any, scope: Scope) -> Expr:
     columns = (column.lower() for schema in scope.schemas.values() for column in schema.names)
     if len(names) == 2 and not qualified and names[0].lower() not in columns:
         match_name("stream", names[0], scope.schemas)  # raises: neither a stream nor a struct has this name
-    expr: Expr = scope.resolve(names[0] if qualified else None, names[qualified])
-    for name in names[qualified + 1 :]:
+    return scope.resolve(names[0] if qualified else None, names[qualified]), tuple(names[qualified + 1 :])
+
+
+def _column(node: Any, scope: Scope) -> Expr:
+    column, fields = resolve_column(node, scope)
+    flag = scope.failure_flag(column)
+    expr: Expr = column if flag is None else Call("checked", (column, flag), column.type, scope.mode)
+    for name in fields:
         expr = _field(expr, name)
     return expr
 
@@ -119,9 +143,10 @@ def _microseconds(amount: str, unit: str) -> int:
 def _cast(node: Any, scope: Scope) -> Expr:
     value = bind(node.this, scope)
     type_name, function = node.to.sql(dialect="spark"), "try_cast" if node.args.get("safe") else "cast"
-    result = cast(value, parse_type(type_name), function)
+    result = cast(value, parse_type(type_name), function, scope.mode)
     is_string = isinstance(value, Literal) and isinstance(value.value, str)
-    if is_string and type(node) is exp.Cast and isinstance(result, Literal) and result.value is None:
+    is_invalid = not isinstance(result, Literal) or result.value is None
+    if is_string and type(node) is exp.Cast and is_invalid:
         raise QueryError(f"{node.this.sql(dialect='spark')} is not a {type_name}")
     return result
 
@@ -131,25 +156,26 @@ def _negative(node: Any, scope: Scope) -> Expr:
     # The smallest integer of a type exists only with its sign.
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return _literal(exp.Literal(this=f"-{inner.this}", is_string=False), scope)
-    return call("negative", [bind(inner, scope)])
+    return call("negative", [bind(inner, scope)], scope.mode)
 
 
 def _between(node: Any, scope: Scope) -> Expr:
     value, low, high = (bind(node.args[name], scope) for name in ("this", "low", "high"))
-    return call("and", [call(">=", [value, low]), call("<=", [value, high])])
+    mode = scope.mode
+    return call("and", [call(">=", [value, low], mode), call("<=", [value, high], mode)])
 
 
 def _in(node: Any, scope: Scope) -> Expr:
     if not node.expressions:
         raise QueryError(f"IN takes a list of values here: {node.sql(dialect='spark')}")
-    return call("in", [bind(item, scope) for item in (node.this, *node.expressions)])
+    return call("in", [bind(item, scope) for item in (node.this, *node.expressions)], scope.mode)
 
 
 def _is(node: Any, scope: Scope) -> Expr:
     value = bind(node.this, scope)
     if isinstance(node.expression, exp.Null):
         return call("is null", [value])
-    return call("<=>", [value, bind(node.expression, scope)])
+    return call("<=>", [value, bind(node.expression, scope)], scope.mode)
 
 
 def _not(node: Any, scope: Scope) -> Expr:
@@ -167,7 +193,7 @@ def _like(node: Any, scope: Scope) -> Expr:
     sides = [bind(like.this, scope), bind(like.expression, scope)]
     if isinstance(like, exp.ILike):
         sides = [call("lower", [side]) for side in sides]
-    matches = call("like", [*sides, *escape])
+    matches = call("like", [*sides, *escape], scope.mode)
     return call("not", [matches]) if like.args.get("negate") else matches
 
 
@@ -176,30 +202,36 @@ def _case(node: Any, scope: Scope) -> Expr:
     args: list[Expr] = []
     for branch in node.args["ifs"]:
         condition = bind(branch.this, scope)
-        args += [call("=", [subject, condition]) if subject else condition, bind(branch.args["true"], scope)]
-    return call("case", [*args, bind(node.args.get("default") or exp.Null(), scope)])
+        is_met = call("=", [subject, condition], scope.mode) if subject else condition
+        args += [is_met, bind(branch.args["true"], scope)]
+    return call("case", [*args, bind(node.args.get("default") or exp.Null(), scope)], scope.mode)
 
 
 def _if(node: Any, scope: Scope) -> Expr:
     otherwise = node.args.get("false") or exp.Null()
-    return call("if", [bind(part, scope) for part in (node.this, node.args["true"], otherwise)])
+    return call("if", [bind(part, scope) for part in (node.this, node.args["true"], otherwise)], scope.mode)
 
 
 def _trim(node: Any, scope: Scope) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
-    return call(name, [bind(part, scope) for part in (node.this, node.expression) if part])
+    return call(name, [bind(part, scope) for part in (node.this, node.expression) if part], scope.mode)
 
 
 def _extract(node: Any, scope: Scope) -> Expr:
     part = node.this.name.lower()
     name = {"dow": "dayofweek", "doy": "dayofyear", "dayofweek_iso": "weekday"}.get(part, part.rstrip("s"))
-    return call(name, [bind(node.expression, scope)])
+    return call(name, [bind(node.expression, scope)], scope.mode)
 
 
 def _position(node: Any, scope: Scope) -> Expr:
     if node.args.get("position"):
         raise QueryError(f"takes no start position here: {node.sql(dialect='spark')}")
-    return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)])
+    return call("instr", [bind(node.this, scope), bind(node.args["substr"], scope)], scope.mode)
+
+
+def _read_hex(digits: str) -> bytes:
+    """Read the bytes of `X'0F'`; an odd number of digits lacks a leading zero."""
+    return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
 
 
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
@@ -208,20 +240,24 @@ HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
     exp.Like: _like, exp.ILike: _like, exp.Escape: _like, exp.Case: _case, exp.If: _if, exp.Trim: _trim,
     exp.Extract: _extract, exp.StrPosition: _position,
     exp.RawString: lambda node, _: Literal(node.this, pa.string()),
-    exp.HexString: lambda node, _: Literal(bytes.fromhex(node.this), pa.binary()),
+    exp.HexString: lambda node, _: Literal(_read_hex(node.this), pa.binary()),
     exp.Dot: lambda node, scope: _field(bind(node.this, scope), node.expression.name),
     exp.Boolean: lambda node, _: Literal(bool(node.this), pa.bool_()),
     exp.Null: lambda node, _: Literal(None, pa.null()),
     exp.Paren: lambda node, scope: bind(node.this, scope),
     exp.NullSafeNEQ: lambda node, scope: call("not", [bind(exp.NullSafeEQ(**node.args), scope)]),
-    exp.Bracket: lambda node, scope: call("get", [bind(node.this, scope), bind(node.expressions[0], scope)]),
+    exp.Bracket: lambda node, scope: call(
+        "[]", [bind(node.this, scope), bind(node.expressions[0], scope)], scope.mode
+    ),
     exp.Anonymous: lambda node, scope: _bind_call(node.name, node.expressions, scope),
-    exp.Concat: lambda node, scope: call("concat", [bind(part, scope) for part in node.expressions]),
+    exp.Concat: lambda node, scope: call(
+        "concat", [bind(part, scope) for part in node.expressions], scope.mode
+    ),
 }  # fmt: skip
 # Functions whose arguments Spark writes in another order, as in ltrim('x', s), or under another name.
-SPECIAL: dict[str, Callable[[list[Expr]], Expr]] = {
-    "ltrim": lambda args: call("ltrim", args[::-1]),
-    "rtrim": lambda args: call("rtrim", args[::-1]),
-    "btrim": lambda args: call("trim", args),
-    "locate": lambda args: call("instr", args[::-1]),
+SPECIAL: dict[str, Callable[[list[Expr], Mode], Expr]] = {
+    "ltrim": lambda args, mode: call("ltrim", args[::-1], mode),
+    "rtrim": lambda args, mode: call("rtrim", args[::-1], mode),
+    "btrim": lambda args, mode: call("trim", args, mode),
+    "locate": lambda args, mode: call("instr", args[::-1], mode),
 }

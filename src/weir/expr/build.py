@@ -8,16 +8,23 @@ from inspect import signature
 
 import pyarrow as pa
 
-from weir.errors import QueryError, find_nearest
-from weir.expr.casts import can_cast
+from weir.errors import EvaluationError, QueryError, find_nearest
+from weir.expr.casts import CASTS, can_cast
 from weir.expr.evaluate import ALIASES, FUNCTIONS, evaluate
-from weir.expr.nodes import Call, Column, Expr, Literal, columns_of
+from weir.expr.nodes import PLAIN, Call, Column, Expr, Literal, Mode, columns_of
 from weir.expr.scope import UserFunction
 from weir.expr.to_sql import to_sql
-from weir.expr.types import spark_name
+from weir.expr.type_rules import Function
+from weir.expr.types import DOUBLE, is_integer, spark_name
+
+# Functions that cast their arguments to a common type.
+_SHARING = {
+    "+", "-", "*", "%", "pmod", "=", "<=>", "<>", "<", "<=", ">", ">=", "in", "coalesce", "case", "if",
+    "nvl2", "nullif", "greatest", "least", "try_add", "try_subtract", "try_multiply", "try_mod",
+}  # fmt: skip
 
 
-def call(name: str, args: Sequence[Expr]) -> Expr:
+def call(name: str, args: Sequence[Expr], mode: Mode = PLAIN) -> Expr:
     """Build a call of a function of the table, with its arguments cast to the types that it takes.
 
     >>> str(call("<", [Literal(1, pa.int32()), Literal(0.5, pa.float64())]))
@@ -26,12 +33,31 @@ def call(name: str, args: Sequence[Expr]) -> Expr:
     function = ALIASES.get(name.lower(), name.lower())
     if function not in FUNCTIONS:
         raise _unknown_function(name)
+    if mode.ansi and function in _SHARING:
+        args = _widen_floats(args)
     try:
         types, out = FUNCTIONS[function].rule(args)
     except QueryError as error:
         raise _name_call(error, name, Call(function, tuple(args), pa.null())) from None
-    cast_args = tuple(cast(arg, type) for arg, type in zip(args, types, strict=True))
-    return _fold(Call(function, cast_args, out))
+    cast_args = tuple(cast(arg, type, mode=mode) for arg, type in zip(args, types, strict=True))
+    return _fold(Call(function, cast_args, out, _reduce(mode, FUNCTIONS[function], cast_args, out)))
+
+
+def _widen_floats(args: Sequence[Expr]) -> Sequence[Expr]:
+    """Cast floats beside whole numbers to doubles, the common type that ANSI mode has for them."""
+    if not any(is_integer(arg.type) for arg in args):
+        return args
+    return [cast(arg, DOUBLE) if arg.type == pa.float32() else arg for arg in args]
+
+
+def _reduce(mode: Mode, function: Function, args: Sequence[Expr], out: pa.DataType) -> Mode:
+    """Return what a call takes from the session; equal calls are equal where the session does not matter."""
+    is_zoned = function.is_zoned is not None and function.is_zoned(args, out)
+    can_fail = function.can_fail is not None and function.can_fail(args, out) and mode.ansi
+    can_fail = can_fail or (function.always_fails is not None and function.always_fails(args, out))
+    if not can_fail:
+        return Mode(zone=mode.zone) if is_zoned and mode.zone else PLAIN
+    return Mode(mode.zone if is_zoned else None, True, mode.on_error)
 
 
 def callable_names() -> list[str]:
@@ -58,13 +84,13 @@ def _name_call(error: QueryError, name: str, call: Call) -> QueryError:
     return QueryError(f"'{name}' {text}, in {where}")
 
 
-def cast(expr: Expr, type: pa.DataType, name: str = "cast") -> Expr:
+def cast(expr: Expr, type: pa.DataType, name: str = "cast", mode: Mode = PLAIN) -> Expr:
     """Cast the expression by `cast` or `try_cast`, unless it has that type already."""
     if expr.type == type:
         return expr
     if not can_cast(expr.type, type):
         raise QueryError(f"cannot cast {to_sql(expr)} from {spark_name(expr.type)} to {spark_name(type)}")
-    return _fold(Call(name, (expr,), type))
+    return _fold(Call(name, (expr,), type, _reduce(mode, CASTS[name], (expr,), type)))
 
 
 def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
@@ -81,14 +107,25 @@ def call_user(function: UserFunction, name: str, args: Sequence[Expr]) -> Expr:
 
 
 def _fold(expr: Call) -> Expr:
-    return _evaluate_constant(expr) if all(isinstance(arg, Literal) for arg in expr.args) else expr
+    """Reduce a call of constants to its value, unless it fails: it may never be evaluated."""
+    if not all(isinstance(arg, Literal) for arg in expr.args):
+        return expr
+    try:
+        return _evaluate_constant(expr)
+    except EvaluationError:
+        return expr
 
 
 def fold_constant(expr: Expr) -> Literal | None:
-    """Reduce an expression that reads no column to its value; None for one that does."""
+    """Reduce an expression that reads no column to its value; None for one that does, or that fails."""
     if isinstance(expr, Literal):
         return expr
-    return None if columns_of(expr) else _evaluate_constant(expr)
+    if columns_of(expr):
+        return None
+    try:
+        return _evaluate_constant(expr)
+    except EvaluationError:
+        return None
 
 
 def _evaluate_constant(expr: Expr) -> Literal:

@@ -1,34 +1,52 @@
-"""Cast between scalar types as Spark does without ANSI mode: invalid values become NULL, integers wrap."""
+"""Cast between scalar types as Spark does: `cast` without ANSI mode, where integers wrap, `try_cast` with it.
+
+Both return NULL for values that have no counterpart in the other type; in ANSI mode that NULL is an error.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.expr.decimals import decimal_from_float, decimal_to_float, fit
-from weir.expr.types import INTERVAL, TIMESTAMP, TIMESTAMP_NTZ, is_float, is_integer, is_number, is_time
-from weir.expr.values import Value, from_numbers, is_null_constant, map_arrays, map_numbers, null, null_where
-
-SECOND = 1_000_000
-DAY = 86_400 * SECOND
-_SPACE = "".join(map(chr, range(33)))
-_INTEGER = r"^[+-]?([0-9]{1,37}(\.[0-9]*)?|\.[0-9]*)$"
-_EXPONENT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+$"
-_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
-_DECIMAL = r"^[+-]?([0-9]{1,38}\.?[0-9]{0,37}|\.[0-9]{1,37})$"
-_NAMED = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf,
-          "infinity": np.inf, "+infinity": np.inf, "-infinity": -np.inf}  # fmt: skip
-# Not Arrow arrays, as making one imports pandas, which workers need not.
-_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
-_DATE = r"^(?P<y>[0-9]{4,7})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
-_TIMESTAMP = (
-    r"^(?P<y>[0-9]{4,6})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})"
-    r"(?:[ T](?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})(?::(?P<S>[0-9]{1,2})(?:\.(?P<f>[0-9]{0,9}))?)?"
-    r" ?(?P<z>Z|UTC|GMT|[+-][0-9]{1,2}:[0-9]{2})?)?)?)?$"
+from weir.expr.decimals import decimal_from_float, decimal_to_float, fit, low_words, truncate
+from weir.expr.nodes import Expr
+from weir.expr.parse import exact_integers, parse
+from weir.expr.type_rules import Function, Signature
+from weir.expr.types import (
+    DATE,
+    INTEGER_DIGITS,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    is_float,
+    is_integer,
+    is_number,
+    is_time,
 )
+from weir.expr.values import (
+    Failing,
+    Value,
+    from_numbers,
+    is_null_constant,
+    keep_nulls,
+    map_arrays,
+    map_numbers,
+    null,
+    null_where,
+    to_numbers,
+)
+from weir.expr.zones import SECOND, find_zone
+
+DAY = 86_400 * SECOND
+_INT64 = np.iinfo(np.int64)
+# Days whose first microsecond is a timestamp.
+_MOST_DAYS = _INT64.max // DAY
 
 
 def can_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -39,76 +57,118 @@ def can_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
         return is_number(wanted) or is_time(wanted) or wanted in (pa.bool_(), pa.binary())
     if pa.types.is_string(wanted):
         return not is_float(given) and not pa.types.is_nested(given) and given != INTERVAL
-    if is_number(given) or given == pa.bool_():
-        to_number = is_number(wanted) or wanted == pa.bool_()
-        return to_number or (wanted == TIMESTAMP and not pa.types.is_decimal(given))
-    if pa.types.is_timestamp(given):
+    if is_number(given):
+        return (
+            is_number(wanted)
+            or wanted == pa.bool_()
+            or (wanted == TIMESTAMP and not pa.types.is_decimal(given))
+        )
+    if given == pa.bool_():
+        return is_number(wanted)
+    if given == TIMESTAMP:
         return is_time(wanted) or (is_number(wanted) and not pa.types.is_decimal(wanted))
     if pa.types.is_fixed_size_list(given) and pa.types.is_list(wanted):
         return bool(given.value_type == wanted.value_type)
     return is_time(given) and is_time(wanted)
 
 
-def cast(out: pa.DataType, value: Value) -> Value:
-    """Cast the value to type `out`."""
+def cast(out: pa.DataType, value: Value, zone: str | None = None, strict: bool = False) -> Value:
+    """Cast the value to type `out`; local times are those of `zone`, None being UTC."""
     given = value.type
     if given == out:
         return value
     if pa.types.is_null(given) or is_null_constant(value):
         return null(out) if isinstance(value, pa.Scalar) else pa.nulls(len(value), out)
     if pa.types.is_string(given):
-        return map_arrays(lambda text: _parse(text, out), value)
+        if strict and is_integer(out):
+            value = exact_integers(value)
+        return map_arrays(lambda text: parse(text, out, zone), value)
     if pa.types.is_string(out):
-        return _cast_to_string(value)
+        return map_arrays(lambda values: _cast_to_string(values, zone, strict), value)
     if is_time(given) or is_time(out):
-        return _cast_time(value, out)
-    return _cast_number(value, out)
+        return _cast_time(value, out, zone, strict)
+    return _cast_number(value, out, strict)
 
 
-def try_cast(out: pa.DataType, value: Value) -> Value:
+def try_cast(out: pa.DataType, value: Value, zone: str | None = None) -> Value:
     """Cast the value, but to NULL where an integer would wrap, saturate or lose its fraction."""
-    if not is_integer(out) or value.type == pa.bool_():
-        return cast(out, value)
-    if pa.types.is_string(value.type):
-        return cast(out, null_where(pc.match_substring(value, "."), value))
-    wide = cast(pa.int64(), value)
-    if is_float(value.type):
-        wide = null_where(pc.invert(pc.less(pc.abs(value), pa.scalar(2.0**63, value.type))), wide)
-    limits = np.iinfo(out.to_pandas_dtype())
-    outside = pc.or_(pc.greater(wide, int(limits.max)), pc.less(wide, int(limits.min)))
-    return pc.cast(null_where(outside, wide), out)
+    return cast(out, value, zone, strict=True)
 
 
-def _cast_to_string(value: Value) -> Value:
-    if pa.types.is_timestamp(value.type):
-        text = pc.cast(drop_time_zone(value), pa.string())
-        longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
-        has_fraction = (longest.as_py() or 0) > len("2000-01-01 00:00:00")
-        # Spark drops trailing zeros of a second's fraction.
-        return pc.replace_substring_regex(text, r"\.?0+$", "") if has_fraction else text
-    return pc.cast(value, pa.string(), safe=False)
+def _cast_strictly(out: pa.DataType, value: Value, zone: str | None = None) -> Value | Failing:
+    """Cast as `try_cast`; NaN and infinity are NULL as decimals, in ANSI mode too."""
+    result = try_cast(out, value, zone)
+    if not pa.types.is_decimal(out) or not is_float(value.type) or isinstance(value, pa.Scalar):
+        return result
+    is_large = pc.and_kleene(pc.is_null(result), pc.is_finite(value))
+    return Failing(result, pc.fill_null(is_large, False).to_numpy(zero_copy_only=False))
 
 
-def drop_time_zone(value: Value) -> Value:
-    """Turn UTC timestamps into timestamps without a zone, for which Arrow has nothing to look up."""
-    if not pa.types.is_timestamp(value.type) or not value.type.tz:
+def _cast_to_string(values: pa.Array, zone: str | None, strict: bool) -> pa.Array:
+    type = values.type
+    if pa.types.is_timestamp(type):
+        text = pc.cast(to_local(values, zone), STRING)
+        longest = pc.max(pc.binary_length(text)).as_py() or 0
+        if longest > len("2000-01-01 00:00:00"):  # Spark drops trailing zeros of a second's fraction
+            text = pc.replace_substring_regex(text, r"\.?0+$", "")
+        return _sign_years(text, values)
+    if type == DATE:
+        return _sign_years(pc.cast(values, STRING), values)
+    if pa.types.is_decimal(type):
+        return _format_decimals(values, strict)
+    return pc.cast(values, STRING, safe=False)
+
+
+def _sign_years(text: pa.Array, times: pa.Array) -> pa.Array:
+    """Write a plus before years of more than four digits; Arrow knows the years up to 32,767."""
+    numbers = to_numbers(times)
+    per_year = 365.2425 * (1 if times.type == DATE else DAY)
+    if not numbers.size or np.abs(numbers).max() < 8000 * per_year:
+        return text
+    text = pc.replace_substring_regex(text, r"^([0-9]{5,})", r"+\1")
+    unknown = np.abs(numbers) >= 30_000 * per_year
+    return null_where(pa.array(unknown), text)
+
+
+def _format_decimals(values: pa.Array, plain: bool) -> pa.Array:
+    """Format decimals, with an exponent where Java's BigDecimal has one unless `plain`."""
+    if values.type.scale <= 6:
+        return pc.cast(values, STRING)
+    # The text of a whole number, padded with zeros, cut before the digits of the fraction.
+    scale = values.type.scale
+    text = pc.cast(values, STRING)
+    if not plain:
+        return pc.replace_substring_regex(text, r"^(-?[0-9])\.0E", r"\1E")
+    whole = pc.cast(_unscaled(values), STRING)
+    sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(whole, characters="-"), scale + 1, "0")
+    before = pc.utf8_slice_codeunits(digits, 0, -scale)
+    return pc.binary_join_element_wise(sign, before, ".", pc.utf8_slice_codeunits(digits, -scale), "")
+
+
+def _unscaled(values: pa.Array) -> pa.Array:
+    validity, data = values.buffers()
+    type = pa.decimal128(38, 0)
+    return pa.Array.from_buffers(type, len(values), [validity, data], offset=values.offset)
+
+
+def to_local(value: Value, zone: str | None) -> Value:
+    """Turn instants into local times without a zone, for which Arrow has nothing to look up."""
+    if value.type != TIMESTAMP:
         return value
-    return map_arrays(lambda times: times.view(TIMESTAMP_NTZ), value)
+    if zone is None:
+        return map_arrays(lambda times: times.view(TIMESTAMP_NTZ), value)
+    return map_numbers(TIMESTAMP_NTZ, find_zone(zone).to_local, value)
 
 
-def _cast_number(value: Value, out: pa.DataType) -> Value:
+def _cast_number(value: Value, out: pa.DataType, strict: bool) -> Value:
     given = value.type
     if pa.types.is_decimal(out):
         return _cast_to_decimal(value, out)
     if out == pa.bool_():
         return pc.not_equal(value, pa.scalar(0, given))
-    if is_float(given) and is_integer(out):
-        return map_numbers(out, lambda numbers: _truncate_like_java(numbers, out), value)
-    if pa.types.is_decimal(given) and is_integer(out):
-        whole = pc.round(value, ndigits=0, round_mode="towards_zero")
-        size = pc.abs(pc.cast(whole, pa.decimal256(76, 10), safe=False))
-        whole = null_where(pc.greater(size, pa.scalar(2**63 - 1, pa.decimal128(38, 0))), whole)
-        return pc.cast(pc.cast(whole, pa.int64(), safe=False), out, safe=False)
+    if is_integer(out):
+        return _cast_to_integer(value, out, strict)
     if pa.types.is_decimal(given) and is_float(out):
         return map_arrays(lambda decimals: decimal_to_float(decimals, out), value)
     return pc.cast(value, out, safe=False)
@@ -122,6 +182,40 @@ def _cast_to_decimal(value: Value, out: pa.DataType) -> Value:
     return fit(pc.cast(value, pa.decimal128(20, 0)) if is_integer(value.type) else value, out)
 
 
+def _cast_to_integer(value: Value, out: pa.DataType, strict: bool) -> Value:
+    given = value.type
+    if pa.types.is_decimal(given):
+        return map_arrays(lambda decimals: _whole_decimals(decimals, out, strict), value)
+    if is_float(given):
+        kernel = _truncate_in_range if strict else _truncate_like_java
+        return map_numbers(out, lambda numbers: kernel(numbers, out), value)
+    if not strict or not is_integer(given) or given.bit_width <= out.bit_width:
+        return pc.cast(value, out, safe=False)
+    return map_numbers(out, lambda numbers: (numbers.astype(numpy_of(out)), _fits(numbers, out)), value)
+
+
+def numpy_of(type: pa.DataType) -> Any:
+    """Return NumPy's type of an integer type."""
+    return np.dtype(type.to_pandas_dtype())
+
+
+def _fits(numbers: Any, out: pa.DataType) -> Any:
+    limits = np.iinfo(numpy_of(out))
+    return (numbers >= limits.min) & (numbers <= limits.max)
+
+
+def _whole_decimals(decimals: pa.Array, out: pa.DataType, strict: bool) -> pa.Array:
+    """Truncate decimals; without ANSI mode only the low bits of what is too large count, as in Java."""
+    whole = truncate(decimals)
+    numbers = low_words(whole).astype(numpy_of(out))
+    if strict:
+        limits = np.iinfo(numpy_of(out))
+        low, high = (pa.scalar(int(limit), whole.type) for limit in (limits.min, limits.max))
+        inside = pc.and_(pc.greater_equal(whole, low), pc.less_equal(whole, high))
+        return pc.if_else(inside, keep_nulls(from_numbers(numbers, out), decimals), null(out))
+    return keep_nulls(from_numbers(numbers, out), decimals)
+
+
 def _truncate_like_java(numbers: Any, out: pa.DataType) -> Any:
     # Java truncates to int or long, saturates there, turns NaN into 0, and then wraps to narrower types.
     width = np.int64 if out == pa.int64() else np.int32
@@ -132,122 +226,105 @@ def _truncate_like_java(numbers: Any, out: pa.DataType) -> Any:
     return whole.astype(out.to_pandas_dtype())
 
 
-def _cast_time(value: Value, out: pa.DataType) -> Value:
-    given = value.type
-    if pa.types.is_date(given):
-        return map_numbers(out, lambda days: days.astype(np.int64) * DAY, value)
-    if pa.types.is_timestamp(given) and pa.types.is_date(out):
+def _truncate_in_range(numbers: Any, out: pa.DataType) -> tuple[Any, Any]:
+    limits = np.iinfo(numpy_of(out))
+    wide = numbers.astype(np.float64)
+    # The largest bigint is no double; the next one is the first that is too large.
+    high = float(limits.max) if out == pa.int64() else float(limits.max) + 1
+    whole = np.trunc(wide) if out != pa.int64() else wide
+    valid = (whole >= float(limits.min)) & (whole < high)
+    if out == pa.int64():
+        valid |= wide == high  # Spark compares with the largest bigint as a double
+    inside = np.where(valid & (whole < high), whole, 0.0)
+    return np.where(whole >= high, limits.max, inside.astype(numpy_of(out))), valid
+
+
+def _cast_time(value: Value, out: pa.DataType, zone: str | None, strict: bool) -> Value:
+    given, region = value.type, find_zone(zone or "UTC")
+    if given == DATE:
+        return map_numbers(out, lambda days: _start_days(days, region, out), value)
+    if given == TIMESTAMP and is_number(out):
+        return _seconds_of(value, out, strict)
+    if not is_time(given):
+        return map_numbers(out, partial(_from_seconds, strict), value)
+    if given == TIMESTAMP and zone is not None:
+        value = map_numbers(TIMESTAMP_NTZ, region.to_local, value)
+    if out == DATE:
         return map_numbers(out, lambda micros: np.floor_divide(micros, DAY), value)
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(out):
-        return map_numbers(out, lambda micros: micros, value)
-    if pa.types.is_timestamp(given):
-        divide = np.true_divide if is_float(out) else np.floor_divide
-        return map_numbers(out, lambda micros: divide(micros, SECOND).astype(out.to_pandas_dtype()), value)
-    if is_float(given):
-        return map_numbers(out, _to_microseconds, value)
-    return map_numbers(out, lambda seconds: seconds.astype(np.int64) * SECOND, value)
+    return map_numbers(out, region.from_local if out == TIMESTAMP else np.positive, value)
 
 
-def _to_microseconds(seconds: Any) -> tuple[Any, Any]:
-    valid = np.isfinite(seconds)
-    micros = np.where(valid, seconds, 0.0).astype(np.float64) * SECOND
-    return _truncate_like_java(micros, pa.int64()), valid
+def _start_days(days: Any, region: Any, out: pa.DataType) -> tuple[Any, Any]:
+    """Return the first microsecond of dates, and which of them a timestamp can hold."""
+    valid = np.abs(days.astype(np.int64)) <= _MOST_DAYS
+    micros = np.where(valid, days, 0).astype(np.int64) * DAY
+    return (region.from_local(micros) if out == TIMESTAMP else micros), valid
 
 
-def _parse(text: pa.Array, out: pa.DataType) -> pa.Array:
-    """Parse strings by Spark's rules; invalid text becomes NULL."""
-    if out == pa.binary():
-        return pc.cast(text, out)
-    text = pc.utf8_trim(text, characters=_SPACE)
-    if is_integer(out):
-        return _parse_integer(text, out)
+def _seconds_of(value: Value, out: pa.DataType, strict: bool) -> Value:
     if is_float(out):
-        return _parse_float(text, out)
+        return map_numbers(
+            out, lambda micros: np.true_divide(micros, SECOND).astype(out.to_pandas_dtype()), value
+        )
+    # Seconds that do not fit are NULL without ANSI mode too.
+    seconds = map_numbers(pa.int64(), lambda micros: np.floor_divide(micros, SECOND), value)
+    return seconds if out == pa.int64() else cast(out, seconds, strict=True)
+
+
+def _from_seconds(strict: bool, seconds: Any) -> tuple[Any, Any]:
+    """Return microseconds; seconds beyond the range saturate as in Java, NaN and infinity are invalid."""
+    if seconds.dtype.kind == "f":
+        valid = np.isfinite(seconds)
+        micros = np.where(valid, seconds, 0.0).astype(np.float64) * SECOND
+        if strict:
+            valid &= np.abs(micros) <= float(_INT64.max)
+        return _truncate_like_java(micros, pa.int64()), valid
+    wide, most = seconds.astype(np.int64), _INT64.max // SECOND
+    micros = np.clip(wide, -most, most) * SECOND
+    return np.where(wide > most, _INT64.max, np.where(wide < -most, _INT64.min, micros)), np.bool_(True)
+
+
+def _can_fail(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True if a value may have no counterpart in the other type, or another one in ANSI mode."""
+    given = args[0].type
+    if given == out or pa.types.is_null(given):
+        return False
+    if pa.types.is_string(given):
+        return bool(out != pa.binary())
+    if pa.types.is_string(out):
+        return bool(pa.types.is_decimal(given) and given.scale > 6)
+    if is_integer(out):
+        return not (given == pa.bool_() or (is_integer(given) and given.bit_width <= out.bit_width))
     if pa.types.is_decimal(out):
-        return _parse_decimal(text, out)
-    if out == pa.bool_():
-        return _parse_boolean(text)
-    return _parse_date(text) if pa.types.is_date(out) else _parse_timestamp(text, out)
+        return not _has_room(given, out)
+    return bool(out == TIMESTAMP and is_float(given))
 
 
-def _null_unless(pattern: str, text: pa.Array) -> pa.Array:
-    return pc.if_else(pc.match_substring_regex(text, pattern), text, null(pa.string()))
+def _has_room(given: pa.DataType, out: pa.DataType) -> bool:
+    if given == pa.bool_() or is_float(given):
+        return bool(given == pa.bool_() and out.precision > out.scale)
+    whole = INTEGER_DIGITS[given] if is_integer(given) else given.precision - given.scale
+    carries = not is_integer(given) and given.scale > out.scale
+    return bool(out.precision - out.scale >= whole + carries)
 
 
-def _parse_integer(text: pa.Array, out: pa.DataType) -> pa.Array:
-    """Parse integers; a fraction is dropped, a number out of range is NULL."""
-    whole = pc.replace_substring_regex(_null_unless(_INTEGER, text), r"\..*$", "")
-    digits = pc.replace_substring_regex(whole, r"^([+-]?)$", r"\10")
-    wide = pc.cast(pc.utf8_ltrim(digits, characters="+"), pa.decimal128(38, 0))
-    limits = np.iinfo(out.to_pandas_dtype())
-    low, high = (pa.scalar(int(limit), wide.type) for limit in (limits.min, limits.max))
-    return pc.cast(null_where(pc.or_(pc.greater(wide, high), pc.less(wide, low)), wide), out)
+def _out_of_range(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for casts of dates, which Spark never lets overflow, and for years of which Arrow has no text."""
+    given = args[0].type
+    return (given == DATE and out in (TIMESTAMP, TIMESTAMP_NTZ)) or (is_time(given) and out == STRING)
 
 
-def _parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
-    """Parse floats, with an exponent, a type letter, or a name of infinity or NaN."""
-    digits = pc.utf8_trim(_null_unless(_FLOAT, text), characters="dDfF")
-    # Parse in the type itself: Java rounds to a float once, not by way of a double.
-    parsed = pc.cast(pc.utf8_ltrim(digits, characters="+"), out)
-    places = pc.index_in(pc.utf8_lower(text), value_set=pa.array(list(_NAMED)))
-    return pc.coalesce(parsed, pa.array(list(_NAMED.values()), out).take(places))
+def _is_zoned(args: Sequence[Expr], out: pa.DataType) -> bool:
+    given = args[0].type
+    is_local = given in (DATE, TIMESTAMP_NTZ, STRING), out in (DATE, TIMESTAMP_NTZ, STRING)
+    return (is_local[0] and out == TIMESTAMP) or (given == TIMESTAMP and is_local[1])
 
 
-def _parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
-    """Parse decimals and round them half up; text with an exponent is parsed as a double first."""
-    digits = pc.utf8_ltrim(_null_unless(_DECIMAL, text), characters="+")
-    exact = fit(pc.cast(digits, pa.decimal256(76, 37)), out)
-    with_exponent = _null_unless(_EXPONENT, text)
-    if with_exponent.null_count == len(text):
-        return exact
-    return pc.coalesce(exact, decimal_from_float(_parse_float(with_exponent, pa.float64()), out))
+def _no_rule(args: Sequence[Expr]) -> Signature:
+    raise NotImplementedError("casts are built by weir.expr.build.cast")
 
 
-def _parse_boolean(text: pa.Array) -> pa.Array:
-    word = pc.utf8_lower(text)
-    is_true, is_false = (pc.is_in(word, value_set=words) for words in map(pa.array, (_TRUE, _FALSE)))
-    return pc.if_else(pc.or_(is_true, is_false), is_true, null(pa.bool_()))
-
-
-def _parse_group(groups: pa.StructArray, name: str, default: int) -> Any:
-    text = pc.struct_field(groups, name)
-    given = pc.if_else(pc.greater(pc.binary_length(text), 0), text, pa.scalar(str(default)))
-    return pc.cast(pc.fill_null(given, str(default)), pa.int64()).to_numpy(zero_copy_only=False)
-
-
-def _parse_days(groups: pa.StructArray) -> tuple[Any, Any]:
-    """Return the days since 1970, and a mask of the matches whose date exists."""
-    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
-    year, month, day = (_parse_group(groups, *part) for part in (("y", 1970), ("m", 1), ("d", 1)))
-    in_year = (month >= 1) & (month <= 12)
-    start = (year - 1970).astype("M8[Y]").astype("M8[M]") + (np.where(in_year, month, 1) - 1).astype("m8[M]")
-    days = start.astype("M8[D]")
-    length = ((start + np.timedelta64(1, "M")).astype("M8[D]") - days).astype(np.int64)
-    return days.astype(np.int64) + day - 1, matched & in_year & (day >= 1) & (day <= length)
-
-
-def _parse_date(text: pa.Array) -> pa.Array:
-    """Parse dates `yyyy[-m[-d]]`; a time of day after them is ignored."""
-    days, exists = _parse_days(pc.extract_regex(text, _DATE))
-    return from_numbers(days, pa.date32(), exists)
-
-
-def _parse_timestamp(text: pa.Array, out: pa.DataType) -> pa.Array:
-    """Parse timestamps `yyyy[-m[-d[ h:m[:s[.f]][zone]]]]`, in UTC if no zone is given."""
-    groups = pc.extract_regex(text, _TIMESTAMP)
-    days, exists = _parse_days(groups)
-    hour, minute, second = (_parse_group(groups, name, 0) for name in "HMS")
-    exists &= (hour < 24) & (minute < 60) & (second < 60)
-    fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(groups, "f"), 6, "0"), 0, 6)
-    micros = pc.cast(pc.fill_null(fraction, "0"), pa.int64()).to_numpy(zero_copy_only=False)
-    clock = (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
-    return from_numbers(days * DAY + clock - _parse_zone(groups), out, exists)
-
-
-def _parse_zone(groups: pa.StructArray) -> Any:
-    """Return the offset of the time zone in microseconds."""
-    zone = pc.replace_substring_regex(pc.struct_field(groups, "z"), "^(Z|UTC|GMT|)$", "+0:00")
-    parts = pc.extract_regex(zone, r"^(?P<sign>[+-])(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})$")
-    minutes = _parse_group(parts, "H", 0) * 60 + _parse_group(parts, "M", 0)
-    west = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False).to_numpy(zero_copy_only=False)
-    return np.where(west, -minutes, minutes) * 60_000_000
+CASTS: dict[str, Function] = {
+    "cast": Function(_no_rule, cast, _cast_strictly, _can_fail, _out_of_range, _is_zoned),
+    "try_cast": Function(_no_rule, try_cast, is_zoned=_is_zoned),
+}

@@ -17,7 +17,7 @@ from weir.errors import QueryError
 from weir.expr import type_rules as rules
 from weir.expr.nodes import Expr
 from weir.expr.type_rules import Function, Signature, take, types_of, wrap
-from weir.expr.types import BOOLEAN, DOUBLE, common_type_of, is_float, is_time
+from weir.expr.types import BOOLEAN, DOUBLE, common_type_of, is_float, is_time, spark_name
 from weir.expr.values import Value, is_null_constant, null, null_where, to_numbers
 
 
@@ -27,7 +27,11 @@ def _comparison_rule(args: Sequence[Expr]) -> Signature:
     if any(map(is_time, types)):
         types = [type for type in types if not pa.types.is_string(type)]
     type = common_type_of(types)
-    if type is None or pa.types.is_nested(type):
+    if type is not None and pa.types.is_nested(type):
+        raise QueryError(
+            f"compares single values, not {spark_name(type)}; compare its parts, like a.place.x = b.place.x"
+        )
+    if type is None:
         raise rules.wrong_comparison(*types_of(args))
     return [type] * len(args), BOOLEAN
 
@@ -177,6 +181,8 @@ def _greatest(out: pa.DataType, *values: Value) -> Value:
 def _choose_extreme(kernel: Any, out: pa.DataType, *values: Value) -> Value:
     if out == BOOLEAN:  # Arrow has no kernel for booleans
         return pc.cast(kernel(*(pc.cast(value, pa.int8()) for value in values), skip_nulls=True), BOOLEAN)
+    if pa.types.is_timestamp(out) or pa.types.is_duration(out):  # nor for times with a zone
+        return pc.cast(kernel(*(pc.cast(value, pa.int64()) for value in values), skip_nulls=True), out)
     return kernel(*values, skip_nulls=True)
 
 

@@ -1,4 +1,4 @@
-"""SQL functions over dates and timestamps, in UTC."""
+"""SQL functions over dates and timestamps, in the session's time zone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError, unknown_name
-from weir.expr.casts import cast, drop_time_zone
+from weir.expr.casts import CASTS, DAY, cast, to_local, try_cast
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Signature, check_count, take, wrap_numbers, wrong_types
+from weir.expr.parse import days_of_dates
+from weir.expr.type_rules import Function, Signature, always, check_count, take, wrap_numbers, wrong_types
 from weir.expr.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, is_time
-from weir.expr.values import Value, map_numbers
+from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, map_numbers, to_numbers
+from weir.expr.zones import SECOND, find_zone
 
-SECOND = 1_000_000
+# The days after which the calendar repeats, and a day by which to tell years from other parts of a date.
+_CYCLE, _NEW_YEAR = 146_097, pa.array([0], DATE)
 UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mm": "month",
          "mon": "month", "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute",
          "second": "second", "millisecond": "millisecond", "microsecond": "microsecond"}  # fmt: skip
 
 
 def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
-    return Function(take(INT, DATE), lambda out, date: pc.cast(kernel(date, **options), out))
+    def run(out: pa.DataType, date: Value) -> Value:
+        return map_arrays(lambda days: _in_calendar(days, lambda near: kernel(near, **options), out), date)
+
+    return Function(take(INT, DATE), run)
+
+
+def _in_calendar(times: pa.Array, kernel: Callable[[pa.Array], pa.Array], out: pa.DataType) -> pa.Array:
+    """Apply a kernel of Arrow, whose calendar has 32,767 years, to all times: the calendar repeats."""
+    numbers, cycle = to_numbers(times), _CYCLE if times.type == DATE else _CYCLE * DAY
+    if not numbers.size or np.abs(numbers).max() < 60 * cycle:
+        return pc.cast(kernel(times), out)
+    cycles = np.where(np.abs(numbers) < 60 * cycle, 0, np.floor_divide(numbers, cycle))
+    near = keep_nulls(from_numbers(numbers - cycles * cycle, times.type), times)
+    result = pc.cast(kernel(near), out)
+    if out == INT:
+        shift = cycles * 400 if kernel(_NEW_YEAR)[0].as_py() == 1970 else 0 * cycles
+    else:
+        shift = cycles * cycle
+    return map_numbers(out, lambda part: part + shift.astype(part.dtype), result)
 
 
 def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
@@ -35,16 +56,26 @@ def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
         raise wrong_types(args, "a constant unit and a timestamp")
     if unit.value.lower() not in UNITS:
         raise unknown_name("unit", unit.value, UNITS)
-    return (STRING, TIMESTAMP_NTZ if time.type == TIMESTAMP_NTZ else TIMESTAMP), TIMESTAMP
+    return (STRING, TIMESTAMP), TIMESTAMP
 
 
-def _date_trunc(out: pa.DataType, unit: Value, value: Value) -> Value:
-    floor = pc.floor_temporal(drop_time_zone(value), unit=UNITS[unit.as_py().lower()])
-    return map_numbers(out, lambda micros: micros, floor)
+def _date_trunc(out: pa.DataType, unit: Value, value: Value, zone: str | None = None) -> Value:
+    name = UNITS[unit.as_py().lower()]
+    local = to_local(value, zone)
+    floor = map_arrays(
+        lambda times: _in_calendar(times, partial(pc.floor_temporal, unit=name), TIMESTAMP_NTZ), local
+    )
+    if zone is None:
+        return map_numbers(out, np.positive, floor)
+    region = find_zone(zone)
+    if name in ("year", "quarter", "month", "week"):
+        return map_numbers(out, region.from_local, floor)
+    return map_numbers(out, region.keep_offset, value, floor)
 
 
 def _trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
-    return pc.cast(pc.floor_temporal(value, unit=UNITS[unit.as_py().lower()]), out)
+    name = UNITS[unit.as_py().lower()]
+    return map_arrays(lambda days: _in_calendar(days, partial(pc.floor_temporal, unit=name), out), value)
 
 
 def _trunc_rule(args: Sequence[Expr]) -> Signature:
@@ -54,6 +85,45 @@ def _trunc_rule(args: Sequence[Expr]) -> Signature:
     if isinstance(unit, Literal) and UNITS[unit.value.lower()] not in ("year", "quarter", "month", "week"):
         raise QueryError(f"truncates a date to a year, quarter, month or week, not to {unit}")
     return (DATE, STRING), DATE
+
+
+def _clock_rule(args: Sequence[Expr]) -> Signature:
+    """Accept what can be a timestamp; one without a zone stays as it is."""
+    signature = take(INT, TIMESTAMP)(args)
+    return ([TIMESTAMP_NTZ], INT) if args[0].type == TIMESTAMP_NTZ else signature
+
+
+def _clock(unit: int, count: int) -> Function:
+    """Make a function of the time of day; division is much faster than Arrow's calendar."""
+
+    def run(out: pa.DataType, value: Value, zone: str | None = None) -> Value:
+        to_time = np.positive if zone is None else find_zone(zone).to_local
+        return map_numbers(out, lambda micros: to_time(micros) // unit % count, value)
+
+    return Function(_clock_rule, run, is_zoned=lambda args, _: args[0].type == TIMESTAMP)
+
+
+def _unix_rule(args: Sequence[Expr]) -> Signature:
+    """Accept timestamps and dates; text has a pattern of its own in Spark."""
+    signature = take(BIGINT, TIMESTAMP)(args)
+    if args[0].type == STRING:
+        raise wrong_types(args, "timestamp")
+    return signature
+
+
+def _from_unix(factor: int) -> Function:
+    """Make a function that returns the timestamp of a number, NULL if there is none."""
+
+    def convert(numbers: Any) -> tuple[Any, Any]:
+        most = np.iinfo(np.int64).max // factor
+        valid = (numbers <= most) & (numbers >= -most)
+        return np.where(valid, numbers, 0) * factor, valid
+
+    return wrap_numbers(take(TIMESTAMP, BIGINT), convert, always_fails=always)
+
+
+def _make_date(year: Any, month: Any, day: Any) -> tuple[Any, Any]:
+    return days_of_dates(*(np.asarray(part).astype(np.int64) for part in (year, month, day)))
 
 
 def _last_days(months: Any) -> Any:
@@ -71,24 +141,37 @@ def _add_months(days: Any, months: Any) -> Any:
 
 def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
     check_count(args, 1)
-    return [args[0].type if args[0].type == STRING else take(type, type)(args)[0][0]], type
+    given = args[0].type
+    if given != STRING and not is_time(given) and not pa.types.is_null(given):
+        raise wrong_types(args, "text, a date or a timestamp, without a pattern")
+    return [given], type
 
 
-_TO_UNIX, _FROM_UNIX = take(BIGINT, TIMESTAMP), take(TIMESTAMP, BIGINT)
+def _to_time(type: pa.DataType) -> Function:
+    can_fail = CASTS["cast"].can_fail
+    return Function(partial(_cast_rule, type), cast, try_cast, can_fail, is_zoned=CASTS["cast"].is_zoned)
+
+
+def _try_to_time(type: pa.DataType) -> Function:
+    return Function(partial(_cast_rule, type), try_cast, is_zoned=CASTS["cast"].is_zoned)
+
+
 FUNCTIONS: dict[str, Function] = {
     **{kernel.__name__: _date_part(kernel) for kernel in (pc.year, pc.quarter, pc.month, pc.day)},
     "weekofyear": _date_part(pc.iso_week),
     "dayofyear": _date_part(pc.day_of_year),
     "dayofweek": _date_part(pc.day_of_week, count_from_zero=False, week_start=7),
     "weekday": _date_part(pc.day_of_week),
-    # Division is much faster than Arrow's calendar.
-    "hour": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // (3600 * SECOND) % 24),
-    "minute": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // (60 * SECOND) % 60),
-    "second": wrap_numbers(take(INT, TIMESTAMP), lambda micros: micros // SECOND % 60),
-    "date_trunc": Function(_date_trunc_rule, _date_trunc),
+    "hour": _clock(3600 * SECOND, 24),
+    "minute": _clock(60 * SECOND, 60),
+    "second": _clock(SECOND, 60),
+    "date_trunc": Function(_date_trunc_rule, _date_trunc, is_zoned=always),
     "trunc": Function(_trunc_rule, _trunc),
-    "to_date": Function(partial(_cast_rule, DATE), cast),
-    "to_timestamp": Function(partial(_cast_rule, TIMESTAMP), cast),
+    "to_date": _to_time(DATE),
+    "to_timestamp": _to_time(TIMESTAMP),
+    "try_to_date": _try_to_time(DATE),
+    "try_to_timestamp": _try_to_time(TIMESTAMP),
+    "make_date": wrap_numbers(take(DATE, INT, INT, INT), _make_date, can_fail=always),
     "datediff": wrap_numbers(take(INT, DATE, DATE), np.subtract),
     "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
     "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),
@@ -99,13 +182,13 @@ FUNCTIONS: dict[str, Function] = {
     "unix_date": wrap_numbers(take(INT, DATE), np.positive),
     "date_from_unix_date": wrap_numbers(take(DATE, INT), np.positive),
     # The only conversion to seconds that truncates towards 1970 instead of rounding down.
-    "unix_timestamp": wrap_numbers(_TO_UNIX, lambda micros: (micros - np.fmod(micros, SECOND)) // SECOND),
-    "unix_seconds": wrap_numbers(_TO_UNIX, lambda micros: micros // SECOND),
-    "unix_millis": wrap_numbers(_TO_UNIX, lambda micros: micros // 1000),
-    "unix_micros": wrap_numbers(_TO_UNIX, np.positive),
-    "timestamp_seconds": wrap_numbers(_FROM_UNIX, lambda seconds: seconds * SECOND),
-    "timestamp_millis": wrap_numbers(_FROM_UNIX, lambda millis: millis * 1000),
-    "timestamp_micros": wrap_numbers(_FROM_UNIX, np.positive),
+    "unix_timestamp": wrap_numbers(_unix_rule, lambda micros: (micros - np.fmod(micros, SECOND)) // SECOND),
+    "unix_seconds": wrap_numbers(_unix_rule, lambda micros: micros // SECOND),
+    "unix_millis": wrap_numbers(_unix_rule, lambda micros: micros // 1000),
+    "unix_micros": wrap_numbers(_unix_rule, np.positive),
+    "timestamp_seconds": _from_unix(SECOND),
+    "timestamp_millis": _from_unix(1000),
+    "timestamp_micros": wrap_numbers(take(TIMESTAMP, BIGINT), np.positive),
 }
 ALIASES = {"dayofmonth": "day", "date_diff": "datediff", "dateadd": "date_add",
            "to_unix_timestamp": "unix_timestamp", "week": "weekofyear"}  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,9 @@ def fit(value: Value, out: pa.DataType) -> Value:
     # One more digit, since rounding may carry, and 256 bits, since rescaling may need more than 128.
     scale = max(out.scale, value.type.scale)
     digits = value.type.precision + scale - value.type.scale + 1
-    wide = pc.cast(value, pa.decimal256(min(76, digits), scale))
+    if digits > _MOST_DIGITS:
+        return map_arrays(lambda decimals: _round_exactly(decimals, out), value)
+    wide = pc.cast(value, pa.decimal256(digits, scale))
     if value.type.scale > out.scale:
         wide = pc.round(wide, ndigits=out.scale, round_mode="half_towards_infinity")
     whole = out.precision - out.scale
@@ -59,9 +62,17 @@ def fit(value: Value, out: pa.DataType) -> Value:
     return pc.cast(wide, out, safe=False)
 
 
-def compute(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
-    """Compute a sum, difference or product in type `out`."""
-    return fit(kernel(left, right) if out.precision < 38 else kernel(widen(left), widen(right)), out)
+def _round_exactly(decimals: pa.Array, out: pa.DataType) -> pa.Array:
+    step = 10 ** (decimals.type.scale - out.scale)
+    return _from_integers(_divide_half_up(_to_integers(decimals), step), out, decimals)
+
+
+def compute(operator: str, out: pa.DataType, left: Value, right: Value) -> Value:
+    """Compute a sum, difference, product, quotient or remainder in type `out`; the divisor is not zero."""
+    digits, kernel = _DIGITS_NEEDED[operator](left.type, right.type), _KERNELS[operator]
+    if digits <= _MOST_DIGITS:
+        return fit(kernel(out, left, right), out)
+    return map_arrays(lambda x, y: _compute_exactly(operator, out, x, y), left, right)
 
 
 def widen(value: Value, digits: int = 0) -> Value:
@@ -69,42 +80,147 @@ def widen(value: Value, digits: int = 0) -> Value:
     return pc.cast(value, pa.decimal256(value.type.precision + digits, value.type.scale))
 
 
-def divide(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Divide in type `out`; the divisor is not zero."""
+def _add(kernel: Any, out: pa.DataType, left: Value, right: Value) -> Value:
+    return kernel(left, right) if out.precision < 38 else kernel(widen(left), widen(right))
+
+
+def _divide(out: pa.DataType, left: Value, right: Value) -> Value:
     # Arrow truncates a quotient at scale s1 + p2 - s2 + 1: ask for one more digit, then round.
     more = max(0, out.scale + 1 - (left.type.scale + right.type.precision - right.type.scale + 1))
     scaled = pc.cast(left, pa.decimal256(left.type.precision + more, left.type.scale + more))
-    return fit(pc.divide(scaled, widen(right)), out)
+    return pc.divide(scaled, widen(right))
 
 
-def divide_whole(left: Value, right: Value) -> Value:
-    """Divide and truncate to a whole number."""
+def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
+    whole = _divide_whole(left, right)
+    whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
+    return pc.subtract(widen(left), pc.multiply(whole, widen(right)))
+
+
+def _divide_whole(left: Value, right: Value) -> Value:
     return pc.round(pc.divide(widen(left), widen(right)), ndigits=0, round_mode="towards_zero")
 
 
-def remainder(out: pa.DataType, left: Value, right: Value) -> Value:
-    """Return the remainder with the sign of the dividend; the divisor is not zero."""
-    whole = divide_whole(left, right)
-    whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
-    return fit(pc.subtract(widen(left), pc.multiply(whole, widen(right))), out)
+def divide_whole(left: Value, right: Value) -> Value:
+    """Divide and truncate to decimal(38,0), NULL if the quotient is larger; the divisor is not zero."""
+    return map_arrays(lambda x, y: _compute_exactly("div", pa.decimal128(38, 0), x, y), left, right)
+
+
+def _add_digits(left: pa.DataType, right: pa.DataType) -> int:
+    wholes = (type.precision - type.scale for type in (left, right))
+    return int(max(wholes) + max(left.scale, right.scale) + 1)
+
+
+def _quotient_digits(left: pa.DataType, right: pa.DataType) -> int:
+    # The dividend is scaled up by all digits of the divisor, and rounding needs some more.
+    return int(left.precision + right.precision + max(left.scale, right.scale) + 12)
+
+
+# The digits that Arrow's arithmetic needs; beyond what 256 bits hold, Python's integers compute.
+_MOST_DIGITS = 76
+_DIGITS_NEEDED: dict[str, Callable[[pa.DataType, pa.DataType], int]] = {
+    "+": _add_digits,
+    "-": _add_digits,
+    "*": lambda left, right: int(left.precision + right.precision + 1),
+    "/": _quotient_digits,
+    "%": lambda left, right: _quotient_digits(left, right) + 12,
+}
+_KERNELS: dict[str, Callable[..., Value]] = {
+    "+": partial(_add, pc.add),
+    "-": partial(_add, pc.subtract),
+    "*": partial(_add, pc.multiply),
+    "/": _divide,
+    "%": _remainder,
+}
+
+
+def _compute_exactly(operator: str, out: pa.DataType, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Compute with Python's integers; arrays of up to 38 digits are rare."""
+    x, y, scale = _to_integers(left), _to_integers(right), max(left.type.scale, right.type.scale)
+    if operator == "*":
+        return _round_product(x * y, left.type.scale + right.type.scale, out, left, right)
+    x, y = x * 10 ** (scale - left.type.scale), y * 10 ** (scale - right.type.scale)
+    y = np.where(y == 0, 1, y)  # under NULL
+    if operator == "/":
+        return _from_integers(_divide_half_up(x * 10**out.scale, y), out, left, right)
+    if operator == "div":
+        return _from_integers(_divide_towards_zero(x, y), out, left, right)
+    totals = {"+": lambda: x + y, "-": lambda: x - y, "%": lambda: x - _divide_towards_zero(x, y) * y}
+    return _round_product(totals[operator](), scale, out, left, right)
+
+
+def _round_product(numbers: Any, scale: int, out: pa.DataType, *sources: pa.Array) -> pa.Array:
+    if scale > out.scale:
+        numbers = _divide_half_up(numbers, 10 ** (scale - out.scale))
+    return _from_integers(numbers * 10 ** max(0, out.scale - scale), out, *sources)
+
+
+def _divide_towards_zero(x: Any, y: Any) -> Any:
+    return np.where((x < 0) == (y < 0), 1, -1) * (abs(x) // abs(y))
+
+
+def _divide_half_up(x: Any, y: Any) -> Any:
+    return np.where((x < 0) == (y < 0), 1, -1) * ((2 * abs(x) + abs(y)) // (2 * abs(y)))
+
+
+def _to_integers(decimals: pa.Array) -> Any:
+    """Return the unscaled numbers as Python integers, 0 for NULL."""
+    words = decimals.type.bit_width // 64
+    data = np.frombuffer(decimals.buffers()[1], np.uint64, words * len(decimals), 8 * words * decimals.offset)
+    table = data.reshape(-1, words)
+    total = table[:, -1].view(np.int64).astype(object)
+    for column in range(words - 2, -1, -1):
+        total = total * 2**64 + table[:, column].astype(object)
+    return np.where(pc.is_valid(decimals).to_numpy(zero_copy_only=False), total, 0)
+
+
+def _from_integers(numbers: Any, out: pa.DataType, *sources: pa.Array) -> pa.Array:
+    """Make decimals of unscaled numbers; NULL where they have too many digits, or where a source is NULL."""
+    inside = np.asarray(abs(numbers) < 10**out.precision, np.bool_)
+    numbers = np.where(inside, numbers, 0)
+    words = np.empty((len(numbers), 2), np.uint64)
+    words[:, 0] = (numbers % 2**64).astype(np.uint64)
+    words[:, 1] = (numbers // 2**64).astype(np.int64).view(np.uint64)
+    decimals = pa.Array.from_buffers(out, len(numbers), [None, pa.py_buffer(words)])
+    return keep_nulls(null_where(pa.array(~inside), decimals), *sources)
+
+
+def truncate(decimals: pa.Array) -> pa.Array:
+    """Truncate decimals to whole numbers, as decimal(38,0)."""
+    type = pa.decimal128(38, 0)
+    if not decimals.type.scale:
+        return pc.cast(decimals, type)
+    whole = pc.round(widen(decimals, 1), ndigits=0, round_mode="towards_zero")
+    return pc.cast(pc.cast(whole, pa.decimal256(76, 0), safe=False), type, safe=False)
+
+
+def low_words(decimals: pa.Array) -> Any:
+    """Return the low 64 bits of each unscaled number; arbitrary for NULL."""
+    data = np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(decimals), 16 * decimals.offset)
+    return data[::2]
 
 
 def decimal_from_float(value: Value, out: pa.DataType) -> Value:
     """Cast floats by their shortest text as Spark does; NULL for NaN, infinity and what is too large."""
     limit = 10.0 ** (out.precision - out.scale)
-    number = pc.cast(value, pa.float64())
+    number = pc.cast(value, pa.float64())  # Spark widens a float first, and shows its digits as a double
     large = pc.or_kleene(pc.invert(pc.is_finite(number)), pc.greater_equal(pc.abs(number), limit))
-    return map_arrays(lambda floats: _parse_float_text(floats, out), null_where(large, value))
+    return map_arrays(lambda floats: _parse_float_text(floats, out), null_where(large, number))
 
 
 def _parse_float_text(number: pa.Array, out: pa.DataType) -> pa.Array:
-    text = pc.cast(number, pa.string())
-    plain = pc.if_else(pc.match_substring(text, "e"), null(pa.string()), text)
-    exact = fit(pc.cast(plain, pa.decimal256(60, 30)), out)
-    if plain.null_count == number.null_count:
-        return exact
-    # Text with an exponent is rare, numbers below 1e-6 or from 1e10 up; a direct cast of these loses nothing.
-    return pc.coalesce(exact, fit(pc.cast(number, pa.decimal256(76, 36)), out))
+    # A double has at most 17 digits; one so small that they reach beyond 57 places is zero in any decimal.
+    tiny = pc.less(pc.abs(number), 1e-39)
+    text = pc.cast(pc.if_else(tiny, pa.scalar(0.0), number), pa.string())
+    small = pc.less(pc.abs(number), 1e-10)
+    if not pc.any(small, min_count=0).as_py():
+        return fit(pc.cast(text, pa.decimal256(75, 36)), out)
+    nothing = null(pa.string())
+    parts = [
+        fit(pc.cast(pc.if_else(small, nothing, text), pa.decimal256(75, 36)), out),
+        fit(pc.cast(pc.if_else(small, text, nothing), pa.decimal256(75, 60)), out),
+    ]
+    return pc.coalesce(*parts)
 
 
 def decimal_to_float(decimals: pa.Array, out: pa.DataType) -> pa.Array:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr import type_rules as rules
-from weir.expr.casts import cast
+from weir.expr.casts import cast, try_cast
 from weir.expr.decimals import fit, widen
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap, wrap_numbers
 from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer
-from weir.expr.values import Value, map_numbers, null_where
+from weir.expr.values import Value, keep_nulls, map_arrays, map_numbers, null_where
 
 
 def _logarithm(kernel: Any, bound: float = 0.0) -> Function:
@@ -44,11 +44,25 @@ def _whole_rule(args: Sequence[Expr]) -> Signature:
     return ([BIGINT] if is_integer(type) else [DOUBLE]), BIGINT
 
 
-def _round_whole(kernel: Any, out: pa.DataType, value: Value) -> Value:
+def _round_whole(kernel: Any, out: pa.DataType, value: Value, to_whole: Any = cast) -> Value:
     if value.type == out:
         return value
     # One more digit, because rounding may carry.
-    return fit(kernel(widen(value, 1)), out) if pa.types.is_decimal(out) else cast(out, kernel(value))
+    return (
+        fit(kernel(widen(value, 1)), out)
+        if pa.types.is_decimal(out)
+        else to_whole(out, kernel(_replace_nan(value)))
+    )
+
+
+def _replace_nan(value: Value) -> Value:
+    return map_numbers(value.type, lambda numbers: np.where(np.isnan(numbers), 0.0, numbers), value)
+
+
+def _whole(kernel: Any) -> Function:
+    """Make a function that rounds to a bigint, which not every double fits, or to a decimal."""
+    run, strict = partial(_round_whole, kernel), partial(_round_whole, kernel, to_whole=try_cast)
+    return Function(_whole_rule, run, strict, lambda args, out: args[0].type == DOUBLE)
 
 
 def _round_rule(args: Sequence[Expr]) -> Signature:
@@ -79,7 +93,36 @@ def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) 
     if is_integer(out) or is_float(out):
         round_numbers = _round_integer if is_integer(out) else _round_float
         return map_numbers(out, lambda numbers: round_numbers(numbers, places), value)
-    return fit(pc.round(widen(value, 1), ndigits=places, round_mode="half_towards_infinity"), out)
+    # Arrow rounds within the digits of a type: make room for the place that is rounded to.
+    room = max(1, 1 - places - (value.type.precision - value.type.scale))
+    if places < -value.type.precision:
+        return map_arrays(lambda values: keep_nulls(pa.repeat(pa.scalar(0, out), len(values)), values), value)
+    return fit(pc.round(widen(value, room), ndigits=places, round_mode="half_towards_infinity"), out)
+
+
+def _round_strictly(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:
+    """Round; NULL where the result has become too large."""
+    if pa.types.is_decimal(out):
+        return _round_half_up(out, value, digits)
+    places = 0 if digits is None else digits.as_py()
+    return map_numbers(out, lambda numbers: _round_in_range(numbers, places), value)
+
+
+def _may_grow(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for whole numbers that may not fit when they are rounded up, which only ANSI mode minds."""
+    return is_integer(out) and len(args) == 2
+
+
+def _has_all_digits(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for decimals that already have all digits that there can be."""
+    return bool(pa.types.is_decimal(out) and out.precision == 38)
+
+
+def _round_in_range(numbers: Any, places: int) -> tuple[Any, Any]:
+    wide = numbers.astype(np.int64)
+    rounded = _round_integer(wide, min(places, 0))
+    narrow = rounded.astype(numbers.dtype)
+    return narrow, (narrow == rounded) & ((rounded == 0) | ((rounded < 0) == (wide < 0)))
 
 
 def _round_float(numbers: Any, places: int) -> Any:
@@ -125,9 +168,9 @@ FUNCTIONS: dict[str, Function] = {
     "hypot": wrap_numbers(take_doubles(2), np.hypot),
     "pi": wrap(take(DOUBLE), lambda: pa.scalar(math.pi)),
     "e": wrap(take(DOUBLE), lambda: pa.scalar(math.e)),
-    "ceil": Function(_whole_rule, partial(_round_whole, pc.ceil)),
-    "floor": Function(_whole_rule, partial(_round_whole, pc.floor)),
-    "round": Function(_round_rule, _round_half_up),
+    "ceil": _whole(pc.ceil),
+    "floor": _whole(pc.floor),
+    "round": Function(_round_rule, _round_half_up, _round_strictly, _may_grow, _has_all_digits),
     "factorial": wrap_numbers(take(BIGINT, INT), _factorial),
     "bit_count": wrap_numbers(take(INT, BIGINT), lambda numbers: np.bitwise_count(numbers.view(np.uint64))),
 }

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+from typing import Literal as Choice
 
 import pyarrow as pa
+
+OnError: TypeAlias = Choice["fail", "null"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What a call takes from the session, as far as it matters to this call.
+
+    Local times are those of `zone`; None is UTC. With `ansi`, a data error fails the expression, or makes its
+    value NULL if `on_error` says so.
+    """
+
+    zone: str | None = None
+    ansi: bool = False
+    on_error: OnError = "fail"
+
+
+PLAIN = Mode()
+# A column that the engine computes before the join is named after its expression, with a number where names
+# differ in case only. The flag beside it is true for rows for which the expression failed.
+_COMPUTED, _FLAG = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +40,33 @@ class Column:
     name: str
     type: pa.DataType
 
+    @property
+    def text(self) -> str:
+        """The column as SQL text; for a computed one, the expression that it holds."""
+        computed = _COMPUTED.fullmatch(self.name)
+        return f"{self.stream}.{self.name}" if computed is None else " ".join(computed[2].split())
+
     def __str__(self) -> str:
         return f"{self.stream}.{self.name}"
+
+
+def name_computed(text: str, number: int = 0) -> str:
+    """Name the column that holds a computed expression.
+
+    >>> Column("a", name_computed("lower(a.k)"), pa.string()).text
+    'lower(a.k)'
+    """
+    return f"weir{number or ''}:{text}"
+
+
+def name_flag(column: str) -> str:
+    """Name the flag that says for which rows the expression of a computed column failed."""
+    return f"{_FLAG}{column}"
+
+
+def is_internal(column: str) -> bool:
+    """True for the name of a computed column or its flag, which users never see."""
+    return column.startswith(_FLAG) or _COMPUTED.fullmatch(column) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +87,7 @@ class Call:
     function: str
     args: tuple[Expr, ...]
     type: pa.DataType
+    mode: Mode = PLAIN
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.args))})"
@@ -70,3 +119,11 @@ def split_conjuncts(expr: Expr) -> tuple[Expr, ...]:
     if isinstance(expr, Call) and expr.function == "and":
         return tuple(part for arg in expr.args for part in split_conjuncts(arg))
     return (expr,)
+
+
+def without_failing(expr: Expr) -> Expr:
+    """Return the expression with NULL for data errors, for rows that a query may never bring together."""
+    if not isinstance(expr, Call):
+        return expr
+    args = tuple(map(without_failing, expr.args))
+    return replace(expr, args=args, mode=replace(expr.mode, on_error="null"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
-from weir.expr.nodes import Column
+from weir.expr.nodes import Column, Mode, OnError, name_flag
+from weir.expr.session import Session
 from weir.expr.types import STRING, normalise, parse_type, spark_name
 
 
@@ -82,22 +84,36 @@ class UserFunction:
         return self.name or getattr(self.fn, "__name__", "udf")
 
 
-def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction:
+@overload
+def udf(fn: Callable[..., Any], returns: str | pa.DataType = "boolean") -> UserFunction: ...
+@overload
+def udf(
+    fn: str | pa.DataType | None = None, returns: str | pa.DataType = "boolean"
+) -> Callable[[Callable[..., Any]], UserFunction]: ...
+def udf(fn: Any = None, returns: str | pa.DataType = "boolean") -> Any:
     """Make a Python function usable in conditions; it takes Arrow arrays and returns an Arrow or NumPy array.
 
-    The value for a row may depend on that row's arguments only: equal arguments are evaluated once.
+    The value for a row may depend on that row's arguments only: equal arguments are evaluated once. As a
+    decorator, it takes the type of the values alone, as Spark's `udf` does.
 
     >>> udf(lambda x, y: x, returns="double").returns
     DataType(double)
+    >>> @udf("double")
+    ... def larger(x, y): ...
+    >>> larger.returns
+    DataType(double)
     """
-    if not isinstance(returns, str | pa.DataType):
-        raise QueryError(f"returns= is a type like 'double' or pyarrow.float64(); got {returns!r}")
-    return UserFunction(fn, parse_type(returns) if isinstance(returns, str) else normalise(returns))
+    is_decorator = fn is None or isinstance(fn, str | pa.DataType)
+    given = fn if is_decorator and fn is not None else returns
+    if not isinstance(given, str | pa.DataType):
+        raise QueryError(f"returns= is a type like 'double' or pyarrow.float64(); got {given!r}")
+    kind = parse_type(given) if isinstance(given, str) else normalise(given)
+    return partial(UserFunction, returns=kind) if is_decorator else UserFunction(fn, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The streams and functions in scope; lookups ignore case and return the schema's spelling.
+    """The streams, functions and session of an expression; lookups ignore case, results keep the spelling.
 
     >>> scope = Scope({"a": pa.schema({"Id": pa.int32()})})
     >>> str(scope.resolve("A", "ID"))
@@ -106,6 +122,13 @@ class Scope:
 
     schemas: Mapping[str, pa.Schema]
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
+    on_error: OnError = "fail"
+
+    @property
+    def mode(self) -> Mode:
+        """How calls are evaluated."""
+        return self.session.mode(self.on_error)
 
     def resolve(self, stream: str | None, column: str) -> Column:
         """Resolve `stream.column`, or `column` alone if only one stream has it."""
@@ -120,6 +143,11 @@ class Scope:
             known if stream else f"{name}.{known}" for name in names for known in self.schemas[name].names
         ]
         raise unknown_name("column", column, known, f" in stream '{stream}'" if stream else "")
+
+    def failure_flag(self, column: Column) -> Column | None:
+        """Return the column that says for which rows a computed column failed; None if it cannot fail."""
+        flag = name_flag(column.name)
+        return Column(column.stream, flag, pa.bool_()) if flag in self.schemas[column.stream].names else None
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user-defined function of that name, or None."""

@@ -18,6 +18,8 @@ from weir.expr.types import BOOLEAN, INT, STRING, is_float
 from weir.expr.values import Value, from_numbers, is_null_constant, keep_nulls, map_arrays, null, per_constant
 
 MAX_LENGTH = 2**31 - 1
+# The most bytes of a text that is made longer.
+_MOST_BYTES = 1 << 28
 # Cells of the table of edit distances that are computed together, so that they stay in the processor's cache.
 _CELLS_PER_CHUNK = 1 << 20
 _TWO = (STRING, STRING)
@@ -75,6 +77,13 @@ def _replace(text: Value, search: str, by: str = "") -> Value:
     return pc.replace_substring(text, search, by) if search else text
 
 
+def _repeat(text: Value, times: int) -> Value:
+    longest = pc.max(pc.binary_length(text)) if isinstance(text, pa.Array) else pc.binary_length(text)
+    if (longest.as_py() or 0) * times > _MOST_BYTES:
+        raise OverflowError(f"{times} times the text is too long")
+    return pc.binary_repeat(text, max(times, 0))
+
+
 def _positions(search: str, text: pa.Array) -> pa.Array:
     if not search:
         return pc.cast(pc.if_else(pc.is_valid(text), 1, null(INT)), INT)
@@ -92,10 +101,16 @@ def _pad(left: bool, text: Value, length: int, filler: str) -> Value:
     start = pc.utf8_slice_codeunits(text, 0, length)
     if not filler:
         return start
-    missing = pc.subtract(length, pc.utf8_length(start))
-    fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in range(length + 1)])
-    padding = fillers.take(missing) if isinstance(missing, pa.Array) else fillers[missing.as_py()]
-    return pc.binary_join_element_wise(*((padding, start) if left else (start, padding)), "")
+    if length * len(filler.encode()) > _MOST_BYTES:
+        raise OverflowError(f"text of {length} characters is too long")
+    return map_arrays(partial(_join_padding, left, filler), start, pc.subtract(length, pc.utf8_length(start)))
+
+
+def _join_padding(left: bool, filler: str, text: pa.Array, missing: pa.Array) -> pa.Array:
+    counts = pc.unique(missing.drop_null())
+    fillers = pa.array([(filler * (n // len(filler) + 1))[:n] for n in counts.to_pylist()], STRING)
+    padding = fillers.take(pc.index_in(missing, value_set=counts))
+    return pc.binary_join_element_wise(*((padding, text) if left else (text, padding)), "")
 
 
 def _like_pattern(pattern: str, escape: str = "\\") -> str:
@@ -156,7 +171,14 @@ def _concat_ws(out: pa.DataType, separator: Value, *parts: Value) -> Value:
     """Join the parts that are not NULL by a separator."""
     if not parts:
         return pc.if_else(pc.is_valid(separator), "", null(out))
-    return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
+    return map_arrays(_join_valid, separator, *parts)
+
+
+def _join_valid(separator: pa.Array, first: pa.Array, *others: pa.Array) -> pa.Array:
+    # Arrow leaves out rows without any valid part, so that what follows would move up.
+    if others or first.null_count:
+        first = pc.if_else(pc.is_null(pc.coalesce(first, *others)), "", first)
+    return pc.binary_join_element_wise(first, *others, separator, null_handling="skip")
 
 
 def _length_rule(args: Sequence[Expr]) -> Signature:
@@ -233,7 +255,7 @@ FUNCTIONS: dict[str, Function] = {
     "ltrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_ltrim)),
     "rtrim": _with_settings(take(STRING, *_TWO, optional=1), partial(_trim, pc.utf8_rtrim)),
     "replace": _with_settings(take(STRING, *_TWO, STRING, optional=1), _replace),
-    "repeat": _with_settings(take(STRING, STRING, INT), lambda text, n: pc.binary_repeat(text, max(n, 0))),
+    "repeat": _with_settings(take(STRING, STRING, INT), _repeat),
     "startswith": _with_settings(take(BOOLEAN, *_TWO), pc.starts_with),
     "endswith": _with_settings(take(BOOLEAN, *_TWO), pc.ends_with),
     "contains": _with_settings(take(BOOLEAN, *_TWO), pc.match_substring),

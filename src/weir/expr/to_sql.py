@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ _LEVEL = {name: level for level, names in enumerate(_LEVELS) for name in names}
 _SIGNS = {"not": "NOT ", "negative": "-", "~": "~"}
 _COMPARED, _TIGHTEST = _LEVEL["="], len(_LEVELS)
 _EPOCH = datetime.datetime(1970, 1, 1)
+# Names, and calls without other parentheses: what a computed column holds may be any text.
+_TIGHT = re.compile(r"[^\s()]+(\([^()]*\))?")
 
 
 def to_sql(expr: Expr) -> str:
@@ -34,7 +37,7 @@ def to_sql(expr: Expr) -> str:
 def _format(expr: Expr) -> tuple[str, int]:
     """Return the SQL and the precedence of its outermost operator."""
     if isinstance(expr, Column):
-        return str(expr), _TIGHTEST
+        return expr.text, _TIGHTEST if _TIGHT.fullmatch(expr.text) else 0
     if isinstance(expr, Literal):
         return _format_constant(expr.value, expr.type), _TIGHTEST
     return _format_call(expr)
@@ -48,6 +51,8 @@ def _format_call(expr: Call) -> tuple[str, int]:
         return f"{name}({to_sql(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
     if name in _LEVEL and len(args) == 2:
         return _format_infix(name, args)
+    if name == "checked":
+        return _format(args[0])
     if name in _SIGNS:
         return f"{_SIGNS[name]}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]
     if name in _TESTS:
@@ -92,7 +97,7 @@ _TESTS: dict[str, Callable[..., str]] = {
 }
 _FORMS: dict[str, Callable[..., str]] = {
     "case": _format_case,
-    "get": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
+    "[]": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
     ".": lambda struct, field: f"{_parenthesise(struct, _TIGHTEST)}.{field.value}",
 }
 
@@ -115,6 +120,8 @@ def _format_time(value: int, type: Any) -> str:
     try:
         if pa.types.is_date(type):
             return f"DATE '{(_EPOCH + datetime.timedelta(days=value)).date()}'"
-        return f"TIMESTAMP '{_EPOCH + datetime.timedelta(microseconds=value)}'"
+        time = _EPOCH + datetime.timedelta(microseconds=value)
+        # With its zone, an instant reads the same in every session.
+        return f"TIMESTAMP '{time}Z'" if type.tz else f"TIMESTAMP_NTZ '{time}'"
     except OverflowError:
         return f"{value} after 1970"

@@ -25,22 +25,40 @@ Signature = tuple[Sequence[pa.DataType], pa.DataType]
 Rule = Callable[[Sequence[Expr]], Signature]
 
 
+Test = Callable[[Sequence[Expr], pa.DataType], bool]
+
+
+def always(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for every call."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An entry of the function table: `rule` types a call, `run` takes the result type and the values."""
+    """An entry of the function table: `rule` types a call, `run` takes the result type and the values.
+
+    Where `can_fail` says that data can make a call fail, `strict` runs in ANSI mode in place of `run`: it
+    returns NULL for data errors, even where `run` wraps around, or `Failing` where NULL may be a value.
+    Without `strict`, NULL from `run` is an error. Where `always_fails` is true, that holds without ANSI mode
+    too. Where `is_zoned` is true, both take the time zone as the keyword `zone`.
+    """
 
     rule: Rule
     run: Callable[..., Value]
+    strict: Callable[..., Any] | None = None
+    can_fail: Test | None = None
+    always_fails: Test | None = None
+    is_zoned: Test | None = None
 
 
-def wrap(rule: Rule, kernel: Callable[..., Any]) -> Function:
+def wrap(rule: Rule, kernel: Callable[..., Any], **properties: Any) -> Function:
     """Make a function of a kernel that takes the values only, not the result type."""
-    return Function(rule, lambda _, *values: kernel(*values))
+    return Function(rule, lambda _, *values: kernel(*values), **properties)
 
 
-def wrap_numbers(rule: Rule, fn: Callable[..., Any]) -> Function:
+def wrap_numbers(rule: Rule, fn: Callable[..., Any], **properties: Any) -> Function:
     """Make a function of one over NumPy numbers: days of dates, microseconds of timestamps and intervals."""
-    return Function(rule, lambda out, *values: map_numbers(out, fn, *values))
+    return Function(rule, lambda out, *values: map_numbers(out, fn, *values), **properties)
 
 
 def types_of(args: Sequence[Expr]) -> list[pa.DataType]:

@@ -139,7 +139,8 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     left, right = to_decimal_type(left), to_decimal_type(right)
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
-    return pa.decimal128(min(38, whole + scale), min(38, scale))
+    # Where 38 digits do not suffice, Spark keeps those before the point.
+    return pa.decimal128(min(38, whole + scale), min(scale, 38 - whole))
 
 
 T = TypeVar("T", pa.DataType, pa.Schema, pa.Table)

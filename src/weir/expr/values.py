@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,13 @@ import pyarrow.compute as pc
 
 Value: TypeAlias = pa.Array | pa.Scalar
 Numbers = npt.NDArray[Any]
+
+
+class Failing(NamedTuple):
+    """The value of a call, and the rows for which it fails, for functions whose value may be NULL."""
+
+    value: Value
+    rows: npt.NDArray[np.bool_]
 
 
 def null(type: pa.DataType) -> pa.Scalar:

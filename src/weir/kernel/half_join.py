@@ -200,7 +200,7 @@ class HalfJoin:
             pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
             for expr in plan.residual:
-                keep &= evaluate_by_bytes(expr, pairs)
+                keep &= evaluate_by_bytes(expr, pairs, keep)
             driver, parts = _filter(driver, parts, keep)
         for expr in plan.expensive:
             if len(driver):

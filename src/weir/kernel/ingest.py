@@ -103,7 +103,7 @@ def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table) -> Boo
     keep = np.ones(rows.num_rows, np.bool_)
     for condition in physical.query.predicate.filters:
         if condition.stream == stream.name:
-            keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows)
+            keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows, among=keep)
     return keep
 
 

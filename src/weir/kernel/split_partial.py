@@ -38,10 +38,16 @@ def split_by_bytes(partial: Partial, columns: Iterable[Column]) -> Iterator[Part
         )
 
 
-def evaluate_by_bytes(expr: Expr, partial: Partial) -> Bools:
-    """Tell for which rows a predicate holds; gather a bounded number of bytes at a time."""
-    pieces = split_by_bytes(partial, columns_of(expr))
-    truth = [evaluate_predicate(expr, piece.fetch, piece.rows) for piece in pieces]
+def evaluate_by_bytes(expr: Expr, partial: Partial, among: Bools | None = None) -> Bools:
+    """Tell for which rows a predicate holds; gather a bounded number of bytes at a time.
+
+    With `among`, failures of other rows do not count.
+    """
+    among = np.ones(partial.rows, np.bool_) if among is None else among
+    truth = []
+    for piece in split_by_bytes(partial, columns_of(expr)):
+        truth.append(evaluate_predicate(expr, piece.fetch, piece.rows, among=among[: piece.rows]))
+        among = among[piece.rows :]
     return truth[0] if len(truth) == 1 else np.concatenate(truth)
 
 

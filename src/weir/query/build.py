@@ -10,24 +10,32 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name
+from weir.expr.check import check_expression
 from weir.expr.nodes import Call, Expr
 from weir.expr.scope import Scope
+from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
+from weir.expr.trial import try_functions
 from weir.expr.types import normalise, spark_name
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
 from weir.query.model import Query, Stream, check_names
-from weir.query.options import PerStream, QueryOptions, Span
+from weir.query.options import DEFAULT_TIME, PerStream, QueryOptions, Span
 from weir.query.predicate import Predicate
-from weir.query.sql import bind_expression, bind_outputs, read_clauses
+from weir.query.pushdown import Pushdown, push_down
+from weir.query.sql import SelectStatement, bind_expression, bind_outputs, read_clauses
 from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
 
 _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
 
-def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Query:
+def build_query(
+    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement | None = None
+) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
+
+    `clauses` stand in place of those of the options, if the engine computes parts of these by itself.
 
     >>> row = pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})
     >>> options = QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k")
@@ -36,26 +44,51 @@ def build_query(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Quer
     (('a', 'b'), 600000000, ['k'])
     """
     check_names(schemas)
-    clauses = read_clauses(options)
     normal = {name: normalise(schema) for name, schema in schemas.items()}
-    streams, scope = _read_streams(normal, options), Scope(normal, options.user_functions)
+    clauses = clauses or read_clauses(options).resolve_using(normal)
+    streams, scope = _read_streams(normal, options), make_scope(normal, options)
     names = tuple(normal)
-    spans = _by_stream(clauses.window, names, "within")
-    windows = tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
+    windows = _read_windows(clauses, names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
     select = bind_outputs(clauses.select, streams, scope)
-    fresh = _by_stream(clauses.freshness, names, "fresh")
+    exprs = [part.expr for part in (*predicate.conjuncts, *predicate.filters, *select)]
+    try_functions(exprs, options.plain_functions)
+    for expr in exprs:
+        check_expression(expr)
+    fresh = by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
-    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic)
+    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic, scope.session)
+
+
+def push_down_clauses(
+    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement
+) -> Pushdown:
+    """Split what concerns one stream alone from the clauses of the options."""
+    check_names(schemas)
+    streams = _read_streams(schemas, options)
+    windows = zip(schemas, _read_windows(clauses, tuple(schemas)), strict=True)
+    counted = [name for name, window in windows if isinstance(window, RowWindow)]
+    times = {stream.name: stream.time for stream in streams}
+    return push_down(clauses, make_scope(schemas, options), times, counted)
+
+
+def make_scope(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Scope:
+    """Return what the expressions of a query may name."""
+    return Scope(schemas, options.user_functions, read_session(options.session), options.on_error)
+
+
+def _read_windows(clauses: SelectStatement, names: Sequence[str]) -> tuple[Window | None, ...]:
+    spans = by_stream(clauses.window, names, "within")
+    return tuple(_read_window(spans[name], name, "window") if name in spans else None for name in names)
 
 
 def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tuple[Stream, ...]:
-    columns = _by_stream(options.time, schemas, "time")
-    lateness = _by_stream(options.late, schemas, "late")
+    columns = by_stream(DEFAULT_TIME if options.time is None else options.time, schemas, "time")
+    lateness = by_stream(options.late, schemas, "late")
     streams = []
     for name, schema in schemas.items():
         if name not in columns:
@@ -68,7 +101,7 @@ def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tu
     return tuple(streams)
 
 
-def _by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:
+def by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:
     """The value of each stream that has one, by the name that the query spells."""
     if given is None:
         return {}

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
+from weir.errors import QueryError
 from weir.expr.build import fold_constant
-from weir.expr.nodes import Call, Column, Expr, Literal, split_conjuncts, streams_of
+from weir.expr.nodes import Call, Column, Expr, Literal, Mode, split_conjuncts, streams_of
+from weir.expr.to_sql import to_sql
 from weir.expr.types import INTERVAL, is_number, is_time
+from weir.expr.zones import find_zone
 from weir.query.attribute_classes import derive_equalities, derive_not_null, domain_of, find_attribute_classes
 from weir.query.model import Stream
 from weir.query.predicate import Band, Comparison, Conjunct, Cosine, Equality, Filter, Predicate, Residual
@@ -33,7 +37,8 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
-    bounds = {part: extract_time_bounds(part, times) for part in _split(condition)}
+    parts = tuple(split_condition(condition))
+    bounds = {part: extract_time_bounds(part, times) for part in parts}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []
     for part, part_bounds in bounds.items():
@@ -47,11 +52,13 @@ def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     for derived in (*derive_equalities(classes), *derive_not_null(classes)):
         filters += [derived] if isinstance(derived, Filter) else []
         conjuncts += [derived] if isinstance(derived, Residual) else []
-    all_bounds = tuple(dict.fromkeys(chain.from_iterable(bounds.values())))
+    loose = (loosen_time_bounds(part, times) for part in parts if not bounds[part])
+    all_bounds = tuple(dict.fromkeys(chain(*bounds.values(), *loose)))
     return Predicate(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(conjuncts)), classes, all_bounds)
 
 
-def _split(condition: Expr | None) -> Iterator[Expr]:
+def split_condition(condition: Expr | None) -> Iterator[Expr]:
+    """Split a condition into its conjuncts, also those below NOT and OR."""
     for part in split_conjuncts(condition) if condition is not None else ():
         yield from split_conjuncts(_push_not(part))
 
@@ -70,9 +77,11 @@ def _push_not(expr: Expr) -> Expr:
 
 def _to_filters(part: Expr, streams: Sequence[Stream]) -> list[Filter]:
     """Filter the condition's stream; a constant condition is dropped if true, else it filters all streams."""
+    if streams_of(part):
+        return [Filter(next(iter(streams_of(part))), part)]
     value = fold_constant(part)
     if value is None:
-        return [Filter(next(iter(streams_of(part))), part)]
+        raise QueryError(f"the condition {to_sql(part)} fails for every row; correct it")
     return [] if value.value else [Filter(stream.name, Literal(False, pa.bool_())) for stream in streams]
 
 
@@ -174,6 +183,28 @@ def extract_time_bounds(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound
     return ()
 
 
+def loosen_time_bounds(part: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
+    """Return bounds that follow from a comparison of local times, wide enough for all offsets of the zone."""
+    plain, slack = _ignore_zones(part)
+    if not slack:
+        return ()
+    return tuple(
+        replace(bound, microseconds=bound.microseconds + slack) for bound in extract_time_bounds(plain, times)
+    )
+
+
+def _ignore_zones(expr: Expr) -> tuple[Expr, int]:
+    """Return the expression with local times taken for UTC, and by how much that can change its value."""
+    if not isinstance(expr, Call):
+        return expr, 0
+    args, slacks = zip(*map(_ignore_zones, expr.args), strict=True) if expr.args else ((), ())
+    if expr.mode.zone is None:
+        return replace(expr, args=args), sum(slacks)
+    zone = find_zone(expr.mode.zone)
+    own = zone.largest_offset if expr.function == "cast" else 2 * zone.offset_range
+    return replace(expr, args=args, mode=replace(expr.mode, zone=None)), sum(slacks) + own
+
+
 def _bound_gap(op: str, left: Expr, right: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...]:
     gap = _to_linear(Call("-", (left, right), INTERVAL), times)
     counts = {stream: count for stream, count in (gap or {}).items() if stream != _CONSTANT and count}
@@ -193,6 +224,8 @@ def _to_linear(expr: Expr, times: Mapping[str, str]) -> Linear | None:
     match expr:
         case Column(stream, name):
             return {stream: 1} if times.get(stream) == name else None
+        case Call(mode=Mode(zone=str())):
+            return None
         case Call("cast", (inner,), type) if all(map(pa.types.is_timestamp, (type, inner.type))):
             return _to_linear(inner, times)
         case Call("+" | "-" | "negative" as op, args):

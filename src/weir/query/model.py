@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name, refuse_unknown_keys, unknown_name
 from weir.expr.nodes import Expr, streams_of
+from weir.expr.session import Session
 from weir.expr.types import spark_name
 from weir.query.predicate import Predicate
 from weir.query.windows import Bounds, RowWindow, Window, check_length
@@ -112,7 +113,8 @@ class Query:
     """A join query; `windows` and `fresh` are in the order of `streams`.
 
     Freshness is in microseconds for a time window and in rows for a row window. `basic` is the length of the
-    basic windows by which windows are harvested, in microseconds; None lets the planner choose.
+    basic windows by which windows are harvested, in microseconds; None lets the planner choose. The `session`
+    is the one in which expressions were bound.
     """
 
     streams: tuple[Stream, ...]
@@ -123,6 +125,7 @@ class Query:
     budget: Budget | None
     bounds: Bounds
     basic: int | None = None
+    session: Session = field(default_factory=Session)
 
     def __post_init__(self) -> None:
         check_names(self.names)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from weir.errors import QueryError
+from weir.expr.nodes import OnError
 from weir.expr.scope import UserFunction, udf
+from weir.expr.session import Session, read_session
 from weir.query.model import Budget, wrong_budget
 from weir.query.windows import RowWindow, TimeWindow
 
 T = TypeVar("T")
+DEFAULT_TIME = "ts"
 # One value for all streams, or one for each by its name.
 PerStream: TypeAlias = T | Mapping[str, T]
 Span: TypeAlias = str | timedelta | TimeWindow | RowWindow
@@ -53,14 +56,24 @@ class QueryOptions:
         "The columns of the result, like 'a.x, b.y AS z'; None: all, called <stream>_<column>.",
         clause="the columns after SELECT",
     )
-    time: PerStream[str] = argument(
-        "The column that holds the event time, for all streams or by stream.", default="ts"
+    time: PerStream[str] | None = argument(
+        "The column that holds the event time, for all streams or by stream; on Spark also an expression. "
+        "None: the column of withWatermark on Spark, else 'ts'."
     )
     late: PerStream[str | timedelta] | None = argument(
         "How far behind the newest row of its stream a row may arrive, like '5 seconds'; None: what "
         "withWatermark says on Spark, else not at all.",
     )
     cross: bool = argument("Whether streams that no condition connects may be joined.", default=False)
+    session: Session | Mapping[str, Any] | None = argument(
+        "The time zone and the mode of expressions over tables of this process, like {'timeZone': "
+        "'Europe/Paris', 'ansi': False}; None: UTC and ANSI mode. Spark DataFrames have a session."
+    )
+    on_error: OnError = argument(
+        "What to do where data makes an expression fail, like a division by zero in ANSI mode: 'fail' with "
+        "the values of the row, or 'null': the value is NULL, and a condition does not hold.",
+        default="fail",
+    )
     functions: Functions | None = argument(
         "Functions for the condition and the columns by name; a plain one is taken as a predicate."
     )
@@ -76,7 +89,7 @@ class QueryOptions:
             check_text(self.on, "on=", "'a.k = b.k'")
         if self.select is not None:
             check_text(self.select, "select=", "'a.x, b.y AS z'")
-        for column in _values(self.time):
+        for column in () if self.time is None else _values(self.time):
             check_text(column, "time=", "'ts' or {'orders': 'created', 'payments': 'paid'}")
         for name in ("late", "within", "fresh"):
             check_lengths(name, getattr(self, name))
@@ -85,6 +98,15 @@ class QueryOptions:
         if not isinstance(self.budget, Budget | None):
             raise wrong_budget(self.budget)
         _check_functions(self.functions)
+        read_session(self.session)
+        if self.on_error not in get_args(OnError):
+            raise QueryError(f"on_error is 'fail' or 'null'; got {show_given(self.on_error)}")
+
+    @property
+    def plain_functions(self) -> list[str]:
+        """The names of functions that may not take arrays, since `weir.udf` does not say so."""
+        given = (self.functions or {}).items()
+        return [name for name, function in given if not isinstance(function, UserFunction)]
 
     @property
     def user_functions(self) -> dict[str, UserFunction]:

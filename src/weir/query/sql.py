@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError, match_name
 from weir.expr.bind import bind
 from weir.expr.dialect import nesting_error, parse_statements
-from weir.expr.nodes import Column, Expr
+from weir.expr.nodes import Column, Expr, is_internal
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
 from weir.query.model import Output, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.unsupported_sql import refuse_aggregates, refuse_clauses, refuse_outer, refuse_subqueries
+from weir.query.using import Using, read_using, share_columns
 from weir.query.window_clauses import split_window_clauses
 
 T = TypeVar("T")
@@ -31,6 +33,18 @@ class SelectStatement:
     select: tuple[exp.Expression, ...] | None
     window: PerStream[Span] | None
     freshness: PerStream[Span] | None
+    using: tuple[Using, ...] = ()
+
+    def resolve_using(self, schemas: Mapping[str, pa.Schema]) -> SelectStatement:
+        """Return the statement with the meaning of its USINGs written out."""
+        if not self.using:
+            return self
+        shared = share_columns(self.using, schemas)
+        conditions = (*shared.equalities, *map(shared.qualify, self.conditions))
+        select = list[exp.Expression]()
+        for item in self.select or (exp.Star(),):
+            select += shared.expand_star(schemas) if isinstance(item, exp.Star) else [shared.qualify(item)]
+        return replace(self, conditions=conditions, select=tuple(select), using=())
 
 
 def read_clauses(options: QueryOptions) -> SelectStatement:
@@ -66,7 +80,10 @@ def parse_sql(text: str) -> SelectStatement:
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
     window, freshness = lengths.get("WINDOW"), lengths.get("FRESHNESS")
-    return SelectStatement(tables, tuple(conditions), tuple(select.expressions), window, freshness)
+    aliases = [alias for _, alias in tables]
+    using = [read_using(join, aliases[: i + 1], aliases[i + 1]) for i, join in enumerate(joins)]
+    shared = tuple(each for each in using if each is not None)
+    return SelectStatement(tables, tuple(conditions), tuple(select.expressions), window, freshness, shared)
 
 
 def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]:
@@ -147,5 +164,6 @@ def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) ->
 
 
 def _select_all(stream: Stream, prefix: str = "") -> tuple[Output, ...]:
-    columns = [Column(stream.name, field.name, field.type) for field in stream.schema]
+    fields = [field for field in stream.schema if not is_internal(field.name)]
+    columns = [Column(stream.name, field.name, field.type) for field in fields]
     return tuple(Output(f"{prefix}{column.name}", column) for column in columns)

@@ -68,13 +68,11 @@ def refuse_aggregates(node: exp.Expression, own: Collection[str]) -> None:
 
 
 def refuse_outer(join: exp.Join) -> None:
-    """Refuse every join but inner joins with ON."""
+    """Refuse every join but inner joins."""
     parts = [join.args.get(part) for part in ("method", "side", "kind")]
     words = " ".join(str(part).upper() for part in parts if part)
     if words not in ("", "INNER", "CROSS"):
         raise QueryError(
-            f"{words} JOIN is not supported; only inner joins are, written JOIN ... ON or with commas"
+            f"{words} JOIN is not supported; only inner joins are, written JOIN ... ON, JOIN ... USING, "
+            "or with commas"
         )
-    if using := join.args.get("using"):
-        column = using[0].sql("spark")
-        raise QueryError(f"USING ({column}) is not supported; write it out, like ON a.{column} = b.{column}")

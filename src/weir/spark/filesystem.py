@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.worker_files import local_path
 
 
@@ -22,9 +22,8 @@ def qualify(spark: SparkSession, path: str) -> str:
     try:
         hadoop = _hadoop_path(spark, path)
         uri: str = hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(hadoop).toString()
-    except (Py4JJavaError, PySparkException) as error:
-        reason = next((line for line in str(error).splitlines() if "Exception: " in line), str(error))
-        raise QueryError(f"cannot reach the path {path}: {reason.split('Exception: ')[-1]}") from error
+    except JAVA_ERRORS as error:
+        raise QueryError(f"cannot reach the path {path}: {reason_of(error)}") from None
     return uri
 
 
@@ -78,6 +77,15 @@ class LocalFolder:
         os.replace(self._root / source, self._root / target)
 
 
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Raise what Hadoop says as an OSError of one line, which is what a local disk would raise."""
+    try:
+        yield
+    except JAVA_ERRORS as error:
+        raise OSError(reason_of(error)) from None
+
+
 class HadoopFolder:
     """A folder on any file system that Hadoop reaches; the same methods as `LocalFolder`."""
 
@@ -85,6 +93,7 @@ class HadoopFolder:
         self.uri, self._spark = uri.rstrip("/"), spark
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
 
+    @_as_os_errors()
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if it does not exist."""
         path = self._path(name)
@@ -94,6 +103,7 @@ class HadoopFolder:
         with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
+    @_as_os_errors()
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
         hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
@@ -101,6 +111,7 @@ class HadoopFolder:
             stream.write(bytearray(data))
         self.move(hidden, name)
 
+    @_as_os_errors()
     def names(self, below: str = "") -> list[str]:
         """List the names in a folder below this one; none if it does not exist."""
         path = self._path(below)
@@ -108,14 +119,17 @@ class HadoopFolder:
             return []
         return sorted(entry.getPath().getName() for entry in self._files.listStatus(path))
 
+    @_as_os_errors()
     def size(self, name: str) -> int:
         """Return the bytes that an existing file takes."""
         return int(self._files.getFileStatus(self._path(name)).getLen())
 
+    @_as_os_errors()
     def delete(self, name: str) -> None:
         """Delete a file or folder, if it exists."""
         self._files.delete(self._path(name), True)
 
+    @_as_os_errors()
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
         if not self._files.rename(self._path(source), self._path(target)):

@@ -1,9 +1,9 @@
-"""Read from a DataFrame what a query needs: its schema in Arrow's types, and its watermark's delay."""
+"""Read from DataFrames what a query needs: their schemas in Arrow's types."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -38,13 +38,8 @@ def read_schema(name: str, frame: DataFrame) -> pa.Schema:
     """Return the schema of a DataFrame in Arrow's types, or refuse a column that Arrow cannot carry."""
     fields = []
     for field in frame.schema:
-        try:
-            kind = normalise(to_arrow_type(field.dataType, **_ZONE))
-            back = from_arrow_type(kind, prefer_timestamp_ntz=True)
-            is_carried = _show_type(back) == _show_type(field.dataType)
-        except PySparkException:
-            is_carried = False
-        if not is_carried:
+        kind = _to_arrow(field.dataType)
+        if kind is None:
             raise QueryError(
                 f"column '{field.name}' of stream '{name}' is {field.dataType.simpleString()}, which Arrow "
                 "cannot carry; drop it or cast it before the join"
@@ -53,14 +48,36 @@ def read_schema(name: str, frame: DataFrame) -> pa.Schema:
     return pa.schema(fields)
 
 
+def is_carried(kind: DataType) -> bool:
+    """True if Arrow can carry the values of a type."""
+    return _to_arrow(kind) is not None
+
+
+def _to_arrow(kind: DataType) -> pa.DataType | None:
+    try:
+        arrow = normalise(to_arrow_type(kind, **_ZONE))
+        back = from_arrow_type(arrow, prefer_timestamp_ntz=True)
+    except PySparkException:
+        return None
+    return arrow if _show_type(back) == _show_type(kind) else None
+
+
 def _show_type(kind: DataType) -> str:
     """Name a type; Arrow has one interval type for all of days to seconds."""
     return _DAY_TIME.sub("interval day to second", kind.simpleString())
 
 
-def read_lateness(frame: DataFrame, column: str) -> timedelta:
-    """Return the delay that `withWatermark` set on a column; zero if it set none."""
-    for field in frame.schema:
-        if field.name.lower() == column.lower():
-            return timedelta(milliseconds=int(field.metadata.get("spark.watermarkDelayMs", 0)))
-    return timedelta()
+def refuse_mixture(frames: Mapping[str, DataFrame]) -> None:
+    """Refuse streaming DataFrames together with static ones."""
+    static = [name for name, frame in frames.items() if not frame.isStreaming]
+    streaming = [name for name in frames if name not in static]
+    if static and streaming:
+        raise QueryError(
+            f"{_list(streaming, 'streaming')} and {_list(static, 'static')}; read all with spark.readStream, "
+            "or join what is static by Spark, before (frame.join(...)) or after (foreachBatch)"
+        )
+
+
+def _list(names: Sequence[str], kind: str) -> str:
+    quoted = ", ".join(f"'{name}'" for name in names)
+    return f"stream{'s' * (len(names) > 1)} {quoted} {'are' if len(names) > 1 else 'is'} {kind}"

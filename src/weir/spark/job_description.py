@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from weir.expr.nodes import is_internal
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
@@ -44,13 +45,18 @@ class JobDescription:
         return ", ".join(str(join.window) for join in joins)
 
 
-def describe_job(query: Query, plan: Join, partitions: int, spread: str) -> JobDescription:
-    """Describe what the state of a query depends on."""
+def describe_job(
+    query: Query, plan: Join, partitions: int, spread: str, projection: Sequence[str] = ()
+) -> JobDescription:
+    """Describe what the state of a query depends on; `projection` is what Spark computes before the join."""
     return JobDescription(
-        columns={s.name: {field.name: str(field.type) for field in s.schema} for s in query.streams},
+        columns={
+            s.name: {field.name: str(field.type) for field in s.schema if not is_internal(field.name)}
+            for s in query.streams
+        },
         times={s.name: s.time for s in query.streams},
         windows={n: str(w or "from time bounds") for n, w in zip(query.names, query.windows, strict=True)},
-        query=describe(replace(query, budget=None, basic=None)),
+        query="\n".join([describe(replace(query, budget=None, basic=None)), *projection]),
         plan=plan,
         spread=spread,
         partitions=None if spread in SHARED_SPREADS else partitions,

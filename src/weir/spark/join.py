@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from weir.adapt.planner import PlannedJoin, explain_plan
 from weir.errors import QueryError
+from weir.expr.session import Session
 from weir.kernel.decision import Decision
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import compile_plan
@@ -22,29 +25,48 @@ from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
-from weir.query.build import build_query
+from weir.query.build import build_query, make_scope, push_down_clauses
+from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
-from weir.query.options import PerStream
-from weir.query.sql import name_streams
-from weir.spark.frames import read_frame, read_lateness, read_schema
+from weir.query.options import show_given
+from weir.query.sql import name_streams, read_clauses
+from weir.spark.deferred import make_step
+from weir.spark.event_time import find_event_times
+from weir.spark.frame_methods import FrameMethods
+from weir.spark.frames import read_frame, read_schema, refuse_mixture
+from weir.spark.functions import refuse_calls_of_spark, register_functions
+from weir.spark.preflight import use_own_python
+from weir.spark.projection import describe_projection, project
+from weir.spark.read_back import ReadBack, choose_watermark, read_back
 from weir.spark.routing import Routing, choose_routing, choose_shared_spread
-from weir.spark.steps import STATEFUL_METHODS, Steps, apply_steps, check_stateless, stateful_error
+from weir.spark.session_tables import add_session_tables
+from weir.spark.steps import Steps, apply_steps, check_stateless
 from weir.spark.task import StaticJoinTask
 from weir.spark.union import Frames, assign_partitions, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
+P = ParamSpec("P")
+_COMPUTED = re.compile(r"(?:`[^`]+`|\w+)\.`weir\d*:((?:[^`]|``)*)`")
 
-class SparkJoin:
+
+class SparkJoin(FrameMethods):
     """A defined join: `writeStream` runs it over streams, `toDF()` over static DataFrames."""
 
     def __init__(
-        self, query: Query, planned: PlannedJoin, frames: Frames, options: JoinOptions, steps: Steps = ()
+        self,
+        query: Query,
+        planned: PlannedJoin,
+        frames: Frames,
+        options: JoinOptions,
+        steps: Steps = (),
+        projection: tuple[str, ...] = (),
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
         self.query, self.planned, self.frames = query, planned, frames
         self.options, self.steps = options, steps
+        self.projection = projection
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
@@ -91,8 +113,8 @@ class SparkJoin:
             raise QueryError("these DataFrames are static: use toDF() and write the result as usual")
         return JoinWriter(self)
 
-    def toDF(self) -> DataFrame:  # noqa: N802 - Spark's name
-        """Return the join of static DataFrames; like every DataFrame, it is evaluated when it is read."""
+    def toDF(self, *cols: str) -> DataFrame:  # noqa: N802 - Spark's name
+        """Return the join of static DataFrames, evaluated when it is read; `cols` rename its columns."""
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
         union, slots = tagged_union(self.query, self.frames, self.routing)
@@ -101,49 +123,76 @@ class SparkJoin:
         task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
         placed = assign_partitions(union, self.routing.first_placement())
         rows = shuffle_by_partition(placed, self.routing.partitions)
-        return apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
+        results = apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
+        return results.toDF(*cols) if cols else results
 
-    def filter(self, condition: str | Column) -> SparkJoin:
-        """Keep the results that satisfy a condition."""
-        return self.transform(lambda frame: frame.filter(condition))
+    def transform(
+        self, func: Callable[Concatenate[DataFrame, P], DataFrame], *args: P.args, **kwargs: P.kwargs
+    ) -> SparkJoin:
+        """Apply a step to each batch's results, or to a static result; over streams it must be stateless."""
 
-    where = filter
+        def step(frame: DataFrame) -> DataFrame:
+            return func(frame, *args, **kwargs)
 
-    def select(self, *columns: str | Column) -> SparkJoin:
-        """Choose or compute columns of the result."""
-        return self.transform(lambda frame: frame.select(*columns))
+        applied = step(apply_steps(self.steps, self._empty_frame()))
+        if not isinstance(applied, DataFrame):
+            raise QueryError(
+                f"transform takes a function that returns a DataFrame; got {show_given(applied)}"
+            )
+        if self.isStreaming:
+            check_stateless(applied)
+        steps = (*self.steps, step)
+        return SparkJoin(self.query, self.planned, self.frames, self.options, steps, self.projection)
 
-    def drop(self, *columns: str) -> SparkJoin:
-        """Drop columns of the result."""
-        return self.transform(lambda frame: frame.drop(*columns))
+    def readBack(  # noqa: N802 - as Spark writes names
+        self,
+        path: str,
+        checkpointLocation: str,  # noqa: N803 - Spark's name
+        time: str | None = None,
+        late: str | timedelta | None = None,
+        *,
+        processingTime: str | None = None,  # noqa: N803 - Spark's name
+        availableNow: bool = False,  # noqa: N803 - Spark's name
+        once: bool = False,
+        queryName: str | None = None,  # noqa: N803 - Spark's name
+    ) -> ReadBack:
+        """Start the join into parquet files at `path`; return a stream of its results, and the running query.
 
-    def transform(self, step: Callable[[DataFrame], DataFrame]) -> SparkJoin:
-        """Apply a stateless step to each batch's results."""
-        check_stateless(step(apply_steps(self.steps, self._empty_frame())))
-        return SparkJoin(self.query, self.planned, self.frames, self.options, (*self.steps, step))
+        Any step of Spark's or another join may follow on `.frame`; `.query` is the join. The watermark is on
+        the column `time`, by default the first that is the event time of a stream, and `late` behind, by
+        default as far as windows, time bounds and lateness of the join ask for. The trigger is as in Spark:
+        processingTime, availableNow or once.
+        """
+        writer = self.writeStream.option("checkpointLocation", checkpointLocation)
+        if processingTime or availableNow or once:
+            writer.trigger(
+                processingTime=processingTime, availableNow=availableNow or None, once=once or None
+            )
+        if queryName is not None:
+            writer.queryName(queryName)
+        watermark = choose_watermark(self, self._result_schema(), time, late)
+        return read_back(self, writer, path, checkpointLocation, watermark)
 
-    def explain(self, mode: str | bool | None = None) -> None:
+    def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
 
         With one of Spark's modes, print Spark's plan of the input too.
         """
-        if str(mode).lower() == "mermaid":
+        asked = extended if mode is None else mode
+        if str(asked).lower() == "mermaid":
             print(render_mermaid(self.planned.plan, self.planned.cost))
             return
         print(self.explanation())
-        if mode:
+        if asked:
             union, _ = tagged_union(self.query, self.frames, self.routing)
-            union.explain(mode if isinstance(mode, bool) else None, None if isinstance(mode, bool) else mode)
+            union.explain(asked)
 
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
-        return f"{describe(self.query)}\n\nover {self.routing}\n\n{plan}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in STATEFUL_METHODS:
-            raise stateful_error(name)
-        raise AttributeError(f"a join has no '{name}'")
+        projection = "".join(f"\n  {line}" for line in self.projection)
+        computed = f"\ncomputed by Spark{projection}" if projection else ""
+        return f"{describe(self.query)}{computed}\n\nover {self.routing}\n\n{plan}"
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -164,26 +213,54 @@ def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
 
 def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     """Build the join of Spark DataFrames."""
-    checked = {name: read_frame(name, frame) for name, frame in given.items()}
-    frames = name_streams(checked, options.statement)
-    schemas = {name: read_schema(name, frame) for name, frame in frames.items()}
-    options = replace(options, late=_complete_lateness(frames, options))
+    tables = add_session_tables(given, options.statement)
+    checked = {name: read_frame(name, frame) for name, frame in tables.items()}
+    named = name_streams(checked, options.statement)
+    refuse_mixture(named)
+    session = next(iter(named.values())).sparkSession
+    use_own_python(session)
+    frames, options = find_event_times(named, options)
+    options = replace(options, session=_read_session(session, options))
+    options, functions = register_functions(options, session)
+    schemas = _read_schemas(frames)
+    clauses = read_clauses(options).resolve_using(schemas)
+    scope = make_scope(schemas, options)
+    pushed = push_down_clauses(schemas, options, clauses)
+    frames = project(frames, pushed, functions, options.on_error if scope.session.ansi else "none")
+    computed = _read_schemas(frames)
+    refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
+    remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
     request = options.plan_request
-    query = request.divide_windows(build_query(schemas, options))
+    with _show_written_text():
+        query = request.divide_windows(build_query(computed, options, remaining))
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
-    cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
+    cores = session.sparkContext.defaultParallelism
     planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
-    return SparkJoin(query, planned, frames, options)
+    join = SparkJoin(query, planned, frames, options, projection=tuple(describe_projection(pushed)))
+    return join.transform(make_step(deferred, functions)) if deferred else join
 
 
-def _complete_lateness(frames: Frames, options: JoinOptions) -> PerStream[str | timedelta]:
-    """Take the lateness from `withWatermark` for streams whose lateness no option gives."""
-    if options.late is not None and not isinstance(options.late, Mapping):
-        return options.late
-    lateness = dict(options.late or {})
-    for name, frame in frames.items():
-        column = options.time.get(name, "") if isinstance(options.time, Mapping) else options.time
-        lateness.setdefault(name, read_lateness(frame, column))
-    return lateness
+@contextmanager
+def _show_written_text() -> Iterator[None]:
+    """Show the expressions that computed columns hold in errors, in place of the columns."""
+    try:
+        yield
+    except QueryError as error:
+        raise QueryError(_COMPUTED.sub(lambda found: found[1].replace("``", "`"), str(error))) from None
+
+
+def _read_schemas(frames: Frames) -> dict[str, pa.Schema]:
+    return {name: read_schema(name, frame) for name, frame in frames.items()}
+
+
+def _read_session(spark: SparkSession, options: JoinOptions) -> Session:
+    """Read the time zone and the mode of the DataFrames' session."""
+    if options.session is not None:
+        raise QueryError(
+            "session= applies to tables of this process; Spark DataFrames follow their session, so set "
+            "spark.sql.session.timeZone and spark.sql.ansi.enabled there"
+        )
+    time_zone, ansi = (spark.conf.get(f"spark.sql.{name}") for name in ("session.timeZone", "ansi.enabled"))
+    return Session(str(time_zone), str(ansi).lower() == "true")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -42,6 +44,17 @@ def check_memory(spark: SparkSession, budget: Budget | None) -> None:
         )
 
 
+def use_own_python(spark: SparkSession) -> None:
+    """On one host, let workers run the driver's Python, unless the user has chosen one.
+
+    Spark would take the `python3` of the PATH, which is another if no virtual environment is activated.
+    """
+    context = spark.sparkContext
+    chosen = "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python")
+    if not chosen and context.pythonExec == "python3" and is_one_host(context.master or ""):
+        context.pythonExec = sys.executable
+
+
 class WorkerCheck:
     """Checks the driver, and by `check_workers` in a thread the workers, whose start takes seconds."""
 
@@ -71,7 +84,8 @@ def check_workers(spark: SparkSession, folder: Folder) -> None:
         cause = next((line for line in reversed(lines) if "Error" in line or "MISMATCH" in line), lines[0])
         raise QueryError(
             f"the workers cannot run this query or write its checkpoint {folder.uri}: {cause.strip()}; "
-            "each needs the driver's Python version with weir, pyarrow and numpy, and access to that path"
+            "each needs the driver's Python version with weir, pyarrow and numpy, and access to that path; "
+            f"set PYSPARK_PYTHON to such a Python, like {sys.executable}"
         ) from error
     written = folder.read(name)
     folder.delete(name)

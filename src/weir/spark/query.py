@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from weir.adapt.shedding import AS_REQUESTED
@@ -19,7 +23,9 @@ from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
+from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
 from weir.spark.preflight import WorkerCheck, check_memory
+from weir.spark.progress import JoinProgress, add_section
 
 
 class SparkBatches:
@@ -39,17 +45,22 @@ class SparkBatches:
         self.decider = Decider(policy, start, plans, log, engine)
         self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
+        self.failure: Failure | None = None
+        self.is_stopping = False
+        quieten_py4j()
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Run one micro-batch; an error gets a note that names the batch."""
-        self._workers.wait()
+        """Run one micro-batch; an error that ends it is kept."""
         try:
+            self._workers.wait()
             for _ in self._batches.run(rows, batch):
                 raise AssertionError("on Spark results go to the sink")
         except Exception as error:
-            sink = type(self.engine.sink).__name__
-            error.add_note(f"weir: batch {batch} failed ({sink}); the next start repeats it")
-            raise
+            if self.is_stopping:
+                raise BatchInterruptedError from None
+            self.failure = Failure(error, batch, type(self.engine.sink).__name__)
+            # The query raises the original; what is raised here comes back as text inside Java's.
+            raise BatchFailedError(str(self.failure)) from (error if is_debugging() else None)
 
 
 class SparkQuery:
@@ -59,15 +70,51 @@ class SparkQuery:
         self._spark, self._query, self._batches = spark, query, batches
 
     @property
-    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+    def id(self) -> str:
+        """The id of the query, kept across restarts from its checkpoint."""
+        return self._query.id
+
+    @property
+    def runId(self) -> str:  # noqa: N802 - Spark's name
+        """The id of this start of the query."""
+        return self._query.runId
+
+    @property
+    def name(self) -> str:
+        """The name given by `queryName`, or None."""
+        return self._query.name
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """True until the query has ended."""
+        return self._query.isActive
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the query is doing now."""
+        return self._query.status
+
+    @property
+    def lastProgress(self) -> JoinProgress | None:  # noqa: N802 - Spark's name
         """The progress of the last batch; None before the first."""
         last = self._query.lastProgress
         return None if last is None else self._add_section(last)
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - Spark's name
+    def recentProgress(self) -> list[JoinProgress]:  # noqa: N802 - Spark's name
         """The progress of the last batches."""
         return [self._add_section(progress) for progress in self._query.recentProgress]
+
+    def explain(self, extended: bool = False) -> None:
+        """Print Spark's plan of the last batch's input; the join's own plan is in the progress."""
+        self._query.explain(extended)
+
+    def exception(self) -> Exception | None:
+        """Return the error that ended the query, as `awaitTermination` raises it; None if there is none."""
+        reported = self._query.exception()
+        if reported is None or self._batches.failure is None:
+            return reported
+        return self._batches.failure.as_raised(reported)
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
@@ -105,23 +152,35 @@ class SparkQuery:
 
     def stop(self) -> None:
         """Stop; the next start repeats a batch that was interrupted."""
+        self._batches.is_stopping = True
         self._query.stop()
         self._batches.decider.close()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - Spark's name
         """Wait for the end, or for `timeout` seconds; raise the error that ended the query."""
-        return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # seconds may be fractions
+        with self._raise_failure():
+            return self._query.awaitTermination(timeout)  # type: ignore[arg-type] # may be fractions
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
         """Wait until all input that was available has been processed; for tests."""
-        self._query.processAllAvailable()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._query, name)
+        with self._raise_failure():
+            self._query.processAllAvailable()
 
     def __repr__(self) -> str:
         state = "active" if self.isActive else "stopped"
         return f"<weir query {self._query.name or self._query.id}, {state}>"
 
-    def _add_section(self, progress: Any) -> dict[str, Any]:
-        return {**progress, "weir": self._batches.progress.get(progress["batchId"])}
+    @contextmanager
+    def _raise_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except StreamingQueryException as reported:
+            if self._batches.failure is None:
+                raise
+            raised = self._batches.failure.as_raised(reported)
+        else:
+            return
+        raise raised
+
+    def _add_section(self, progress: StreamingQueryProgress) -> JoinProgress:
+        return add_section(progress, self._batches.progress.get(progress.batchId))

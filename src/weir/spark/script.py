@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeAlias
 
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
+from weir.spark.java_errors import reason_of
 from weir.spark.query import SparkQuery
 
 Session: TypeAlias = SparkSession
 
-_BATCH = re.compile(r"weir: batch (\d+) failed")  # the note that a failing batch leaves
 _LEVEL = "spark.log.level"
 _DEFAULTS: Mapping[str, str] = {
     "spark.master": "local[*]",
@@ -89,29 +88,19 @@ def open_stream(
         reader = spark.readStream.format(source).options(**options)
         return (reader if columns is None else reader.schema(columns)).load()
     except (PySparkException, Py4JError) as error:
-        message = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-        raise QueryError(str(message).strip().splitlines()[0]) from None
+        raise QueryError(reason_of(error)) from None
 
 
 def wait_for_end(query: SparkQuery, seconds: float) -> bool:
     """Wait for the end for so many seconds; raise an error that says why a query failed."""
     try:
         return bool(query.awaitTermination(seconds))
-    except PySparkException as error:
-        raise QueryError(f"the query failed: {_find_cause(error)}") from error
+    except (PySparkException, QueryError) as error:
+        where = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        raise QueryError(f"the query failed: {reason_of(error)}{where}") from error
 
 
 def stop(query: SparkQuery) -> None:
     """Stop, and ignore the error of the interrupted batch, which the next start repeats."""
     with suppress(PySparkException, Py4JError):
         query.stop()
-
-
-def _find_cause(error: Exception) -> str:
-    """The last Python exception in a long message, or else its first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    kinds = ("Error: ", "Exception: ")
-    python = [line for line in lines if any(kind in line.split(" ")[0] + " " for kind in kinds)]
-    batch = next((match[1] for line in lines if (match := _BATCH.match(line))), None)
-    where = "" if batch is None else f"batch {batch}: "
-    return where + (python[-1] if python else lines[0])

@@ -6,21 +6,31 @@ table `SINKS`, and enter its format into `EPHEMERAL_FORMATS` if it keeps nothing
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
+from weir.spark.file_sinks import FileSink, ParquetSink
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.result_log import find_log
+from weir.spark.sink_checks import (
+    FILE_FORMATS,
+    OWN_FORMATS,
+    check_columns,
+    check_jdbc,
+    check_options,
+    name_format,
+)
+from weir.spark.table_sink import save_to_table
+from weir.spark.target import Target
 from weir.spark.task import ResultFiles
 
-_FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
 # Sinks that keep nothing across restarts may have a temporary checkpoint, as in Spark.
-EPHEMERAL_FORMATS = ("memory", "console", "noop", "count")
+EPHEMERAL_FORMATS = OWN_FORMATS
 _ARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
@@ -57,51 +67,6 @@ class CountSink:
 
 
 @dataclass(frozen=True)
-class ParquetSink:
-    """Parquet files in one folder, each complete when it appears; a repeated batch replaces its own."""
-
-    folder: Folder
-    compression: str
-
-    @property
-    def results(self) -> ResultFiles:
-        """The same folder, where workers use hidden names."""
-        return ResultFiles(self.folder.uri.rstrip("/"), self.compression)
-
-    def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
-        """Rename the files from `_part-<batch>-<partition>-<attempt>` to `part-<batch>-<partition>-0`."""
-        names = {hidden: re.sub(r"^_(part-\d+-\d+)-\w+\.", r"\1-0.", hidden) for hidden in files}
-        _replace_batch(self.folder, batch, names, cleans_up)
-
-
-@dataclass(frozen=True)
-class FileSink:
-    """Files of any format that Spark writes, renamed after the batch when they are complete."""
-
-    folder: Folder
-    format: str
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...]
-
-    def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
-        """Write into a hidden folder, then move the files."""
-        hidden = f"_batch-{batch:09d}"
-        writer = results.write.format(self.format).options(**self.options).mode("overwrite")
-        writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
-        names: dict[str, str] = {}
-        for source in _list_files(self.folder, hidden):
-            below, slash, file = source.removeprefix(f"{hidden}/").rpartition("/")
-            # Spark's first task writes a file even without rows, and other readers refuse an empty one.
-            if file.startswith("part-") and self.folder.size(source):
-                ending = file.split(".", 1)[1]
-                names[source] = f"{below}{slash}part-{batch:09d}-{len(names):04d}-0.{ending}"
-        for below in {target.rpartition("/")[0] for target in names.values()} - {""}:
-            self.folder.write(f"{below}/_folder", b"")
-        _replace_batch(self.folder, batch, names, cleans_up)
-        self.folder.delete(hidden)
-
-
-@dataclass(frozen=True)
 class CallSink:
     """Calls a function with each batch's results and number: a user's `foreachBatch` or one of ours."""
 
@@ -112,44 +77,13 @@ class CallSink:
         self.call(results, batch)
 
 
-def _replace_batch(folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool) -> None:
-    """Rename files; with `cleans_up`, delete other files of this batch, and hidden ones of any batch."""
-    for source, target in names.items():
-        folder.move(source, target)
-    if not cleans_up:
-        return
-    published = set(names.values())
-    leftover = re.compile(rf"(.*/)?(_part-|part-{batch:09d}-).*")
-    for name in _list_files(folder):
-        if leftover.fullmatch(name) and name not in published:
-            folder.delete(name)
-
-
-def _list_files(folder: Folder, below: str = "") -> list[str]:
-    """The names in a folder, and in the folders of partition values below it."""
-    files = []
-    for name in folder.names(below):
-        path = f"{below}/{name}" if below else name
-        files += _list_files(folder, path) if "=" in name and not name.startswith("part-") else [path]
-    return files
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where results go: a format with a path, or a table; `options` are those of Spark's batch writer."""
-
-    format: str
-    path: str | None
-    table: str | None
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...]
-    query_name: str | None
-
-
 def choose_sink(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
-    """Return the sink of a target; workers write results themselves if no steps follow the join."""
+    """Check a target and return its sink; workers write results themselves if no steps follow the join."""
+    target = replace(target, format=name_format(spark, target.format))
+    check_columns(spark, target.format, target.schema, target.partition_by)
+    check_options(spark, target.format, target.options)
     if target.table is not None:
-        return CallSink(_save_to_table(spark, target, target.table))
+        return CallSink(save_to_table(spark, target, target.table))
     return SINKS.get(target.format, _open_batch_source)(spark, target, has_steps)
 
 
@@ -160,11 +94,13 @@ def _open_count(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
 
 
 def _open_console(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
-    rows, truncate = int(target.options.get("numRows", 20)), target.options.get("truncate", "true") == "true"
+    rows, truncate = target.options.get("numRows", "20"), target.options.get("truncate", "true")
+    if not rows.isdecimal():
+        raise QueryError(f"option numRows of the console is a whole number; got '{rows}'")
 
     def show(results: DataFrame, batch: int) -> None:
         print(f"batch {batch}")
-        results.show(rows, truncate)
+        results.show(int(rows), truncate.lower() == "true")
 
     return CallSink(show)
 
@@ -191,21 +127,24 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     codec = _ARROW_CODECS.get(name.lower(), name.lower())
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
-    return ParquetSink(open_folder(spark, _require_path(target)), codec)
+    folder = _open_output(spark, target)
+    return ParquetSink(folder, codec, find_log(spark, folder))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
-    folder = open_folder(spark, _require_path(target))
-    return FileSink(folder, target.format, target.options, target.partition_by)
+    folder = _open_output(spark, target)
+    log = find_log(spark, folder)
+    return FileSink(folder, target.format, target.options, target.partition_by, log)
 
 
 def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     """Write each batch with Spark's batch writer: at least once, as with foreachBatch."""
-    path = _require_path(target)
+    if target.format.lower() == "jdbc":
+        check_jdbc(spark, target.options)
 
     def save(results: DataFrame, batch: int) -> None:
         writer = results.write.format(target.format).options(**target.options).mode("append")
-        writer.partitionBy(*target.partition_by).save(path)
+        writer.partitionBy(*target.partition_by).save(target.path)
 
     return CallSink(save)
 
@@ -216,43 +155,21 @@ SINKS: Mapping[str, Callable[[SparkSession, Target, bool], Sink]] = {
     "count": _open_count,
     "console": _open_console,
     "memory": _open_memory,
-    **dict.fromkeys(_FILE_FORMATS, _open_files),
+    **dict.fromkeys(FILE_FORMATS, _open_files),
     "parquet": _open_parquet,
 }
 
 
-def _require_path(target: Target) -> str:
+def _open_output(spark: SparkSession, target: Target) -> Folder:
+    """Open the folder of a target, and write there to see that it can be written."""
     if target.path is None:
         raise QueryError(
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
-    return target.path
-
-
-def _save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:
-    """Write files into the table's folder, so that a repeated batch replaces its own; else append."""
-
-    def describe(property: str) -> str:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-        return str(next(row.data_type for row in rows if row.col_name == property))
-
-    if spark.catalog.tableExists(name) and (provider := describe("Provider").lower()) != target.format:
-        raise QueryError(f"table '{name}' is in {provider}, not {target.format}: say .format('{provider}')")
-
-    def append(results: DataFrame, batch: int) -> None:
-        results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
-
-    def save(results: DataFrame, batch: int) -> None:
-        if not spark.catalog.tableExists(name):
-            location = {} if target.path is None else {"path": target.path}
-            empty = spark.createDataFrame([], results.schema)
-            writer = empty.write.format(target.format).options(**target.options, **location)
-            writer.partitionBy(*target.partition_by).saveAsTable(name)
-        folder = open_folder(spark, describe("Location"))
-        sink = FileSink(folder, target.format, target.options, target.partition_by)
-        sink.emit(results, batch, cleans_up=True)
-        if target.partition_by:
-            spark.sql(f"MSCK REPAIR TABLE {name}")
-        spark.catalog.refreshTable(name)
-
-    return save if target.format in _FILE_FORMATS else append
+    folder = open_folder(spark, target.path)
+    try:
+        folder.write("_started", b"")
+        folder.delete("_started")
+    except OSError as error:
+        raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
+    return folder

@@ -15,9 +15,11 @@ Steps = tuple[Step, ...]
 
 STATEFUL_METHODS = frozenset(
     [
-        "agg", "crossJoin", "cube", "distinct", "dropDuplicates", "dropDuplicatesWithinWatermark", "except",
-        "groupBy", "groupby", "groupingSets", "intersect", "join", "limit", "orderBy", "rollup", "sort",
-        "sortWithinPartitions", "subtract", "union", "unionAll", "withWatermark",
+        "agg", "crossJoin", "crosstab", "cube", "distinct", "dropDuplicates",
+        "dropDuplicatesWithinWatermark", "drop_duplicates", "exceptAll", "groupBy", "groupby",
+        "groupingSets", "intersect", "intersectAll", "join", "lateralJoin", "limit", "nearestByJoin",
+        "offset", "orderBy", "rollup", "sort", "sortWithinPartitions", "subtract", "transpose", "union",
+        "unionAll", "unionByName", "withWatermark", "zip", "zipWithIndex",
     ]
 )  # fmt: skip
 _STATEFUL_NODES = ("Aggregate", "Join", "Deduplicate", "Distinct", "Window", "GlobalLimit", "Sort", "Union")
@@ -42,6 +44,6 @@ def check_stateless(frame: DataFrame) -> None:
 def stateful_error(step: str) -> QueryError:
     """Return the error for a step that would need state across batches."""
     return QueryError(
-        f"'{step}' after a join would need state across batches; write the joined rows to a table or files "
-        "and do it in a query of its own, or do it per batch in writeStream.foreachBatch"
+        f"'{step}' after a join would need state across batches; do it on the stream of its results, "
+        "joined.readBack(path=..., checkpointLocation=...).frame, or per batch in writeStream.foreachBatch"
     )

@@ -26,6 +26,7 @@ from pyspark.sql.types import DataType
 from weir.expr.nodes import Column, columns_of
 from weir.partition.placement import Placement
 from weir.query.model import Query
+from weir.spark.projection import quote
 from weir.spark.routing import Routing, Segments
 from weir.spark.task import (
     COPY,
@@ -113,7 +114,7 @@ def _fill_slots(slots: Mapping[str, str], types: Types) -> list[SparkColumn]:
     """Put a stream's columns into their slots, and NULL into the others."""
     columns = {slot: column for column, slot in slots.items()}
     filled = {
-        slot: F.col(f"`{columns[slot]}`") if slot in columns else F.lit(None).cast(kind)
+        slot: F.col(quote(columns[slot])) if slot in columns else F.lit(None).cast(kind)
         for slot, kind in types.items()
     }
     return [column.alias(slot, metadata={}) for slot, column in filled.items()]
@@ -134,14 +135,14 @@ def _routes(name: str, micros: SparkColumn, routing: Routing) -> list[SparkColum
     if routing.key is None:
         return times
     column = next(m for m in routing.key.members if isinstance(m, Column) and m.stream == name)
-    return [hash_key(F.col(f"`{column.name}`"), routing.key.domain), *times]
+    return [hash_key(F.col(quote(column.name)), routing.key.domain), *times]
 
 
 def _to_micros(frame: DataFrame, time: str) -> SparkColumn:
     """An event time in µs; one without a zone is UTC, whatever the session's zone is."""
     if frame.schema[time].dataType.typeName() == "timestamp_ntz":
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', `{time}`)")
-    return F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quote(time)})")
+    return F.unix_micros(F.col(quote(time)).cast("timestamp"))
 
 
 def _floor_divide(micros: SparkColumn, length: int) -> SparkColumn:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
 from weir.partition.resize import Resize
 from weir.plan.tree import Join
+from weir.query.options import show_given
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.spark.checkpoint import Checkpoint, CheckpointLog
 from weir.spark.checkpoint_lock import CheckpointLock
@@ -23,38 +24,43 @@ from weir.spark.job_description import describe_job
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, Target, choose_sink
+from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
+from weir.spark.target import Target
+from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
+from weir.spark.writer_options import WriterOptions, check_spelling, show_option
 from weir.units import parse_interval
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
 _LOG = logging.getLogger("weir")
-_OPTIONS_OF_QUERY = ("path", "checkpointLocation")
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 
 class JoinWriter:
-    """Builder of a running query: each setter returns the writer itself."""
+    """Builder of a running query, as Spark's: each setter returns the writer itself."""
 
     def __init__(self, join: SparkJoin) -> None:
         self._join = join
-        self._format = "parquet"
-        self._options: dict[str, str] = {}
+        self._format = join.sparkSession.conf.get("spark.sql.sources.default", "parquet") or "parquet"
+        self._options = WriterOptions()
         self._trigger: dict[str, Any] = {}
-        self._name: str | None = None
         self._partition_by: tuple[str, ...] = ()
         self._call: Callable[[DataFrame, int], None] | None = None
 
     def format(self, source: str) -> JoinWriter:
         """Set the format: parquet, orc, json, csv, text, memory, console, noop, count, or a batch source."""
-        self._format = source.lower()
+        self._format = _check_name("format", source, "'parquet'")
         return self
 
     def option(self, key: str, value: Any) -> JoinWriter:
-        """Set an option, such as `checkpointLocation` or `path`."""
-        self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        """Set an option, such as `checkpointLocation` or `path`; names are case-insensitive, None unsets."""
+        name, shown = show_option(key, value)
+        if shown is None:
+            self._options.pop(name, None)
+        else:
+            self._options[name] = shown
         return self
 
     def options(self, **options: Any) -> JoinWriter:
@@ -65,29 +71,50 @@ class JoinWriter:
 
     def outputMode(self, outputMode: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
         """Accept only `append`: a join never changes a result that it has emitted."""
-        if outputMode.lower() != "append":
+        if str(outputMode).lower() != "append":
             raise QueryError(f"a join only appends: outputMode must be 'append'; got '{outputMode}'")
         return self
 
     def queryName(self, queryName: str) -> JoinWriter:  # noqa: N802, N803 - Spark's names
         """Set the query's name, which is also that of the memory sink's table."""
-        self._name = queryName
+        return self.option("queryName", _check_name("queryName", queryName, "'orders_paid'"))
+
+    @name_unknown_keywords
+    def trigger(
+        self,
+        *,
+        processingTime: str | None = None,  # noqa: N803 - Spark's names, here and below
+        once: bool | None = None,
+        continuous: str | None = None,
+        availableNow: bool | None = None,  # noqa: N803
+        realTime: str | None = None,  # noqa: N803
+    ) -> JoinWriter:
+        """Set when batches run, by one of processingTime, availableNow and once."""
+        given = {
+            "processingTime": processingTime,
+            "once": once,
+            "continuous": continuous,
+            "availableNow": availableNow,
+            "realTime": realTime,
+        }
+        self._trigger = read_trigger(self._join.sparkSession, given)
         return self
 
-    def trigger(self, **trigger: Any) -> JoinWriter:
-        """Set when batches run: processingTime, availableNow or once, as in Spark."""
-        if "continuous" in trigger or "realTime" in trigger:
-            raise QueryError("a join runs in micro-batches: use processingTime, availableNow or once")
-        self._trigger = trigger
+    def partitionBy(self, *cols: str) -> JoinWriter:  # noqa: N802 - Spark's name
+        """Write files into folders by the values of these columns; a list of names is fine too."""
+        self._partition_by = _check_columns("partitionBy", cols)
         return self
 
-    def partitionBy(self, *columns: str) -> JoinWriter:  # noqa: N802 - Spark's name
-        """Write files into folders by the values of these columns."""
-        self._partition_by = columns
-        return self
+    def clusterBy(self, *cols: str) -> JoinWriter:  # noqa: N802 - Spark's name
+        """Refuse, and name partitionBy instead."""
+        raise QueryError(
+            "clusterBy is not supported: use partitionBy, or cluster the table once it is written"
+        )
 
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> JoinWriter:  # noqa: N802 - Spark's name
         """Call `func(results, batch_id)` for each batch; it may read the results as often as it likes."""
+        if not callable(func):
+            raise QueryError(f"foreachBatch takes a function of results and batch id; got {show_given(func)}")
         self._call = func
         return self
 
@@ -95,20 +122,64 @@ class JoinWriter:
         """Refuse, and name foreachBatch instead."""
         raise QueryError("foreach handles row by row; use foreachBatch, which gets each batch as a DataFrame")
 
-    def toTable(self, tableName: str) -> SparkQuery:  # noqa: N802, N803 - Spark's names
+    def toTable(  # noqa: N802 - Spark's name
+        self,
+        tableName: str,  # noqa: N803 - Spark's names, here and below
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> SparkQuery:
         """Start the query; append to a table, and create it if it does not exist."""
-        return self._start(tableName)
+        self._set(format, outputMode, partitionBy, queryName, options)
+        return self._start(_check_name("toTable", tableName, "'db.orders_paid'"))
 
-    def start(self, path: str | None = None, **options: Any) -> SparkQuery:
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,  # noqa: N803 - Spark's names, here and below
+        partitionBy: str | list[str] | None = None,  # noqa: N803
+        queryName: str | None = None,  # noqa: N803
+        **options: Any,
+    ) -> SparkQuery:
         """Start the query."""
-        self.options(**options)
+        self._set(format, outputMode, partitionBy, queryName, options)
         if path is not None:
+            other = self._options.get("path")
+            if other not in (None, str(path)):
+                raise QueryError(f"two paths are given, option 'path' is '{other}' and start has '{path}'")
             self.option("path", path)
         return self._start(None)
+
+    def _set(
+        self,
+        format: str | None,
+        output_mode: str | None,
+        partition_by: str | list[str] | None,
+        query_name: str | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        """Apply the arguments that `start` and `toTable` share."""
+        self.options(**options)
+        if output_mode is not None:
+            self.outputMode(output_mode)
+        if partition_by is not None:
+            self.partitionBy(partition_by)  # type: ignore[arg-type] # a list is fine
+        if format is not None:
+            self.format(format)
+        if query_name is not None:
+            self.queryName(query_name)
+
+    @property
+    def _name(self) -> str | None:
+        return self._options.get("queryName")
 
     def _start(self, table: str | None) -> SparkQuery:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
+        check_spelling(self._options)
         location, sink = self._locate_checkpoint(), self._choose_sink(table)
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
@@ -131,7 +202,8 @@ class JoinWriter:
         checkpoint = Checkpoint(folder)
         plan, first_plan = self._choose_plans(checkpoint)
         routing = self._route(first_plan, checkpoint)
-        checkpoint.record_or_check_job(describe_job(join.query, first_plan, routing.partitions, routing.name))
+        job = describe_job(join.query, first_plan, routing.partitions, routing.name, join.projection)
+        checkpoint.record_or_check_job(job)
         union, slots = tagged_union(join.query, join.frames, routing)
         policy = self._make_policy(routing)
         # A repeated batch needs the manifest before it, whatever the session says.
@@ -159,7 +231,7 @@ class JoinWriter:
     def _make_policy(self, routing: Routing) -> Policy:
         join, idle = self._join, self._join.options.idle
         scope = join.planned.scope(join.query)
-        interval = _trigger_seconds(join.sparkSession, self._trigger)
+        interval = trigger_seconds(join.sparkSession, self._trigger)
         scope = replace(scope, interval=interval, changeable=limit_changes(scope.changeable, routing))
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
@@ -194,11 +266,13 @@ class JoinWriter:
         return planned.plan if str(planned.plan) == str(current) else current, first
 
     def _choose_sink(self, table: str | None) -> Sink:
+        if self._call is not None and table is not None:
+            raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
             return CallSink(self._call)
-        options = {key: value for key, value in self._options.items() if key not in _OPTIONS_OF_QUERY}
-        path = self._options.get("path")
-        target = Target(self._format, path, table, options, self._partition_by, self._name)
+        options, path = self._options.of_sink(), self._options.get("path")
+        schema = self._join.schema
+        target = Target(self._format, path, table, options, self._partition_by, self._name, schema)
         return choose_sink(self._join.sparkSession, target, has_steps=bool(self._join.steps))
 
     def _locate_checkpoint(self) -> str:
@@ -207,7 +281,7 @@ class JoinWriter:
         default = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
         if location is None and default and self._name:
             location = f"{default}/{self._name}"
-        if location is None and self._call is None and self._format in EPHEMERAL_FORMATS:
+        if location is None and self._call is None and self._format.lower() in EPHEMERAL_FORMATS:
             location = tempfile.mkdtemp(prefix="weir-")
         if location is None:
             raise QueryError(
@@ -217,10 +291,15 @@ class JoinWriter:
         return qualify(spark, location)
 
 
-def _trigger_seconds(spark: SparkSession, trigger: Mapping[str, Any]) -> float | None:
-    """The seconds between two triggers; None if each batch starts when the last one ends."""
-    if "processingTime" not in trigger:
-        return None
-    jvm: Any = spark._jvm
-    processing_time = jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger["processingTime"])
-    return float(processing_time.intervalMs()) / 1000 or None
+def _check_name(argument: str, given: Any, example: str) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise QueryError(f"{argument} is a name, like {example}; got {show_given(given)}")
+    return given
+
+
+def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names of columns, given one by one or in a list."""
+    columns = tuple(given[0]) if len(given) == 1 and isinstance(given[0], list | tuple) else given
+    for column in columns:
+        _check_name(argument, column, f"{argument}('country', 'day')")
+    return columns

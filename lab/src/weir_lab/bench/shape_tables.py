@@ -160,7 +160,8 @@ def _hot_key(rows: int) -> Shape:
     return Shape("hot key", "hot", tables, _equal_keys("abc"), 10)
 
 
-def _text_keys(rows: int) -> Shape:
+def make_text_keys(rows: int) -> Shape:
+    """Windows full of rows whose keys are texts."""
     dense = make_dense(rows)
     tables = {
         name: t.set_column(1, "k", pc.binary_join_element_wise("symbol", t["k"].cast(pa.string()), "-"))
@@ -203,7 +204,7 @@ SHAPES: tuple[Callable[[int], Shape], ...] = (
     _sparse_short,
     _sparse_driver,
     _hot_key,
-    _text_keys,
+    make_text_keys,
     _key_per_edge,
     _band,
     _time_only,

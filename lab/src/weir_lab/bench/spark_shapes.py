@@ -7,10 +7,12 @@ what they take is subtracted: the rest is for the rows, and `weir-lab bench batc
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,11 +28,12 @@ from weir_lab.bench.lanes import Turn, describe_phases, read_turn
 from weir_lab.bench.session import CORES, session
 from weir_lab.bench.shape_growth import check_equal, describe_growth, double
 from weir_lab.bench.shape_peer import Peer, compare, compare_state, join_locally
-from weir_lab.bench.shape_tables import GROWING, Shape, make_dense
+from weir_lab.bench.shape_tables import GROWING, Shape, make_dense, make_text_keys
 from weir_lab.bench.shapes import BATCHES, PATIENCE, list_shapes, rows_per_stream
 
 T = TypeVar("T")
 _SPARK_TO_LOCAL = 2.0
+_COMPUTED_TO_PLAIN = 1.2
 _MICROSECONDS_UTC = pa.timestamp("us", tz="UTC")
 # Below a millisecond a batch, what is left after subtracting is noise.
 _LEAST = 0.001 * BATCHES
@@ -47,6 +50,7 @@ def measure(data: Path | None, quick: bool) -> list[Figure]:
     try:
         figures = [tell(measure_shape(spark, shape, repeats)) for shape in list_shapes(data, quick)]
         figures.append(tell([measure_state(spark, make_dense(rows_per_stream(quick)))]))
+        figures.append(tell([measure_computed_keys(spark, make_text_keys(rows_per_stream(quick)), repeats)]))
         sizes = double(30_000, 120_000) if quick else double(120_000, 1_920_000)
         figures += [tell([measure_growth(spark, make, sizes)]) for make in GROWING]
     finally:
@@ -108,6 +112,20 @@ def measure_state(spark: Any, shape: Shape) -> Figure:
         watermarks = [batch["weir"]["watermark"] for batch in with_rows(job.progress)]
     needed = [shape.count_in_windows(parts[: n + 1], watermark) for n, watermark in enumerate(watermarks)]
     return compare_state("Spark", shape, kept, needed)
+
+
+def measure_computed_keys(spark: Any, shape: Shape, repeats: int) -> Figure:
+    """Keys that Spark computes before the join, lower(k), against the columns themselves."""
+    computed = replace(shape, on=re.sub(r"\w+\.k", r"lower(\g<0>)", shape.on or ""))
+    with write_job(spark, shape) as plain_job, write_job(spark, computed) as computed_job:
+        jobs = {"plain": plain_job, "computed": computed_job}
+        counts = {name: count_results(job.run("noop")) for name, job in jobs.items()}
+        check_equal(counts, f"'{shape.name}', {shape.rows:,} rows")
+        runs = {name: lambda job=job: net_seconds(job.run("noop")) for name, job in jobs.items()}
+        seconds = time_in_turns(runs, repeats, PATIENCE, warm=0)
+    times = ", ".join(f"{name} {median(taken):.3f} s" for name, taken in seconds.items())
+    name = f"{shape.name}: Spark, on lower(k) / on k, {BATCHES} batches"
+    return ratio(name, seconds["computed"], seconds["plain"], _COMPUTED_TO_PLAIN, "at most", times)
 
 
 def measure_growth(spark: Any, make: Callable[[int], Shape], sizes: Sequence[int]) -> Figure:

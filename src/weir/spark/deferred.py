@@ -1,0 +1,60 @@
+"""Compute deferred output columns from the results of a join, with Catalyst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from weir.expr.nodes import Column, is_internal
+from weir.query.deferred import DeferredOutput
+from weir.spark.catalyst import Expression, analyse
+from weir.spark.functions import SparkFunctions
+from weir.spark.projection import quote
+from weir.spark.steps import Step
+
+_OUTPUT = "weir_output"
+
+
+def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions) -> Step:
+    """Return the step after a join that replaces the first column each output reads by the output."""
+    texts = {output.name: Expression(functions.rename(output.text), output.text) for output in deferred}
+
+    def compute(results: DataFrame) -> DataFrame:
+        shown = [name for name in results.columns if not is_internal(name)]
+        outputs = [F.col(quote(name)).alias(f"{_OUTPUT}{number}") for number, name in enumerate(shown)]
+        rows = results.select(*outputs, *_restore_streams(deferred)).alias("weir")
+        analyse(rows, list(texts.values()))
+        return rows.select(
+            *(
+                (F.expr(texts[name].text) if name in texts else F.col(f"{_OUTPUT}{number}")).alias(name)
+                for number, name in enumerate(shown)
+            )
+        )
+
+    return compute
+
+
+def _restore_streams(deferred: Sequence[DeferredOutput]) -> list[SparkColumn]:
+    """Each stream as a struct of its columns, and each column that only one stream has by its own name."""
+    sources = {column: name for output in deferred for name, column in output.columns}
+    streams = dict.fromkeys(column.stream for column in sources)
+    columns = [
+        F.struct(*(_read(name, column) for column, name in sources.items() if column.stream == stream)).alias(
+            stream
+        )
+        for stream in streams
+    ]
+    names = [column.name.lower() for column in sources]
+    taken = {*map(str.lower, streams)}
+    return columns + [
+        _read(name, column)
+        for column, name in sources.items()
+        if names.count(column.name.lower()) == 1 and column.name.lower() not in taken
+    ]
+
+
+def _read(name: str, column: Column) -> SparkColumn:
+    return F.col(quote(name)).alias(column.name)

@@ -1,0 +1,131 @@
+"""Project each stream with Catalyst: filter its rows, and compute what reads no other stream.
+
+    scan ─▶ filter a.x > 3 ─▶ select *, lower(a.k) AS `weir:lower(a.k)` ─▶ union with the other streams
+
+In ANSI mode an error may only concern rows that join, unless Spark would evaluate the expression for every
+row too. What can fail is therefore tried: a flag says for which rows it failed, and the kernel raises the
+error where it uses the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from operator import and_
+from typing import Any, Literal, TypeAlias
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.types import BooleanType, NullType
+
+from weir.errors import QueryError
+from weir.expr.nodes import name_flag
+from weir.query.pushdown import Computed, Pushdown, PushedFilter
+from weir.spark.catalyst import Analysed, Expression, analyse
+from weir.spark.frames import is_carried
+from weir.spark.functions import SparkFunctions
+
+_TRIED = "weir_tried"
+# What happens to data errors: without ANSI mode there are none, with it they fail the query or give NULL.
+Errors: TypeAlias = Literal["none", "fail", "null"]
+
+
+def project(
+    frames: Mapping[str, DataFrame], pushed: Pushdown, functions: SparkFunctions, errors: Errors
+) -> dict[str, DataFrame]:
+    """Return the streams with what is pushed down to them; the others stay as they are."""
+    projected = {}
+    for name, frame in frames.items():
+        filters = [part for part in pushed.filters if part.stream == name]
+        computed = [part for part in pushed.computed if part.stream == name]
+        if filters or computed:
+            frame = _project_one(frame.alias(name), filters, computed, functions, errors)
+        projected[name] = frame
+    return projected
+
+
+def describe_projection(pushed: Pushdown) -> Iterator[str]:
+    """Yield a line for each stream that says what Spark computes for it."""
+    filters = ((part.stream, f"filter {part.text}") for part in pushed.filters)
+    columns = ((part.stream, part.text) for part in pushed.computed)
+    parts = sorted((*columns, *filters), key=lambda part: part[0])
+    for stream, texts in groupby(parts, key=lambda part: part[0]):
+        yield f"{stream}: {'; '.join(' '.join(text.split()) for _, text in texts)}"
+
+
+def _project_one(
+    frame: DataFrame,
+    filters: Sequence[PushedFilter],
+    computed: Sequence[Computed],
+    functions: SparkFunctions,
+    errors: Errors,
+) -> DataFrame:
+    shown = [*(part.text for part in filters), *(part.text for part in computed)]
+    expressions = [Expression(functions.rename(text), text) for text in shown]
+    analysed = list(zip(expressions, analyse(frame, expressions), strict=True))
+    conditions, columns = analysed[: len(filters)], analysed[len(filters) :]
+    for expression, found in conditions:
+        _check_condition(expression, found)
+    if conditions:
+        # One condition in the order of the query, in which Spark evaluates it.
+        frame = frame.filter(reduce(and_, (_filter_column(frame, *each, errors) for each in conditions)))
+    return _add_columns(
+        frame, [(part, *column) for part, column in zip(computed, columns, strict=True)], errors
+    )
+
+
+def _filter_column(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
+    session, column = frame.sparkSession, F.expr(expression.text)
+    is_tried = errors == "null" and found.can_fail(session)
+    return _try(session, column)["value"] if is_tried else column
+
+
+def _add_columns(
+    frame: DataFrame, computed: Sequence[tuple[Computed, Expression, Analysed]], errors: Errors
+) -> DataFrame:
+    session, kept = frame.sparkSession, list(frame.columns)
+    columns, results = list[SparkColumn](), list[SparkColumn]()
+    for number, (part, expression, found) in enumerate(computed):
+        _check_type(part, found)
+        column = F.expr(expression.text)
+        is_exempt = errors == "none" or (errors == "fail" and part.strict)
+        if is_exempt or not found.can_fail(session):
+            columns.append(column.alias(part.name))
+            kept.append(part.name)
+            continue
+        attempt = f"{_TRIED}{number}"
+        columns.append(_try(session, column).alias(attempt))
+        results.append(F.col(f"{attempt}.value").alias(part.name))
+        if errors == "fail":
+            results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
+    added = frame.select("*", *columns)
+    return added.select(*map(quote, kept), *results) if results else added
+
+
+def _try(session: SparkSession, column: SparkColumn) -> SparkColumn:
+    """A struct with the value of a column, or NULL where that fails."""
+    jvm: Any = session._jvm
+    convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    struct: Any = F.struct(column.alias("value"))
+    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(convert.expression(struct._jc))
+    return SparkColumn(convert.column(tried))
+
+
+def _check_condition(condition: Expression, found: Analysed) -> None:
+    if not isinstance(found.type, BooleanType | NullType):
+        kind = found.type.simpleString()
+        raise QueryError(f"a condition must be true or false; '{condition.shown}' is {kind}")
+
+
+def _check_type(part: Computed, found: Analysed) -> None:
+    if not is_carried(found.type):
+        raise QueryError(
+            f"'{part.text}' is {found.type.simpleString()}, which Arrow cannot carry; cast it to another type"
+        )
+
+
+def quote(column: str) -> str:
+    """Return the name of a column as Spark reads it."""
+    return "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,99 @@
+"""The log of a folder's result files, by which Spark reads each batch as a whole.
+
+A batch's files are renamed one after the other, and by another driver if one is killed in between. Whoever
+lists the folder then may see a part of a batch, and a watermark that goes by that part drops the rest. So a
+batch whose results are read back counts when it is in this log, which is the one of Spark's own file sink
+(`_spark_metadata`): Spark's file source reads what it names, and nothing else. Other readers ignore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+from typing import Any
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from weir.errors import QueryError
+from weir.spark.filesystem import Folder
+
+LOG_FOLDER = "_spark_metadata"
+_PACKAGES = (
+    "org.apache.spark.sql.execution.streaming.sinks",
+    "org.apache.spark.sql.execution.streaming",  # before Spark 4.1
+)
+_VERSION = 1
+
+
+class ResultLog:
+    """The log of one folder; opening it creates it."""
+
+    def __init__(self, spark: SparkSession, folder: Folder) -> None:
+        self._spark, self._folder = spark, folder
+        self._package, jvm = _find_package(spark), _jvm(spark)
+        path, retention = f"{folder.uri.rstrip('/')}/{LOG_FOLDER}", jvm.scala.Option.empty()
+        self._log = self._package.FileStreamSinkLog(_VERSION, spark._jsparkSession, path, retention)
+        latest = self._log.getLatest()
+        entry = latest.get() if latest.isDefined() else None
+        self._next = 0 if entry is None else entry._1() + 1
+        # Of the last batches that had results; only the last can be repeated.
+        self._last = (
+            frozenset[str]() if entry is None else frozenset(_name(file.path()) for file in entry._2())
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no results have been logged."""
+        return self._next == 0
+
+    def holds(self, names: Collection[str]) -> bool:
+        """True if the batch that wrote these files has been logged: readers may have read it."""
+        return any(_name(name) in self._last for name in names)
+
+    def add(self, names: Collection[str]) -> None:
+        """Add the files of a batch, all at once; a batch without results leaves no trace."""
+        if not names:
+            return
+        gateway: Any = self._spark.sparkContext._gateway
+        files = gateway.new_array(self._package.SinkFileStatus, len(names))
+        for i, name in enumerate(names):
+            files[i] = self._package.SinkFileStatus.apply(self._status(name))
+        if not self._log.add(self._next, files):
+            raise QueryError(
+                f"another query writes its results into {self._folder.uri} too; give each a path of its own"
+            )
+        self._next, self._last = self._next + 1, frozenset(map(_name, names))
+
+    def _status(self, name: str) -> Any:
+        path = _jvm(self._spark).org.apache.hadoop.fs.Path(f"{self._folder.uri.rstrip('/')}/{name}")
+        jsc: Any = self._spark._jsc
+        return path.getFileSystem(jsc.hadoopConfiguration()).getFileStatus(path)
+
+
+def find_log(spark: SparkSession, folder: Folder) -> ResultLog | None:
+    """Return the log of a folder that has one."""
+    return ResultLog(spark, folder) if LOG_FOLDER in folder.names() else None
+
+
+def _name(path: str) -> str:
+    """The file's own name; Spark escapes paths as in URLs."""
+    return unquote(path).rpartition("/")[2]
+
+
+def _find_package(spark: SparkSession) -> Any:
+    session: Any = spark._jsparkSession
+    for package in _PACKAGES:
+        try:
+            session.getClass().getClassLoader().loadClass(f"{package}.FileStreamSinkLog")
+        except Py4JJavaError:
+            continue
+        return reduce(getattr, package.split("."), _jvm(spark))
+    raise QueryError(
+        f"Spark {spark.version} has no log of result files that weir knows; use Spark 4.0 to 4.x"
+    )
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm

@@ -1,0 +1,21 @@
+"""Where results go, as a writer was told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where results go: a format with a path, or a table; `options` are those of Spark's batch writer."""
+
+    format: str
+    path: str | None
+    table: str | None
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...]
+    query_name: str | None
+    schema: StructType  # of the results
