@@ -106,14 +106,6 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
     return add_batch(feed, {name: found[2] for name, found in batches.items()}), folder
 
 
-def test_another_number_of_partitions_is_refused(stopped: tuple[Feed, Path], spark: SparkSession) -> None:
-    feed, folder = stopped
-    says = "with 2 partitions and the query asks for 3; drop partitions= to keep 2"
-    with pytest.raises(ChangedQueryError, match=says) as error:
-        run(weir.join(**feed.frames(spark), **PAIR, partitions=3), folder / "ckpt", folder / "out")
-    assert "new checkpointLocation" in str(error.value) and str(folder / "ckpt") in str(error.value)
-
-
 def test_a_changed_schema_or_plan_is_refused(
     stopped: tuple[Feed, Path], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
+from weir.partition.placement import Placement
 from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
@@ -135,15 +136,20 @@ class CheckpointLog(Checkpoint, BatchLog):
         return self._adapt(before) if self._job.drops_joins and before.batch < self._job.since else before
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Record what a batch will do; before the first one, and the first to share rows, record the job."""
-        placement = decision.placement
-        if placement is not None and placement.is_shared and not self._job.is_shared:
-            self._job = replace(self._job, spread=placement.spread, partitions=None, key=None)
-            self._is_recorded = False
+        """Record what a batch will do; before it, record the job if it is new or divides rows differently."""
+        if decision.placement is not None:
+            self._follow(decision.placement)
         if not self._is_recorded:
             self.write_job(self._job)
             self._is_recorded = True
         self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
+
+    def _follow(self, placement: Placement) -> None:
+        job = replace(self._job, spread=placement.spread, partitions=placement.partitions)
+        if placement.is_shared:
+            job = replace(job, partitions=None, key=None)
+        if job != self._job:
+            self._job, self._is_recorded = job, False
 
     def record_history(self, batch: int, line: dict[str, Any]) -> None:
         """Add a line about a change of plan or allowance, in place of that of an earlier attempt."""

@@ -199,18 +199,38 @@ def _find_plan_changes(stored: JobDescription, job: JobDescription, query: Query
 
 def _find_spread_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
     # Shared rows find partners wherever these lie, but only if none of them is stored twice.
-    may_share = stored.is_shared or stored.partitions == 1
-    if stored.spread != job.spread and not (job.is_shared and may_share):
+    may_change = stored.partitions == 1 or (stored.is_shared and job.is_shared)
+    if stored.spread != job.spread and not may_change:
         spread = f"spread='{stored.spread}'"
         refusal = f"with {spread} and the query asks for '{job.spread}'; pass {spread} to keep it"
         yield Change(f"spread {job.spread} after {stored.spread}", refusal=refusal)
+    elif stored.segments and job.segments and stored.segments != job.segments:
+        refusal = "with spread='atr' for other time bounds; change them back"
+        yield Change("segments of time", refusal=refusal)
     elif job.partitions not in (None, stored.partitions):
-        kept, asked = stored.partitions, job.partitions
-        refusal = f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}"
-        yield Change(f"{asked} partitions after {kept}", refusal=refusal)
+        yield _change_partitions(stored, job)
     elif stored.key and not (job.key and stored.key.agrees_with(job.key, job.streams)):
         refusal = f"with rows divided by {stored.key} as {stored.key.domain}, by which it joins no more"
         yield Change(f"key {job.key} after {stored.key}", refusal=f"{refusal}; keep that condition")
-    elif stored.segments != job.segments:
-        refusal = "with spread='atr' for other time bounds; change them back"
-        yield Change("segments of time", refusal=refusal)
+
+
+def _change_partitions(stored: JobDescription, job: JobDescription) -> Change:
+    kept, asked = stored.partitions, job.partitions
+    what = f"{asked} partitions after {kept}"
+    if _can_cut_again(job):
+        return Change(what, "stored slices are cut again before the next batch")
+    why = "since joins with windows of their own fix that number"
+    refusal = f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}, {why}"
+    return Change(what, refusal=refusal)
+
+
+def _can_cut_again(job: JobDescription) -> bool:
+    """True if stored rows say where they lie with another number of partitions.
+
+    A window of rows over a join counts those of a partition, and joins with windows of their own do not keep
+    all times, which segments need.
+    """
+    windows = [join.window for join in job.plan.inner() if join is not job.plan]
+    if job.spread == "atr":
+        return not any(windows)
+    return not any(isinstance(window, RowWindow) for window in windows)

@@ -44,7 +44,7 @@ from weir.spark.routing import Routing, RoutingKey, choose_routing, choose_share
 from weir.spark.session_tables import add_session_tables
 from weir.spark.steps import Steps, apply_steps, check_stateless
 from weir.spark.task import StaticJoinTask
-from weir.spark.union import Frames, shuffle_by_partition, tagged_union
+from weir.spark.union import Frames, assign_partitions, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 P = ParamSpec("P")
@@ -172,7 +172,8 @@ class SparkJoin(FrameMethods):
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
         task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
-        rows = shuffle_by_partition(union, self.routing.partitions)
+        placed = assign_partitions(union, self.routing.first_placement())
+        rows = shuffle_by_partition(placed, self.routing.partitions)
         results = apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
         return results.toDF(*cols) if cols else results
 

@@ -7,6 +7,7 @@ decisions           0 1 2 3 4      so batch 4 had begun: it is repeated with the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from weir.spark.routing import Routing
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
+_LOG = logging.getLogger("weir")
 # What an expression means depends on these settings of the session.
 _SESSION = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
@@ -102,7 +104,7 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
     if stored is not None and restart.has_state:
         join = _compute_for_stored(join, stored)
     plan, first_plan = _choose_plans(join, stored, restart.manifest.plan if stored is not None else None)
-    routing = _route(join, first_plan, stored)
+    routing = _route(join, first_plan, stored, restart.manifest)
     conf = join.sparkSession.conf
     job = describe_job(
         join.query,
@@ -157,15 +159,18 @@ def _choose_plans(join: SparkJoin, stored: JobDescription | None, current: Join 
     return planned.plan if str(planned.plan) == str(current) else current, first
 
 
-def _route(join: SparkJoin, first_plan: Join, stored: JobDescription | None) -> Routing:
+def _route(join: SparkJoin, first_plan: Join, stored: JobDescription | None, last: Manifest) -> Routing:
     """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
     if stored is None:
         return join.route(first_plan, was_shared=False)
     routing = join.route(first_plan, stored.is_shared, known=stored.key)
-    is_asked = join.options.partitions is not None
-    if stored.partitions in (None, routing.partitions) or is_asked or routing.is_shared:
+    kept, default = stored.partitions, routing.partitions
+    if stored.is_shared and last.placement is not None:
+        kept = last.placement.partitions
+    if kept in (None, default) or join.options.partitions is not None:
         return routing
-    return join.route(first_plan, stored.is_shared, stored.partitions, stored.key)
+    _LOG.info("the join keeps the %d partitions of its checkpoint; here the default is %d", kept, default)
+    return join.route(first_plan, stored.is_shared, kept, stored.key)
 
 
 def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarget | None] | None:

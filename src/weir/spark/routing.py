@@ -138,13 +138,11 @@ def choose_routing(
     if spread == "hash" and key is None:
         raise _no_key_error(query, is_streaming)
     if key is not None and spread in ("hash", "auto"):
-        if count == 1:
-            return Routing(1)
-        if spread == "hash" or not is_streaming or not plan.is_mjoin:
+        if spread == "hash" or count == 1 or not is_streaming or not plan.is_mjoin:
             return Routing(count, key=key)
         return Routing(count, key=key, fallback=shared, shortest_window=_shortest_window(query))
-    # A single shared partition may become several later, so it is routed as such.
-    if count == 1 and spread not in SHARED_SPREADS:
+    # A single partition that may become several later is routed as such.
+    if count == 1 and spread not in SHARED_SPREADS and not (spread == "atr" and is_streaming):
         return Routing(1)
     if spread == "atr" or not is_streaming:
         return Routing(count, segments=_choose_segments(query))

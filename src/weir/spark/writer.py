@@ -236,6 +236,8 @@ class JoinWriter:
         retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
         log = CheckpointLog(folder, retained, job, lambda manifest: adapt_manifest(manifest, join.query))
         engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps, job.filled)
+        if join.options.partitions is not None:
+            engine.start_with(routing.partitions)
         decided = _decide_start(start, Checkpoint(folder))
         batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
