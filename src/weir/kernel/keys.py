@@ -60,7 +60,7 @@ def is_decodable(domain: pa.DataType) -> bool:
 
 
 def decode(codes: Int64s, domain: pa.DataType) -> pa.Array:
-    """Return the values of codes that `encode` gave, none of them NULL, in a domain that is decodable.
+    """Return the values of exact codes, none of them NULL; of the two zeros of floats, the positive one.
 
     >>> decode(np.array([125, -7]), pa.decimal128(10, 2)).to_pylist()
     [Decimal('1.25'), Decimal('-0.07')]
@@ -68,6 +68,8 @@ def decode(codes: Int64s, domain: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(domain):
         words = np.stack((codes, codes >> 63), axis=1)
         return pa.Array.from_buffers(domain, len(codes), [None, pa.py_buffer(words.tobytes())])
+    if pa.types.is_floating(domain):
+        return pa.array(codes.view(np.float64)).cast(domain)
     values = pa.array(codes)
     return values.cast(pa.int32()).view(domain) if pa.types.is_date32(domain) else values.cast(domain)
 
