@@ -160,7 +160,7 @@ def frames(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
 
 
 def start(given: dict[str, DataFrame], asked: dict[str, Any], folder: Path) -> SparkQuery:
-    join = weir.join(**given, **asked, partitions=2)
+    join = weir.join(**given, **{"partitions": 2, **asked})
     writer = join.writeStream.format("parquet").option("path", str(folder / "out"))
     return writer.option("checkpointLocation", str(folder / "ckpt")).trigger(availableNow=True).start()
 

@@ -77,7 +77,7 @@ def test_a_start_or_query_that_fails_leaves_no_lock(spark: SparkSession, tmp_pat
     assert is_locked(tmp_path / "one/ckpt") and not is_locked(tmp_path / "other/ckpt")
     one.stop()
     with pytest.raises(ChangedQueryError):
-        start(spark, feed, tmp_path / "one", within="9 seconds")
+        start(spark, feed, tmp_path / "one", fresh="1 minute")
     assert until(lambda: not is_locked(tmp_path / "one/ckpt"))
 
     def fail(results: DataFrame, batch: int) -> None:

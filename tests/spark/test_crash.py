@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,28 +16,39 @@ from .streams import expected, generate, read_bag, write_feed
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
-KILLS = (0, 2)  # batches: with nothing before, and with state
+# Batches, with the number of partitions: with nothing before, and with state that is cut again before it.
+KILLS = {0: 2, 1: 3}
+LAST_PARTITIONS = 4
 # Six queries in one driver, each stopped at another place when it dies.
-JOINS = {f"query {number}": TRIPLE for number in range(len(PLACES))}
+NAMES = [f"query {number}" for number in range(len(PLACES))]
+
+
+def joins(partitions: int) -> dict[str, Any]:
+    return {name: {**TRIPLE, "partitions": partitions} for name in NAMES}
 
 
 def test_a_driver_killed_at_every_phase_gives_each_row_once(tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", generate(3, max(KILLS) + 2, 40, 6, seed=11))
-    for batch in KILLS:
-        assert drive(tmp_path, joins=JOINS, kill=batch) == -signal.SIGKILL, errors(tmp_path)
-        written = [list((tmp_path / name / "out").glob(f"part-{batch:09d}-*")) for name in JOINS]
-        assert sorted(map(len, written)) == [0, 0, 0, 1, 2, 2], "not one at each place"
-        for name in JOINS:
+    for batch, partitions in KILLS.items():
+        assert drive(tmp_path, joins=joins(partitions), kill=batch) == -signal.SIGKILL, errors(tmp_path)
+        written = [list((tmp_path / name / "out").glob(f"part-{batch:09d}-*")) for name in NAMES]
+        assert sorted(map(len, written)) == [0, 0, 0, 1, partitions, partitions], "not one at each place"
+        for name in NAMES:
             out = tmp_path / name / "out"
             seen = read_bag(out) if list(out.glob("part-*")) else {}
             assert max(seen.values(), default=1) == 1, f"duplicates are to be seen in {name} after {batch}"
-    assert drive(tmp_path, joins=JOINS) == 0, errors(tmp_path)
+    assert drive(tmp_path, joins=joins(LAST_PARTITIONS)) == 0, errors(tmp_path)
     answer = expected(feed.tables(), **TRIPLE)
     assert sum(answer.values()) > 200
-    for name in JOINS:
+    for name in NAMES:
         assert read_bag(tmp_path / name / "out") == answer
         left = [p.name for p in (tmp_path / name / "out").iterdir() if not p.name.startswith("part-")]
         assert not left, "files of killed attempts are left"
+    # A batch is repeated with the number with which it began; one query of the six died before it began.
+    for batch, partitions in KILLS.items():
+        decisions = [tmp_path / name / "ckpt" / "weir" / "decisions" / f"{batch}.json" for name in NAMES]
+        repeated = Counter(map(read_partitions, decisions))
+        assert repeated == {partitions: len(NAMES) - 1, KILLS.get(batch + 1, LAST_PARTITIONS): 1}
 
 
 def test_a_task_that_fails_is_tried_again(tmp_path: Path) -> None:
@@ -46,6 +60,12 @@ def test_a_task_that_fails_is_tried_again(tmp_path: Path) -> None:
     answer = expected(feed.tables(), **TRIPLE)
     assert sum(answer.values()) > 50
     assert read_bag(tmp_path / "out") == answer
+
+
+def read_partitions(decision: Path) -> int:
+    body = json.loads(json.loads(decision.read_text())["body"])
+    partitions: int = body["decision"]["placement"]["partitions"]
+    return partitions
 
 
 def errors(folder: Path) -> str:

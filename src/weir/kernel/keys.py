@@ -50,6 +50,30 @@ def encode(values: pa.Array, domain: pa.DataType, null_safe: bool) -> tuple[Int6
     return (codes if valid is None else np.where(valid, codes, _NULL_CODE)), None
 
 
+def is_decodable(domain: pa.DataType) -> bool:
+    """True if values can be told from their codes; of floats, the sign of zero cannot."""
+    types = pa.types
+    if types.is_decimal(domain):
+        return not _is_wide_decimal(domain)
+    kinds = (types.is_int64, types.is_boolean, types.is_date32, types.is_timestamp, types.is_duration)
+    return any(is_kind(domain) for is_kind in kinds)
+
+
+def decode(codes: Int64s, domain: pa.DataType) -> pa.Array:
+    """Return the values of exact codes, none of them NULL; of the two zeros of floats, the positive one.
+
+    >>> decode(np.array([125, -7]), pa.decimal128(10, 2)).to_pylist()
+    [Decimal('1.25'), Decimal('-0.07')]
+    """
+    if pa.types.is_decimal(domain):
+        words = np.stack((codes, codes >> 63), axis=1)
+        return pa.Array.from_buffers(domain, len(codes), [None, pa.py_buffer(words.tobytes())])
+    if pa.types.is_floating(domain):
+        return pa.array(codes.view(np.float64)).cast(domain)
+    values = pa.array(codes)
+    return values.cast(pa.int32()).view(domain) if pa.types.is_date32(domain) else values.cast(domain)
+
+
 def combine(codes: Sequence[Int64s]) -> Int64s:
     """Combine several codes into one; exact for one, hashed for more."""
     first, *rest = codes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.plan.tree import Join
@@ -74,6 +74,18 @@ class MigrationState:
     @property
     def _complete(self) -> set[str]:
         return {*self.done, *_state_names(self.plan)}
+
+
+def unite(migrations: Sequence[MigrationState], target: Join, mjoin: Join) -> MigrationState:
+    """Return the migration state of rows that come from several partitions: what is complete in all of them.
+
+    The decided plan `target` is active if all its states are complete, else one that was active somewhere,
+    else the `mjoin`, which needs no states. A state that some partition was still building is begun again.
+    """
+    complete = set.intersection(*(migration._complete for migration in migrations))
+    plans = (target, *(migration.plan for migration in migrations), mjoin)
+    plan = next(plan for plan in plans if _state_names(plan) <= complete)
+    return MigrationState(plan, tuple(sorted(complete - _state_names(plan)))).aim_at(target)
 
 
 def _joins_below_root(plan: Join) -> Iterator[Join]:

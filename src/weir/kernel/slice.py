@@ -220,6 +220,15 @@ def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes:
     return cut(schema, sort, newest_batch, 0, rows, max_bytes, _are_consecutive(slices, sort))
 
 
+def pick_rows(source: Slice, rows: npt.NDArray[np.intp]) -> Slice:
+    """Return a slice of some rows of another, in ascending order, so that they are sorted as they were.
+
+    The batch of its rows is over, so that their ranks do not matter.
+    """
+    picked = source.data.take(pa.array(rows))
+    return _make_slice(source.schema, source.sorted_by, source.batch, source.rank, picked)
+
+
 def _sort_into_slice(
     schema: StateSchema, sort: Spec, batch: int, rank: int | Int64s, rows: pa.RecordBatch, in_time: bool
 ) -> Slice:
@@ -339,7 +348,7 @@ def _pick_ranks(rank: int | Int64s, picks: npt.NDArray[np.intp] | slice) -> int 
 
 
 def _make_slice(
-    schema: StateSchema, sort: Spec, batch: int, rank: int | Int64s, rows: pa.RecordBatch
+    schema: StateSchema, sort: Spec | None, batch: int, rank: int | Int64s, rows: pa.RecordBatch
 ) -> Slice:
     numbers = {n: rows.column(n).to_numpy() for n in schema.numbers if n not in schema.keys}
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}

@@ -94,6 +94,12 @@ class StateSchema:
         numbers = [pa.field(name, pa.int64(), nullable=False) for name in self.numbers]
         return pa.schema(numbers + [pa.field(str(column), column.type) for column in self.payload])
 
+    def end_of(self, spans: Mapping[str, tuple[int, int]]) -> int | None:
+        """Return the deadline of a leaf's slice: the first watermark at which none of its rows can join."""
+        if self.deadlines is None:
+            return None
+        return 1 + max(min(spans[time][1] + kept for time, kept in limits) for limits in self.deadlines)
+
     def record_batch(self, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Put the stored columns, given by name, into one record batch."""
         return pa.RecordBatch.from_arrays(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -65,15 +65,18 @@ def build_query(
 
 
 def push_down_clauses(
-    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement
+    schemas: Mapping[str, pa.Schema],
+    options: QueryOptions,
+    clauses: SelectStatement,
+    in_kernel: Collection[tuple[str, str]] = (),
 ) -> Pushdown:
-    """Split what concerns one stream alone from the clauses of the options."""
+    """Split what concerns one stream alone from the clauses of the options; see `push_down`."""
     check_names(schemas)
     streams = _read_streams(schemas, options)
     windows = zip(schemas, _read_windows(clauses, tuple(schemas)), strict=True)
     counted = [name for name, window in windows if isinstance(window, RowWindow)]
     times = {stream.name: stream.time for stream in streams}
-    return push_down(clauses, make_scope(schemas, options), times, counted)
+    return push_down(clauses, make_scope(schemas, options), times, counted, in_kernel)
 
 
 def make_scope(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Scope:

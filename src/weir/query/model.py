@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -157,6 +157,18 @@ class Query:
     def stream(self, name: str) -> Stream:
         """Return the stream of that name, ignoring case."""
         return self.streams[self.names.index(match_name("stream", name, self.names))]
+
+    def reorder(self, names: Sequence[str]) -> Query:
+        """Return the same query with its streams in another order."""
+        order = [self.names.index(name) for name in names]
+        upper = tuple(tuple(self.bounds.upper[i][j] for j in order) for i in order)
+        return replace(
+            self,
+            streams=tuple(self.streams[i] for i in order),
+            windows=tuple(self.windows[i] for i in order),
+            fresh=tuple(self.fresh[i] for i in order),
+            bounds=Bounds(tuple(names), upper),
+        )
 
     def _check_freshness(self, i: int, name: str) -> None:
         fresh, window = self.fresh[i], self.windows[i]

@@ -65,9 +65,15 @@ class Pushdown:
 
 
 def push_down(
-    clauses: SelectStatement, scope: Scope, times: Mapping[str, str], counted: Collection[str]
+    clauses: SelectStatement,
+    scope: Scope,
+    times: Mapping[str, str],
+    counted: Collection[str],
+    in_kernel: Collection[tuple[str, str]] = (),
 ) -> Pushdown:
-    """Push down all that concerns one stream; `times` are the streams' time columns.
+    """Push down all that concerns one stream, but for the columns `in_kernel` (stream and text).
+
+    `times` are the streams' time columns.
 
     Filters become columns where rows that they drop still matter: streams that are `counted` have a row
     window, which counts every row; and a filter on event times would hold the watermark back, which is why
@@ -75,7 +81,7 @@ def push_down(
     """
     for node in (*clauses.conditions, *(clauses.select or ())):
         refuse_aggregates(node, scope.functions)
-    lifting = _Lifting(scope)
+    lifting = _Lifting(scope, in_kernel)
     remaining, filters = list[Node](), list[PushedFilter]()
     for conjunct in _split(clauses.conditions, scope):
         streams = lifting.streams_of(conjunct)
@@ -97,6 +103,7 @@ class _Lifting:
     """Replaces parts of clauses by columns, and collects what these hold."""
 
     scope: Scope
+    in_kernel: Collection[tuple[str, str]]
     computed: dict[tuple[str, str], Computed] = field(default_factory=dict)
 
     def streams_of(self, node: Node) -> frozenset[str]:
@@ -121,7 +128,8 @@ class _Lifting:
         streams = self.streams_of(inner)
         is_value = not isinstance(inner, _NO_VALUES)
         if is_value and len(streams) == 1 and self.is_computable(inner):
-            return self._refer(next(iter(streams)), inner, strict)
+            stream = next(iter(streams))
+            return node if self._stays(stream, inner) else self._refer(stream, inner, strict)
         return self._rewrite_children(node, strict)
 
     def _rewrite_children(self, node: Node, strict: bool) -> Node:
@@ -143,6 +151,9 @@ class _Lifting:
             known = Computed(stream, text, name_computed(text, next(numbers)), strict)
         self.computed[stream, text] = replace(known, strict=strict or known.strict)
         return exp.column(known.name, table=stream, quoted=True)
+
+    def _stays(self, stream: str, node: Node) -> bool:
+        return (stream, " ".join(source_text(node).split())) in self.in_kernel
 
     def _is_plain(self, node: Node) -> bool:
         """True for a column as it is, and for what reads none."""

@@ -1,7 +1,7 @@
 """The checkpoint of a query, and the log that its batches keep there.
 
     checkpointLocation/weir/
-        job.json          what shapes the state; a start with a query that differs is refused
+        job.json          the query, what the state holds and where rows lie; a start is compared with it
         decisions/N.json  what batch N does, written before it begins, so that a repeat does the same
         manifests/N.json  the state after batch N; writing it commits the batch
         slices/*.arrow    rows; a slice file counts only while a retained manifest names it
@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
+from weir.partition.placement import Placement
 from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
-from weir.spark.job_description import JobDescription, check_unchanged, check_version
+from weir.spark.job_description import JobDescription, check_version
 
 # Files that failed attempts left behind, in the checkpoint and the sink, are deleted once in so many batches.
 CLEAN_UP_EVERY = 50
@@ -43,24 +44,23 @@ class Checkpoint:
         self.folder = folder
 
     def read_job(self) -> JobDescription | None:
-        """Return what the query was first started with; None before that."""
+        """Return the job of the last batch that has begun; before any, that of the first start."""
         body = self._read("job.json")
         if body is None:
             return None
         check_version(body, self.folder.uri)
-        return self._parse(JobDescription, body, "job.json")
+        job = self._parse(JobDescription, body, "job.json")
+        if job.earlier is not None and max(self.batches("decisions"), default=-1) < job.since:
+            return job.earlier
+        return job
 
-    def record_or_check_job(self, job: JobDescription) -> None:
-        """Record the job at the first start; later, refuse one that cannot go on from this state."""
-        stored = self.read_job()
-        if stored is None:
-            self._write("job.json", to_json(job))
-        else:
-            check_unchanged(stored, job, self.folder.uri)
+    def write_job(self, job: JobDescription) -> None:
+        """Record a job."""
+        self._write("job.json", to_json(job))
 
     def read_manifest(self, before: int | None = None) -> Manifest:
         """Return the newest manifest, or the newest before a batch; an empty one if there is none."""
-        batches = [batch for batch in self._batches("manifests") if before is None or batch < before]
+        batches = [batch for batch in self.batches("manifests") if before is None or batch < before]
         name = f"manifests/{max(batches, default=-1)}.json"
         body = self._read(name) if batches else None
         return Manifest() if body is None else self._parse(Manifest, body, name)
@@ -71,7 +71,8 @@ class Checkpoint:
         body = self._read(name)
         return None if body is None else (self._parse(Decision, body["decision"], name), body["attempt"])
 
-    def _batches(self, kind: str) -> list[int]:
+    def batches(self, kind: str) -> list[int]:
+        """Return the numbers of the batches of which there are files: "decisions" or "manifests"."""
         names = [name.removesuffix(".json") for name in self.folder.names(kind) if name.endswith(".json")]
         return sorted(int(name) for name in names if name.isdigit())
 
@@ -105,17 +106,23 @@ class Checkpoint:
 class CheckpointLog(Checkpoint, BatchLog):
     """The log of a running query: keeps the last manifest in memory, and deletes what is no longer needed.
 
-    Slice files live as long as a manifest of the last `batches_to_retain` batches names them.
+    Slice files live as long as a manifest of the last `batches_to_retain` batches names them. Manifests from
+    before the job's first batch are adapted to its query.
     """
 
-    def __init__(self, folder: Folder, batches_to_retain: int) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        batches_to_retain: int,
+        job: JobDescription,
+        adapt: Callable[[Manifest], Manifest],
+    ) -> None:
         super().__init__(folder)
-        self._retain = batches_to_retain
+        self._retain, self._job, self._adapt = batches_to_retain, job, adapt
+        self._is_recorded = False
         self._history: list[dict[str, Any]] | None = None
         self._last: Manifest | None = None
         self._files_named: dict[int, frozenset[str]] = {}
-        job = self.read_job()
-        self._is_shared = job is not None and job.is_shared
 
     def begin(self, batch: int) -> Manifest:
         """Return the manifest that a batch starts from, and delete what no retained manifest names."""
@@ -126,17 +133,23 @@ class CheckpointLog(Checkpoint, BatchLog):
             name = f"{self.folder.uri}/manifests/{batch - 1}.json"
             raise damaged_state(f"{name} is missing, and batch {batch} starts from it")
         self._vacuum(before, batch)
-        return before
+        return self._adapt(before) if self._job.drops_joins and before.batch < self._job.since else before
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
-        """Record what a batch will do; if it is the first to share rows, record that before it."""
-        placement = decision.placement
-        if placement is not None and placement.is_shared and not self._is_shared:
-            job = self.read_job()
-            assert job is not None, "a query records its job when it starts"
-            self._write("job.json", to_json(replace(job, spread=placement.spread, partitions=None)))
-            self._is_shared = True
+        """Record what a batch will do; before it, record the job if it is new or divides rows differently."""
+        if decision.placement is not None:
+            self._follow(decision.placement)
+        if not self._is_recorded:
+            self.write_job(self._job)
+            self._is_recorded = True
         self._write(f"decisions/{batch}.json", {"decision": to_json(decision), "attempt": attempt})
+
+    def _follow(self, placement: Placement) -> None:
+        job = replace(self._job, spread=placement.spread, partitions=placement.partitions)
+        if placement.is_shared:
+            job = replace(job, partitions=None, key=None)
+        if job != self._job:
+            self._job, self._is_recorded = job, False
 
     def record_history(self, batch: int, line: dict[str, Any]) -> None:
         """Add a line about a change of plan or allowance, in place of that of an earlier attempt."""
@@ -170,7 +183,7 @@ class CheckpointLog(Checkpoint, BatchLog):
             self.folder.delete(f"slices/{name}")
         if outdated or batch % CLEAN_UP_EVERY == 0:
             for kind in ("decisions", "manifests"):
-                for number in self._batches(kind):
+                for number in self.batches(kind):
                     if number < first:
                         self.folder.delete(f"{kind}/{number}.json")
 

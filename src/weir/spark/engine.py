@@ -39,6 +39,7 @@ from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
 from weir.spark.rebalance import choose_placement, relocate_slices
+from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
@@ -68,17 +69,22 @@ class SparkEngine(Engine[DataFrame]):
         folder: Folder,
         sink: Sink,
         steps: Steps,
+        filled: tuple[str, ...] = (),
     ) -> None:
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
-        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices")
+        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices", filled)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
-        # A start uses the number of partitions that the join asks for, whatever it was before.
-        self._resizes = deque([Resize(routing.partitions, "passive")], maxlen=1)
+        self._repartitioning = Repartitioning(spark, policy.query, routing, self._store)
+        self._resizes = deque[Resize](maxlen=1)
         self._overhead = _TriggerOverhead()
         self.sink = sink
         self.cores = spark.sparkContext.defaultParallelism
         self.interval = policy.scope.interval
+
+    def start_with(self, partitions: int) -> None:
+        """Use so many partitions from the first batch that is decided on, whatever the checkpoint has."""
+        self._resizes.append(Resize(partitions, "passive"))
 
     def watch(self, query: StreamingQuery) -> None:
         """Read the overhead of triggers from the progress of the started query."""
@@ -96,8 +102,8 @@ class SparkEngine(Engine[DataFrame]):
         spread = self._spread_of(placement)
         if spread not in SHARED_SPREADS:
             raise QueryError(
-                f"the number of partitions cannot change while spread='{spread}' says where rows lie; "
-                "start the join with spread='share' or 'psp' and a new checkpointLocation"
+                f"a running query cannot change its partitions while spread='{spread}' says where rows lie; "
+                f"stop it and start it with partitions={resize.nodes}"
             )
         self._resizes.append(resize)
 
@@ -118,10 +124,12 @@ class SparkEngine(Engine[DataFrame]):
             )
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
-        """Assign slices to other partitions, in the manifest only, if the decision says so."""
+        """Bring stored rows to the partitions that the decision wants, if it says so."""
         old, new = before.placement or self._routing.first_placement(), _placement_of(decision)
         if (new.spread, new.partitions) != (old.spread, old.partitions):
             _LOG.info("batch %d: %s", before.batch + 1, decision.reason)
+        if new.relocate and not new.is_shared:
+            return self._repartitioning.run(before, decision, new)
         return relocate_slices(before, new)
 
     def build(self, rows: DataFrame, batch: Batch) -> list[TaskReport]:
@@ -167,7 +175,7 @@ class SparkEngine(Engine[DataFrame]):
         seconds = [estimate_work(sum(task.counts.rows_in.values()), task.counts.hops) for task in batch.tasks]
         # A sink that takes a DataFrame costs a second job anyway.
         extra = 0.0 if isinstance(self.sink, FrameSink) else SECOND_JOB_SECONDS
-        return is_uneven(seconds, routing.partitions, self.cores, extra)
+        return is_uneven(seconds, _placement_of(decision).partitions, self.cores, extra)
 
     def whole_seconds(self, batch: int, seconds: float) -> float:
         """The seconds of a batch from its trigger to its end."""

@@ -81,6 +81,11 @@ def _replace_batch(
             folder.delete(name)
 
 
+def has_published(folder: Folder, batch: int) -> bool:
+    """True if a folder of result files holds some of a batch, be it only in part."""
+    return any(re.fullmatch(rf"(.*/)?part-{batch:09d}-.*", name) for name in _list_files(folder))
+
+
 def _list_files(folder: Folder, below: str = "") -> list[str]:
     """The names in a folder, and in the folders of partition values below it."""
     files = []

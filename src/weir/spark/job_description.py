@@ -1,36 +1,101 @@
-"""What a checkpoint's state depends on, and whether a query that starts again can go on from it."""
+"""The record of a job in its checkpoint: what was asked for, what the state holds, and where rows lie.
+
+`weir.spark.job_changes` compares it with the job of a restart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weir.expr.nodes import is_internal
+from weir.expr.nodes import columns_of
+from weir.expr.to_sql import to_sql
+from weir.expr.types import spark_name
+from weir.kernel.state_adaptation import StoredForm, describe_form
+from weir.kernel.state_schema import StateSchema, derive_schemas
+from weir.options import JoinOptions
 from weir.partition.placement import SHARED_SPREADS
+from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe
 from weir.query.model import Query
+from weir.query.predicate import Conjunct, Equality
+from weir.query.windows import RowWindow
 from weir.spark.errors import ChangedQueryError
+from weir.spark.routing import Routing, RoutingKey
 
 VERSION = 5
 
 
 @dataclass(frozen=True)
-class JobDescription:
-    """The query, plan and spread of a checkpoint; `columns` are the types of each stream's columns.
+class Definition:
+    """What a query was asked with, so that it can be built again; lengths are in units of `weir.units`.
 
-    `partitions` is None where rows find partners in any partition, so that their number may change.
+    With a `statement`, windows and freshness stand there. Of user functions only the names are known.
     """
 
+    statement: str | None
+    on: str | None
+    select: str | None
+    within: Mapping[str, str]
+    fresh: Mapping[str, str]
+    time: Mapping[str, str]
+    late: Mapping[str, str]
+    cross: bool
+    basic: str | None
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """The sink of a job that writes files, to which a batch that had begun there is repeated."""
+
+    format: str
+    path: str | None
+    table: str | None
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """The query, plan and spread of a checkpoint from batch `since` on.
+
+    - `columns`: the types of each stream's columns, with the streams in the order of their union;
+    - `states`: what the slices of each stream hold;
+    - `joins`: what the slices of joins depend on; if it changes, they are given up (`drops_joins`);
+    - `filled`: columns that a source did not have at first, so that slices may lack them;
+    - `partitions` is None where rows find partners in any partition, so that their number may change;
+    - `key` or `segments` say where rows lie, if by key or by segments;
+    - `earlier`: the job before this one, which counts until a batch of this one has begun.
+    """
+
+    definition: Definition
     columns: Mapping[str, Mapping[str, str]]
     times: Mapping[str, str]
     windows: Mapping[str, str]
     query: str
+    session: Mapping[str, str]
+    states: Mapping[str, StoredForm]
+    joins: tuple[str, ...]
     plan: Join
     spread: str
     partitions: int | None
+    key: RoutingKey | None
+    segments: str
+    target: FileTarget | None
+    has_steps: bool
+    filled: tuple[str, ...] = ()
+    since: int = 0
+    drops_joins: bool = False
+    earlier: JobDescription | None = None
     version: int = VERSION
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams in the order of their union."""
+        return tuple(self.columns)
 
     @property
     def is_shared(self) -> bool:
@@ -43,23 +108,65 @@ class JobDescription:
         joins = self.plan.inner() if is_composed(self.plan) else ()
         return ", ".join(str(join.window) for join in joins)
 
+    @property
+    def asks_same_as(self) -> tuple[object, ...]:
+        """What two jobs have in common if a batch of one may be repeated by the other."""
+        return self.definition, self.query, self.states
+
+    def follow(self, earlier: JobDescription, since: int) -> JobDescription:
+        """Return this job as the one that goes on from an earlier job's state with batch `since`."""
+        grown = [
+            f"{stream}.{column}"
+            for stream, columns in self.columns.items()
+            for column in columns
+            if column not in earlier.columns.get(stream, {})
+        ]
+        needed = {name for state in self.states.values() for name in state.columns}
+        filled = dict.fromkeys((*earlier.filled, *(name for name in grown if name in needed)))
+        job = replace(self, filled=tuple(filled))
+        drops_joins = self.joins != earlier.joins
+        if earlier.asks_same_as == self.asks_same_as and not drops_joins:
+            since, drops_joins, before = earlier.since, earlier.drops_joins, earlier.earlier
+        else:
+            before = replace(earlier, earlier=None)
+        return replace(job, since=since, drops_joins=drops_joins, earlier=before)
+
 
 def describe_job(
-    query: Query, plan: Join, partitions: int, spread: str, projection: Sequence[str] = ()
+    query: Query,
+    options: JoinOptions,
+    columns: Mapping[str, Mapping[str, str]],
+    plan: Join,
+    routing: Routing,
+    session: Mapping[str, str] | None = None,
+    target: FileTarget | None = None,
+    has_steps: bool = False,
 ) -> JobDescription:
-    """Describe what the state of a query depends on; `projection` is what Spark computes before the join."""
+    """Describe the job of a query over streams of these columns that starts with a plan and a routing."""
+    key = routing.key if routing.partitions > 1 else None
     return JobDescription(
-        columns={
-            s.name: {field.name: str(field.type) for field in s.schema if not is_internal(field.name)}
-            for s in query.streams
-        },
+        definition=_define(query, options),
+        columns=columns,
         times={s.name: s.time for s in query.streams},
         windows={n: str(w or "from time bounds") for n, w in zip(query.names, query.windows, strict=True)},
-        query="\n".join([describe(replace(query, budget=None, basic=None)), *projection]),
+        query=describe(replace(query, budget=None, basic=None)),
+        session=session or {},
+        states={name: describe_form(schema) for name, schema in leaf_schemas(query, plan).items()},
+        joins=tuple(_describe_joins(query)),
         plan=plan,
-        spread=spread,
-        partitions=None if spread in SHARED_SPREADS else partitions,
+        spread=routing.name,
+        partitions=None if routing.is_shared else routing.partitions,
+        key=None if key is None else RoutingKey.of(key),
+        segments="" if routing.segments is None or routing.partitions == 1 else str(routing.segments),
+        target=target,
+        has_steps=has_steps,
     )
+
+
+def leaf_schemas(query: Query, plan: Join) -> dict[str, StateSchema]:
+    """Return the schemas of the streams' own states, which are the same under every plan of joint windows."""
+    schemas = derive_schemas(query, plan if is_composed(plan) else mjoin(query))
+    return {name: schema for name, schema in schemas.items() if name in query.names}
 
 
 def check_version(stored: Mapping[str, Any], uri: str) -> None:
@@ -71,59 +178,51 @@ def check_version(stored: Mapping[str, Any], uri: str) -> None:
         )
 
 
-def check_unchanged(stored: JobDescription, job: JobDescription, uri: str) -> None:
-    """Refuse a query that cannot go on from the state of a checkpoint; say what differs and what to do."""
-    for difference in _differences(stored, job):
-        written = f"the checkpoint {uri} was written {difference}"
-        raise ChangedQueryError(f"{written}, or start with a new checkpointLocation")
+def _define(query: Query, options: JoinOptions) -> Definition:
+    by_argument = options.statement is None
+    windows = {n: w for n, w in zip(query.names, query.windows, strict=True) if w is not None}
+    fresh = {n: f for n, f in zip(query.names, query.fresh, strict=True) if f is not None}
+
+    def show_fresh(name: str, length: int) -> str:
+        return str(RowWindow(length)) if isinstance(windows.get(name), RowWindow) else _show_micros(length)
+
+    return Definition(
+        statement=options.statement,
+        on=options.on,
+        select=options.select,
+        within={n: _show_window(w) for n, w in windows.items()} if by_argument else {},
+        fresh={n: show_fresh(n, f) for n, f in fresh.items()} if by_argument else {},
+        time={s.name: s.time for s in query.streams},
+        late={s.name: _show_micros(s.late) for s in query.streams},
+        cross=options.cross,
+        basic=None if query.basic is None else _show_micros(query.basic),
+        functions=tuple(sorted(options.functions or ())),
+    )
 
 
-def _differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
-    yield from _stream_differences(old, new)
-    for name, window in old.windows.items():
-        if new.windows[name] != window:
-            kept, asked = f"the window {window} of stream '{name}'", new.windows[name]
-            yield f"with {kept} and the query asks for {asked}; ask for {window} again"
-    if old.query != new.query:
-        before, now = _lines_only_in(old.query, new.query), _lines_only_in(new.query, old.query)
-        yield f"for a query with '{before}' and this one has '{now}'; change it back"
-    # Plans that differ in their probing orders only have the same text, and the same state.
-    if str(old.plan) != str(new.plan):
-        yield f"with the plan {old.plan} and the query asks for {new.plan}; drop plan= to keep {old.plan}"
-    if old.join_windows != new.join_windows:
-        before, now = old.join_windows, new.join_windows
-        yield f"with the join windows {before} and the plan has {now}; drop plan= to keep them"
-    yield from _spread_differences(old, new)
+def _show_window(window: Any) -> str:
+    return str(window) if isinstance(window, RowWindow) else _show_micros(window.microseconds)
 
 
-def _stream_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
-    if old.columns.keys() != new.columns.keys():
-        before, now = ", ".join(old.columns), ", ".join(new.columns)
-        yield f"with the streams {before} and the query joins {now}; join the same streams"
-        return
-    for name, columns in old.columns.items():
-        time, taken = old.times[name], new.times[name]
-        if time != taken:
-            kept = f"the time column '{time}' of stream '{name}'"
-            yield f"with {kept} and the query takes '{taken}'; pass time='{time}'"
-        for column in {**columns, **new.columns[name]}:
-            before, now = (types.get(column, "absent") for types in (columns, new.columns[name]))
-            if before != now:
-                change = f"column '{column}' of stream '{name}' was {before} and now it is {now}"
-                yield f"when {change}; cast, add or drop it before the join"
+def _show_micros(microseconds: int) -> str:
+    return f"{microseconds} microseconds"
 
 
-def _spread_differences(old: JobDescription, new: JobDescription) -> Iterator[str]:
-    # Shared rows find partners wherever these lie, but only if none of them is stored twice.
-    may_share = old.is_shared or old.partitions == 1
-    if old.spread != new.spread and not (new.is_shared and may_share):
-        spread = f"spread='{old.spread}'"
-        yield f"with {spread} and the query asks for '{new.spread}'; pass {spread} to keep it"
-    elif new.partitions not in (None, old.partitions):
-        kept, asked = old.partitions, new.partitions
-        yield f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}"
+def _describe_joins(query: Query) -> Iterator[str]:
+    """Yield what the stored joins of some streams depend on, beside the rows of these streams."""
+    selected = {c for output in query.select for c in columns_of(output.expr)}
+    yield from sorted(f"{column} {spark_name(column.type)}" for column in selected)
+    yield from sorted(_normalise(conjunct) for conjunct in query.predicate.conjuncts)
+    for i, name in enumerate(query.names):
+        for j, other in enumerate(query.names):
+            if i != j:
+                yield f"{other} - {name} <= {query.bounds.upper[i][j]}"
+    for name, window, fresh in zip(query.names, query.windows, query.fresh, strict=True):
+        yield f"{name}: {window}, {'any' if fresh is None else 'fresh'}"
 
 
-def _lines_only_in(text: str, other: str) -> str:
-    known = set(other.splitlines())
-    return "; ".join(line.strip() for line in text.splitlines() if line not in known)
+def _normalise(conjunct: Conjunct) -> str:
+    if not isinstance(conjunct, Equality):
+        return to_sql(conjunct.expr)
+    left, right = sorted((to_sql(conjunct.left), to_sql(conjunct.right)))
+    return f"{left} {'<=>' if conjunct.null_safe else '='} {right}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec
 
@@ -39,15 +39,36 @@ from weir.spark.functions import refuse_calls_of_spark, register_functions
 from weir.spark.preflight import use_own_python
 from weir.spark.projection import describe_projection, project
 from weir.spark.read_back import ReadBack, choose_watermark, read_back
-from weir.spark.routing import Routing, choose_routing, choose_shared_spread
+from weir.spark.restart import explain_restart
+from weir.spark.routing import Routing, RoutingKey, choose_routing, choose_shared_spread
 from weir.spark.session_tables import add_session_tables
 from weir.spark.steps import Steps, apply_steps, check_stateless
 from weir.spark.task import StaticJoinTask
-from weir.spark.union import Frames, shuffle_by_partition, tagged_union
+from weir.spark.union import Frames, assign_partitions, shuffle_by_partition, tagged_union
 from weir.spark.writer import JoinWriter
 
 P = ParamSpec("P")
 _COMPUTED = re.compile(r"(?:`[^`]+`|\w+)\.`weir\d*:((?:[^`]|``)*)`")
+
+
+@dataclass(frozen=True)
+class JoinInputs:
+    """What a join was built from: the options `asked`, its streams as `sources`, and with what Spark adds.
+
+    `frames` are the sources with the columns that Spark computes before the join, which `projection`
+    describes; `deferred` are steps for the columns that it computes after it.
+    """
+
+    asked: JoinOptions
+    sources: Frames
+    frames: Frames
+    projection: tuple[str, ...]
+    deferred: Steps
+
+    def reorder(self, names: Sequence[str]) -> JoinInputs:
+        """Return the same inputs with the streams in another order."""
+        sources, frames = ({name: given[name] for name in names} for given in (self.sources, self.frames))
+        return replace(self, sources=sources, frames=frames)
 
 
 class SparkJoin(FrameMethods):
@@ -57,26 +78,56 @@ class SparkJoin(FrameMethods):
         self,
         query: Query,
         planned: PlannedJoin,
-        frames: Frames,
+        inputs: JoinInputs,
         options: JoinOptions,
-        steps: Steps = (),
-        projection: tuple[str, ...] = (),
+        user_steps: Steps = (),
     ) -> None:
         if options.allowance is not None:
             options.allowance.check(planned.plan)
-        self.query, self.planned, self.frames = query, planned, frames
-        self.options, self.steps = options, steps
-        self.projection = projection
+        self.query, self.planned, self.inputs = query, planned, inputs
+        self.options, self.user_steps = options, user_steps
         self.driver_order = options.order_streams(query)
         self.routing = self.route(planned.plan, was_shared=False)
 
-    def route(self, plan: Join, was_shared: bool, partitions: int | None = None) -> Routing:
+    @property
+    def frames(self) -> Frames:
+        """The streams, with the columns that Spark computes before the join."""
+        return self.inputs.frames
+
+    @property
+    def steps(self) -> Steps:
+        """What is done with the results of each batch."""
+        return (*self.inputs.deferred, *self.user_steps)
+
+    def reorder(self, names: Sequence[str]) -> SparkJoin:
+        """Return the same join with its streams in another order; its results have the same columns."""
+        query, inputs = self.query.reorder(names), self.inputs.reorder(names)
+        planned = _plan(query, inputs.frames, self.options)
+        return SparkJoin(query, planned, inputs, self.options, self.user_steps)
+
+    def redefine(self, frames: Frames, options: JoinOptions) -> SparkJoin:
+        """Return the join of other streams by other options."""
+        return join_streams(frames, options)
+
+    def compute_in_kernel(self, expressions: Collection[tuple[str, str]]) -> SparkJoin:
+        """Return the same join, of which the kernel computes some expressions (stream and text)."""
+        names, inputs = self.query.names, self.inputs
+        join = join_streams(inputs.sources, inputs.asked, expressions).reorder(names)
+        return SparkJoin(join.query, join.planned, join.inputs, join.options, self.user_steps)
+
+    def route(
+        self,
+        plan: Join,
+        was_shared: bool,
+        partitions: int | None = None,
+        known: RoutingKey | None = None,
+    ) -> Routing:
         """Choose how rows and work are divided; once rows were shared, keys no longer say where they lie."""
         context, options = self.sparkSession.sparkContext, self.options
         shared = choose_shared_spread(context.master or "")
         spread = shared if was_shared and options.spread == "auto" else options.spread
         partitions, cores = partitions or options.partitions, context.defaultParallelism
-        routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared)
+        routing = choose_routing(self.query, plan, spread, partitions, cores, self.isStreaming, shared, known)
         if self.driver_order not in INTERLEAVING_POLICIES:
             return routing
         if routing.is_shared:
@@ -121,7 +172,8 @@ class SparkJoin(FrameMethods):
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
         task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
-        rows = shuffle_by_partition(union, self.routing.partitions)
+        placed = assign_partitions(union, self.routing.first_placement())
+        rows = shuffle_by_partition(placed, self.routing.partitions)
         results = apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
         return results.toDF(*cols) if cols else results
 
@@ -140,8 +192,8 @@ class SparkJoin(FrameMethods):
             )
         if self.isStreaming:
             check_stateless(applied)
-        steps = (*self.steps, step)
-        return SparkJoin(self.query, self.planned, self.frames, self.options, steps, self.projection)
+        steps = (*self.user_steps, step)
+        return SparkJoin(self.query, self.planned, self.inputs, self.options, steps)
 
     def readBack(  # noqa: N802 - as Spark writes names
         self,
@@ -172,11 +224,17 @@ class SparkJoin(FrameMethods):
         watermark = choose_watermark(self, self._result_schema(), time, late)
         return read_back(self, writer, path, checkpointLocation, watermark)
 
-    def explain(self, extended: bool | str | None = None, mode: str | None = None) -> None:
+    def explain(
+        self, extended: bool | str | None = None, mode: str | None = None, checkpoint: str | None = None
+    ) -> None:
         """Print the query and its plan; with "mermaid", the plan as a chart.
 
-        With one of Spark's modes, print Spark's plan of the input too.
+        With one of Spark's modes, print Spark's plan of the input too. With a `checkpoint`, print instead
+        what a start from there would change, and whether it may.
         """
+        if checkpoint is not None:
+            print(explain_restart(self, checkpoint))
+            return
         asked = extended if mode is None else mode
         if str(asked).lower() == "mermaid":
             print(render_mermaid(self.planned.plan, self.planned.cost))
@@ -189,7 +247,7 @@ class SparkJoin(FrameMethods):
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
-        projection = "".join(f"\n  {line}" for line in self.projection)
+        projection = "".join(f"\n  {line}" for line in self.inputs.projection)
         computed = f"\ncomputed by Spark{projection}" if projection else ""
         return f"{describe(self.query)}{computed}\n\nover {self.routing}\n\n{plan}"
 
@@ -216,29 +274,42 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:
     checked = {name: read_frame(name, frame) for name, frame in tables.items()}
     named = name_streams(checked, options.statement)
     refuse_mixture(named)
+    use_own_python(next(iter(named.values())).sparkSession)
+    return join_streams(named, options)
+
+
+def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[str, str]] = ()) -> SparkJoin:
+    """Build the join of DataFrames that are named as the streams of the query.
+
+    Of what concerns one stream alone, the kernel computes the expressions `in_kernel` (stream and text), and
+    Spark all others.
+    """
     session = next(iter(named.values())).sparkSession
-    use_own_python(session)
-    frames, options = find_event_times(named, options)
+    sources, options = find_event_times(named, asked)
     options = replace(options, session=_read_session(session, options))
     options, functions = register_functions(options, session)
-    schemas = _read_schemas(frames)
+    schemas = _read_schemas(sources)
     clauses = read_clauses(options).resolve_using(schemas)
     scope = make_scope(schemas, options)
-    pushed = push_down_clauses(schemas, options, clauses)
-    frames = project(frames, pushed, functions, options.on_error if scope.session.ansi else "none")
+    pushed = push_down_clauses(schemas, options, clauses, in_kernel)
+    frames = project(sources, pushed, functions, options.on_error if scope.session.ansi else "none")
     computed = _read_schemas(frames)
     refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
     remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
-    request = options.plan_request
     with _show_written_text():
-        query = request.divide_windows(build_query(computed, options, remaining))
+        query = options.plan_request.divide_windows(build_query(computed, options, remaining))
+    steps = (make_step(deferred, functions),) if deferred else ()
+    inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), steps)
+    return SparkJoin(query, _plan(query, frames, options), inputs, options)
+
+
+def _plan(query: Query, frames: Frames, options: JoinOptions) -> PlannedJoin:
+    request = options.plan_request
     is_streaming = any(frame.isStreaming for frame in frames.values())
     if request.plan == "auto" and is_streaming and options.spread in SHARED_SPREADS:
         request = replace(request, plan="mjoin")
-    cores = session.sparkContext.defaultParallelism
-    planned = request.plan_join(query, cores=min(options.partitions or cores, cores))
-    join = SparkJoin(query, planned, frames, options, projection=tuple(describe_projection(pushed)))
-    return join.transform(make_step(deferred, functions)) if deferred else join
+    cores = next(iter(frames.values())).sparkSession.sparkContext.defaultParallelism
+    return request.plan_join(query, cores=min(options.partitions or cores, cores))
 
 
 @contextmanager

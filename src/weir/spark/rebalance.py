@@ -1,7 +1,8 @@
 """Choose where the rows of the next batch go: as before, to more or fewer partitions, or by another spread.
 
 Shared rows find partners wherever these lie, so their slices may stay or be assigned to another partition,
-in the manifest alone, and the results are the same. Rows by key or by segments stay where these say.
+in the manifest alone, and the results are the same. Rows by key or by segments lie where these say: for
+another number of partitions, their slices are cut again (`weir.spark.repartition`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def choose_placement(
     old = before.placement or routing.first_placement()
     spread, reason = _choose_spread(before, old, routing)
     if spread not in SHARED_SPREADS:
-        return old, reason
+        return _keep_or_cut(old, routing, resize)
     partitions = old.partitions if resize is None else resize.nodes
     # With psp the partition of a slice probes it, so slices that keys have placed are distributed again.
     relocate = spread == "psp" and not old.is_shared
@@ -43,6 +44,13 @@ def choose_placement(
         return Placement("share", partitions, relocate=relocate), reason
     placement = replace(_divide_time(old, before, routing, partitions), relocate=relocate)
     return _balance_future(placement, before, query), reason
+
+
+def _keep_or_cut(old: Placement, routing: Routing, resize: Resize | None) -> tuple[Placement, str]:
+    if resize is None or resize.nodes == old.partitions:
+        return replace(old, relocate=False), ""
+    reason = f"{resize.nodes} partitions after {old.partitions}, stored slices are cut again"
+    return Placement(routing.name, resize.nodes, relocate=True), reason
 
 
 def relocate_slices(before: Manifest, placement: Placement) -> Manifest:

@@ -14,11 +14,13 @@ the number of partitions before each batch.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weir.adapt.settings import Changeable
 from weir.errors import QueryError
 from weir.expr.nodes import Column
+from weir.expr.types import spark_name
 from weir.partition.placement import SHARED_SPREADS, Placement, SharedSpread, place_by_time
 from weir.plan.tree import Join
 from weir.query.model import Query
@@ -41,6 +43,28 @@ class Segments:
     master: str
     length: int
     reach: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingKey:
+    """The key by whose hash rows are divided: columns that are equal in every result, and their domain."""
+
+    columns: tuple[str, ...]
+    domain: str
+
+    @staticmethod
+    def of(key: AttributeClass) -> RoutingKey:
+        """Describe the key of a class."""
+        columns = (str(member) for member in key.members if isinstance(member, Column))
+        return RoutingKey(tuple(columns), spark_name(key.domain))
+
+    def agrees_with(self, other: RoutingKey, streams: Iterable[str]) -> bool:
+        """True if rows that join by both keys have one hash: they share a column of every stream."""
+        shared = {column.partition(".")[0] for column in set(self.columns) & set(other.columns)}
+        return self.domain == other.domain and set(streams) <= shared
+
+    def __str__(self) -> str:
+        return " = ".join(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +120,12 @@ def choose_routing(
     cores: int,
     is_streaming: bool,
     shared: SharedSpread,
+    known: RoutingKey | None = None,
 ) -> Routing:
     """Return the routing for a spread, or refuse a spread that the query or the plan cannot have.
 
     `auto` divides by key where all streams share one, with `shared` as its fallback, and without one uses
-    `shared`.
+    `shared`. Of several keys, that by which rows are divided already, `known`, is taken.
     """
     if spread in SHARED_SPREADS and not is_streaming:
         raise QueryError(f"spread='{spread}' is for streams; static DataFrames take 'hash' or 'atr'")
@@ -109,17 +134,15 @@ def choose_routing(
     if by_rows:
         reason = f"the row window of stream '{by_rows[0]}' counts all its rows"
         return _use_one_partition(reason, partitions, count)
-    key = _find_common_key(query)
+    key = _find_common_key(query, known)
     if spread == "hash" and key is None:
         raise _no_key_error(query, is_streaming)
     if key is not None and spread in ("hash", "auto"):
-        if count == 1:
-            return Routing(1)
-        if spread == "hash" or not is_streaming or not plan.is_mjoin:
+        if spread == "hash" or count == 1 or not is_streaming or not plan.is_mjoin:
             return Routing(count, key=key)
         return Routing(count, key=key, fallback=shared, shortest_window=_shortest_window(query))
-    # A single shared partition may become several later, so it is routed as such.
-    if count == 1 and spread not in SHARED_SPREADS:
+    # A single partition that may become several later is routed as such.
+    if count == 1 and spread not in SHARED_SPREADS and not (spread == "atr" and is_streaming):
         return Routing(1)
     if spread == "atr" or not is_streaming:
         return Routing(count, segments=_choose_segments(query))
@@ -153,12 +176,16 @@ def limit_changes(changeable: Changeable, routing: Routing) -> Changeable:
     return "orders" if routing.is_shared and changeable == "tree" else changeable
 
 
-def _find_common_key(query: Query) -> AttributeClass | None:
+def _find_common_key(query: Query, known: RoutingKey | None) -> AttributeClass | None:
     """A key with a column of every stream: rows that join then share a partition."""
-    for key in query.predicate.classes:
-        if {member.stream for member in key.members if isinstance(member, Column)} == set(query.names):
-            return key
-    return None
+    common = [
+        key
+        for key in query.predicate.classes
+        if {member.stream for member in key.members if isinstance(member, Column)} == set(query.names)
+    ]
+    if known is not None:
+        common.sort(key=lambda key: not known.agrees_with(RoutingKey.of(key), query.names))
+    return next(iter(common), None)
 
 
 def _use_one_partition(reason: str, asked: int | None, count: int) -> Routing:

@@ -1,23 +1,27 @@
 """Store slices in immutable, checksummed Arrow files, one per state, partition and batch.
 
 Each attempt of a task writes files of its own names and returns their entries; only files that a manifest
-names count. Local files are memory-mapped, so that all workers of a host share one copy.
+names count. Local files are memory-mapped, so that all workers of a host share one copy. A file says what its
+slices hold; those of an earlier query are adapted to the present one when they are opened.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from weir.codec import from_json, to_json
 from weir.kernel.keys import Int64s
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
+from weir.kernel.state_adaptation import StateAdapter, StoredForm, describe_form
 from weir.runtime.partition_batch import SliceEntry
 from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.worker_files import open_output, open_path
@@ -26,13 +30,19 @@ from weir.spark.worker_files import open_output, open_path
 _OPEN: dict[tuple[str, str, int], Slice] = {}
 # The column with the rank of each row, in slices whose rows differ in rank.
 _RANK = "@rank"
+# Where the metadata of a file says what its slices hold.
+_FORM = b"weir.form"
 
 
 @dataclass(frozen=True)
 class FileStore:
-    """The slices of a query, in files of the folder `root`."""
+    """The slices of a query, in files of the folder `root`.
+
+    `filled` names columns that sources did not have when some slices were stored.
+    """
 
     root: str
+    filled: tuple[str, ...] = ()
 
     def read(self, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
         """Return the slice of an entry, from the cache of this process or from its file."""
@@ -45,10 +55,11 @@ class FileStore:
         cached = _OPEN.get(key)
         if cached is not None and cached.schema == schema:
             return cached
-        data, ranks = _split_ranks(_read_file(f"{self.root}/{entry.file}", entry.checksum)[entry.index])
-        if data.num_rows != entry.rows or data.schema.names != schema.arrow_schema.names:
+        form, batches = _read_file(f"{self.root}/{entry.file}", entry.checksum)
+        data, ranks = _split_ranks(batches[entry.index])
+        if data.num_rows != entry.rows:
             raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
-        _OPEN[key] = Slice(
+        stored = Slice(
             schema=schema,
             batch=entry.batch,
             rank=entry.rank,
@@ -58,7 +69,12 @@ class FileStore:
             deadline=entry.deadline,
             ranks=ranks,
         )
-        return _OPEN[key]
+        wanted = describe_form(schema)
+        if form != wanted or data.schema.names != schema.arrow_schema.names:
+            times = {stream.name: stream.time for stream in physical.query.streams}
+            stored = _adapt(stored, StateAdapter(form, schema, times, self.filled), wanted, entry.file)
+        _OPEN[key] = stored
+        return stored
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
         """Write slices, those of one state with the same columns into one file; return an entry for each."""
@@ -83,7 +99,8 @@ class FileStore:
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     sink = pa.BufferOutputStream()
     batches = [_join_ranks(new) for new in slices]
-    with pa.ipc.new_file(sink, batches[0].schema) as writer:
+    form = json.dumps(to_json(describe_form(slices[0].schema))).encode()
+    with pa.ipc.new_file(sink, batches[0].schema.with_metadata({_FORM: form})) as writer:
         for batch in batches:
             writer.write_batch(batch)
     data = sink.getvalue()
@@ -103,8 +120,18 @@ def _split_ranks(stored: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s | None]
     return stored.drop_columns([_RANK]), stored.column(_RANK).to_numpy()
 
 
+def _adapt(stored: Slice, adapter: StateAdapter, wanted: StoredForm, file: str) -> Slice:
+    """Give a slice the columns of its schema; its rows count as unsorted where their keys are new."""
+    if adapter.find_missing() is not None:
+        raise damaged_state(f"slice {file} does not hold what its manifest says")
+    data, kept = adapter.adapt(stored.data)
+    ranks = stored.ranks if stored.ranks is None or kept is None else stored.ranks[kept]
+    is_sorted = kept is None and adapter.form.keys == wanted.keys
+    return replace(stored, data=data, ranks=ranks, sorted_by=stored.sorted_by if is_sorted else None)
+
+
 @lru_cache(maxsize=16)
-def _read_file(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
+def _read_file(uri: str, checksum: int) -> tuple[StoredForm, tuple[pa.RecordBatch, ...]]:
     files, path = open_path(uri)
     try:
         is_local = isinstance(files, pafs.LocalFileSystem)
@@ -115,4 +142,7 @@ def _read_file(uri: str, checksum: int) -> tuple[pa.RecordBatch, ...]:
     if zlib.crc32(data) != checksum:
         raise damaged_state(f"slice {uri} is damaged: its checksum differs")
     reader = pa.ipc.open_file(data)
-    return tuple(reader.get_batch(i) for i in range(reader.num_record_batches))
+    form = from_json(StoredForm, json.loads(reader.schema.metadata[_FORM]))
+    # Batches carry no metadata, so that those of different files can be put together.
+    batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    return form, tuple(batch.replace_schema_metadata(None) for batch in batches)

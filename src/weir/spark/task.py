@@ -37,6 +37,8 @@ from weir.stats.batch_counts import BatchCounts
 
 # The columns of the union of all streams (`weir.spark.union`) beside its slots.
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
+# From these the placement of a batch finds partitions: the hash of a key, or the segments that a row reaches.
+KEY_HASH, FIRST_SEGMENT, LAST_SEGMENT = "weir_key_hash", "weir_first_segment", "weir_last_segment"
 # The schema of what tasks send to the driver: descriptors and counts as JSON, never data.
 REPORT = "report binary"
 Tables: TypeAlias = Mapping[str, pa.Table]
@@ -118,7 +120,7 @@ class BuildTask:
             files: tuple[str, ...] = ()
             if self.results is not None:
                 files = _write_results(self.results, self.assignment, partition, running.probe())
-            yield _report_row(to_json(self._subtract_copies(running.report(files), copies)))
+            yield report_row(to_json(self._subtract_copies(running.report(files), copies)))
 
     def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:
         """Subtract the counts of rows that `atr` copied here: other partitions count them."""
@@ -195,7 +197,7 @@ def deliver_results(
         for chunk in chunks:
             yield from chunk.combine_chunks().to_batches()
         return
-    yield _report_row(_write_results(results, assignment, partition, chunks))
+    yield report_row(_write_results(results, assignment, partition, chunks))
 
 
 def _write_results(
@@ -223,7 +225,8 @@ def _write_results(
     return (name,)
 
 
-def _report_row(report: object) -> pa.RecordBatch:
+def report_row(report: object) -> pa.RecordBatch:
+    """Return a row that carries a report to the driver."""
     return pa.RecordBatch.from_pydict({"report": [json.dumps(report).encode()]})
 
 

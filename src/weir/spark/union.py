@@ -1,10 +1,12 @@
 """Union all streams into one DataFrame, so that one shuffle brings the rows that join together.
 
-    weir_stream  weir_partition  weir_copy  slot0: bigint  slot1: string     streams a(k, v), b(k, name)
-    0 (a)        2               0          k              NULL              slot2: bigint
-    1 (b)        2               0          k              name              ...
+    weir_stream  weir_key_hash  slot0: bigint  slot1: string     streams a(k, v), b(k, name)
+    0 (a)        -3750763034    k              NULL              slot2: bigint
+    1 (b)        -3750763034    k              name              ...
 
-Columns of equal type share slots. Tasks split the union into streams again (`weir.spark.task.UnionSlots`).
+Columns of equal type share slots. The placement of each batch assigns partitions to its rows, since their
+number may differ from batch to batch. Tasks split the union into streams again
+(`weir.spark.task.UnionSlots`).
 """
 
 from __future__ import annotations
@@ -26,18 +28,26 @@ from weir.partition.placement import Placement
 from weir.query.model import Query
 from weir.spark.projection import quote
 from weir.spark.routing import Routing, Segments
-from weir.spark.task import COPY, PARTITION, STREAM, TIME, UnionSlots
+from weir.spark.task import (
+    COPY,
+    FIRST_SEGMENT,
+    KEY_HASH,
+    LAST_SEGMENT,
+    PARTITION,
+    STREAM,
+    TIME,
+    UnionSlots,
+)
+
+# The columns of the union that say where a row may go.
+_ROUTES = (KEY_HASH, TIME, FIRST_SEGMENT, LAST_SEGMENT)
 
 Frames: TypeAlias = Mapping[str, DataFrame]
 Types: TypeAlias = Mapping[str, DataType]
 
 
 def tagged_union(query: Query, frames: Frames, routing: Routing) -> tuple[DataFrame, UnionSlots]:
-    """Return the rows of all streams, each with its stream's number and its partition.
-
-    With spread `atr` a row comes once for each partition that needs it, all but one marked as a copy. For
-    the shared spreads, the placement of each batch assigns partitions (`assign_partitions`).
-    """
+    """Return the rows of all streams, each with its stream's number and what its partition depends on."""
     needed = _needed_columns(query)
     slots, types = _assign_slots(
         {name: {c: frames[name].schema[c].dataType for c in columns} for name, columns in needed.items()}
@@ -48,12 +58,15 @@ def tagged_union(query: Query, frames: Frames, routing: Routing) -> tuple[DataFr
 
 
 def assign_partitions(rows: DataFrame, placement: Placement) -> DataFrame:
-    """Give the union's rows the partitions of a batch's placement, if it shares rows."""
-    if placement.is_shared:
-        is_by_time = placement.spread == "psp"
-        partition = _partition_of_time(placement) if is_by_time else _hash_row(rows, placement.partitions)
-        rows = rows.withColumn(PARTITION, partition)
-    return rows.drop(TIME)
+    """Give the union's rows, or stored ones, the partitions of a batch's placement.
+
+    With spread `atr` a row comes once for each partition that needs it, all but one marked as a copy.
+    """
+    others = [name for name in rows.columns if name not in _ROUTES]
+    if placement.spread == "atr" and placement.partitions > 1:
+        reached = F.posexplode(_segment_partitions(placement.partitions)).alias(COPY, PARTITION)
+        return rows.select(reached, *others)
+    return rows.select(_partition(rows, placement).alias(PARTITION), F.lit(0).alias(COPY), *others)
 
 
 def shuffle_by_partition(rows: DataFrame, partitions: int) -> DataFrame:
@@ -110,14 +123,19 @@ def _fill_slots(slots: Mapping[str, str], types: Types) -> list[SparkColumn]:
 def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: list[SparkColumn]) -> DataFrame:
     stream = F.lit(query.names.index(name)).alias(STREAM)
     micros = _to_micros(frame, query.stream(name).time)
+    return frame.select(stream, *_routes(name, micros, routing), *slots)
+
+
+def _routes(name: str, micros: SparkColumn, routing: Routing) -> list[SparkColumn]:
+    """Return what the partition of a stream's row depends on, for each spread that a batch may have."""
     if routing.segments is not None:
-        partitions = _segment_partitions(name, micros, routing.segments, routing.partitions)
-        copied = frame.select(F.posexplode(partitions).alias(COPY, PARTITION), "*")
-        return copied.select(stream, PARTITION, COPY, *slots)
+        return _reached_segments(name, micros, routing.segments)
     # The time of a row may decide its partition, now or after a change of spread.
     times = [micros.alias(TIME)] if routing.shared or routing.fallback else []
-    partition = _hash_key(name, routing).alias(PARTITION)
-    return frame.select(stream, partition, F.lit(0).alias(COPY), *times, *slots)
+    if routing.key is None:
+        return times
+    column = next(m for m in routing.key.members if isinstance(m, Column) and m.stream == name)
+    return [hash_key(F.col(quote(column.name)), routing.key.domain), *times]
 
 
 def _to_micros(frame: DataFrame, time: str) -> SparkColumn:
@@ -132,20 +150,37 @@ def _floor_divide(micros: SparkColumn, length: int) -> SparkColumn:
     return ((micros - F.pmod(micros, F.lit(length))) / F.lit(length)).cast("long")
 
 
-def _segment_partitions(name: str, micros: SparkColumn, segments: Segments, partitions: int) -> SparkColumn:
-    """The partitions of all master segments that a row reaches; of a master row, that of its own."""
+def _reached_segments(name: str, micros: SparkColumn, segments: Segments) -> list[SparkColumn]:
+    """The first and the last master segment that a row reaches; of a master row, its own."""
     back, ahead = next(((b, a) for other, b, a in segments.reach if other == name), (0, 0))
-    first, last = (_floor_divide(micros + F.lit(shift), segments.length) for shift in (-back, ahead))
+    ends = {FIRST_SEGMENT: -back, LAST_SEGMENT: ahead}
+    reached = {end: _floor_divide(micros + F.lit(shift), segments.length) for end, shift in ends.items()}
     # A row without a time goes to some partition, to be counted.
-    reached = F.sequence(F.coalesce(first, F.lit(0)), F.coalesce(last, F.lit(0)))
+    return [F.coalesce(segment, F.lit(0)).alias(end) for end, segment in reached.items()]
+
+
+def _segment_partitions(partitions: int) -> SparkColumn:
+    """The partitions of all segments that a row reaches."""
+    reached = F.sequence(F.col(FIRST_SEGMENT), F.col(LAST_SEGMENT))
     reached = F.transform(reached, lambda segment: F.pmod(segment, F.lit(partitions)).cast("int"))
     return F.array_distinct(reached)
 
 
+def _partition(rows: DataFrame, placement: Placement) -> SparkColumn:
+    if placement.partitions == 1:
+        return F.lit(0)
+    if placement.spread == "psp":
+        return _partition_of_time(placement)
+    if placement.spread == "share":
+        return _hash_row(rows, placement.partitions)
+    return F.pmod(F.col(KEY_HASH), F.lit(placement.partitions)).cast("int")
+
+
 def _hash_row(rows: DataFrame, partitions: int) -> SparkColumn:
     """Partition by the content of rows, so that a repeated batch is divided in the same way."""
-    tags = (PARTITION, COPY, TIME)
-    hashed = [f.name for f in rows.schema if f.name not in tags and "map<" not in f.dataType.simpleString()]
+    hashed = [
+        f.name for f in rows.schema if f.name not in _ROUTES and "map<" not in f.dataType.simpleString()
+    ]
     return F.pmod(F.xxhash64(*hashed), F.lit(partitions)).cast("int")
 
 
@@ -159,13 +194,9 @@ def _partition_of_time(placement: Placement) -> SparkColumn:
     return F.coalesce(F.get(homes, cell), F.lit(0))
 
 
-def _hash_key(name: str, routing: Routing) -> SparkColumn:
-    """Partition by key; all members of a class are hashed as the type in which they are compared."""
-    key_class = routing.key
-    if key_class is None:  # the batch's placement assigns partitions
-        return F.lit(0)
-    column = next(m for m in key_class.members if isinstance(m, Column) and m.stream == name)
-    key = F.col(quote(column.name)).cast(from_arrow_type(key_class.domain, prefer_timestamp_ntz=True))
-    if pa.types.is_floating(key_class.domain):
+def hash_key(key: SparkColumn, domain: pa.DataType) -> SparkColumn:
+    """Hash a key; all members of a class are hashed as the type in which they are compared."""
+    key = key.cast(from_arrow_type(domain, prefer_timestamp_ntz=True))
+    if pa.types.is_floating(domain):
         key = key + F.lit(0.0)  # -0.0 equals 0.0, so both must have one hash
-    return F.pmod(F.xxhash64(key), F.lit(routing.partitions)).cast("int")
+    return F.xxhash64(key).alias(KEY_HASH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,17 +12,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
-from weir.plan.tree import Join
 from weir.query.options import show_given
 from weir.runtime.decide import DecidedPlan, Policy
+from weir.runtime.manifest_adaptation import adapt_manifest
 from weir.spark.checkpoint import Checkpoint, CheckpointLog
 from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.engine import SparkEngine
 from weir.spark.filesystem import Folder, open_folder, qualify
-from weir.spark.job_description import describe_job
+from weir.spark.job_description import FileTarget
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
+from weir.spark.restart import StartPlan, plan_repeat, plan_start, read_restart
 from weir.spark.routing import Routing, limit_changes
+from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
 from weir.spark.target import Target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
@@ -32,6 +35,7 @@ from weir.units import parse_interval
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
+_LOG = logging.getLogger("weir")
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 
@@ -182,7 +186,9 @@ class JoinWriter:
         with CheckpointLock(spark, folder.uri) as lock:
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            batches, writer = self._prepare(location, folder, sink, workers)
+            target = self._describe_target(table)
+            self._finish_begun_batch(location, folder, sink, target, workers)
+            batches, writer = self._prepare(location, folder, sink, target, workers)
             started = lock.start(writer)
         batches.engine.watch(started)
         try:
@@ -192,72 +198,58 @@ class JoinWriter:
             raise
         return SparkQuery(spark, started, batches)
 
+    def _finish_begun_batch(
+        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
+    ) -> None:
+        """Repeat a batch that an earlier query had begun with that query, into its own files."""
+        spark = self._join.sparkSession
+        restart = read_restart(spark, location)
+        start = plan_start(self._join, restart, target).check(restart)
+        repeat = plan_repeat(start, restart)
+        if repeat is None:
+            return
+        join, earlier_target = repeat
+        _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
+        if earlier_target is not None:
+            sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
+        writer = JoinWriter(join).trigger(once=True)
+        with CheckpointLock(spark, folder.uri) as lock:
+            batches, stream_writer = writer._prepare(location, folder, sink, earlier_target, workers)
+            query = lock.start(stream_writer)
+        try:
+            SparkQuery(spark, query, batches).awaitTermination()
+        finally:
+            batches.decider.close()
+
     def _prepare(
-        self, location: str, folder: Folder, sink: Sink, workers: WorkerCheck
+        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
     ) -> tuple[SparkBatches, DataStreamWriter]:
-        join, spark = self._join, self._join.sparkSession
-        checkpoint = Checkpoint(folder)
-        plan, first_plan = self._choose_plans(checkpoint)
-        routing = self._route(first_plan, checkpoint)
-        job = describe_job(join.query, first_plan, routing.partitions, routing.name, join.projection)
-        checkpoint.record_or_check_job(job)
+        spark = self._join.sparkSession
+        restart = read_restart(spark, location)
+        start = plan_start(self._join, restart, target).check(restart)
+        join, routing, job = start.join, start.routing, start.job
+        if not restart.has_state:
+            Checkpoint(folder).write_job(job)
         union, slots = tagged_union(join.query, join.frames, routing)
-        policy = self._make_policy(routing)
+        policy = self._make_policy(join, routing)
         # A repeated batch needs the manifest before it, whatever the session says.
-        log = CheckpointLog(folder, max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100)))
-        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps)
-        start = self._decide_start(plan, str(plan) != str(first_plan), checkpoint)
-        batches = SparkBatches(engine, log, policy, start, join.options.on_null_time, workers)
+        retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
+        log = CheckpointLog(folder, retained, job, lambda manifest: adapt_manifest(manifest, join.query))
+        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps, job.filled)
+        if join.options.partitions is not None:
+            engine.start_with(routing.partitions)
+        decided = _decide_start(start, Checkpoint(folder))
+        batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
 
-    def _route(self, first_plan: Join, checkpoint: Checkpoint) -> Routing:
-        """Route rows; without `partitions=`, a restart keeps the number of the checkpoint."""
-        stored, join = checkpoint.read_job(), self._join
-        was_shared = stored is not None and stored.is_shared
-        kept = None if stored is None else stored.partitions
-        routing = join.route(first_plan, was_shared)
-        if kept in (None, routing.partitions) or join.options.partitions is not None or routing.is_shared:
-            return routing
-        return join.route(first_plan, was_shared, kept)
-
-    def _make_policy(self, routing: Routing) -> Policy:
-        join, idle = self._join, self._join.options.idle
-        scope = join.planned.scope(join.query)
+    def _make_policy(self, join: SparkJoin, routing: Routing) -> Policy:
+        idle, scope = join.options.idle, join.planned.scope(join.query)
         interval = trigger_seconds(join.sparkSession, self._trigger)
         scope = replace(scope, interval=interval, changeable=limit_changes(scope.changeable, routing))
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
-
-    def _decide_start(self, plan: Join, has_migrated: bool, checkpoint: Checkpoint) -> DecidedPlan:
-        """Resume the last decision of a query that adapts or has migrated; else start as asked."""
-        join, options = self._join, self._join.options
-        resumes = options.adaptation is not None or has_migrated
-        last = checkpoint.decision(checkpoint.read_manifest().batch) if resumes else None
-        decision = None if last is None else last[0]
-        interim = None if decision is None else decision.interim_allowance
-        if decision is not None and str(decision.plan) == str(plan):
-            return DecidedPlan(plan, decision.allowance, decision.reason, interim)
-        if options.allowance is not None:
-            options.allowance.check(plan)  # it was given for the plan asked for, which may be another one
-            return DecidedPlan(plan, options.allowance, interim_allowance=interim)
-        allowance, reason = join.planned.start(join.query, options.adaptation, plan)
-        return DecidedPlan(plan, allowance, reason, interim)
-
-    def _choose_plans(self, checkpoint: Checkpoint) -> tuple[Join, Join]:
-        """Return the plan to run, and the one with which the query was first started.
-
-        A restart keeps an automatic plan, and a plan to which the query has migrated.
-        """
-        planned, stored, current = self._join.planned, checkpoint.read_job(), checkpoint.read_manifest().plan
-        first = None if stored is None else stored.plan
-        if planned.automatic:
-            plan = current or first or planned.plan
-            return plan, first or plan
-        if first is None or current is None or str(planned.plan) not in (str(first), str(current)):
-            return planned.plan, planned.plan
-        return planned.plan if str(planned.plan) == str(current) else current, first
 
     def _choose_sink(self, table: str | None) -> Sink:
         if self._call is not None and table is not None:
@@ -268,6 +260,14 @@ class JoinWriter:
         schema = self._join.schema
         target = Target(self._format, path, table, options, self._partition_by, self._name, schema)
         return choose_sink(self._join.sparkSession, target, has_steps=bool(self._join.steps))
+
+    def _describe_target(self, table: str | None) -> FileTarget | None:
+        """Describe a sink of files, so that a batch that had begun there can be repeated there."""
+        if self._call is not None or self._format.lower() not in FILE_FORMATS:
+            return None
+        options, path = dict(self._options.of_sink()), self._options.get("path")
+        path = None if path is None else qualify(self._join.sparkSession, path)
+        return FileTarget(self._format, path, table, options, self._partition_by)
 
     def _locate_checkpoint(self) -> str:
         spark = self._join.sparkSession
@@ -297,3 +297,27 @@ def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     for column in columns:
         _check_name(argument, column, f"{argument}('country', 'day')")
     return columns
+
+
+def _read_target(target: FileTarget, join: SparkJoin) -> Target:
+    columns, schema = target.partition_by, join.schema
+    return Target(target.format, target.path, target.table, target.options, columns, None, schema)
+
+
+def _decide_start(start: StartPlan, checkpoint: Checkpoint) -> DecidedPlan:
+    """Resume the last decision of a query that adapts or has migrated; else start as asked."""
+    join, plan, options = start.join, start.plan, start.join.options
+    last_batch = checkpoint.read_manifest().batch
+    resumes = options.adaptation is not None or str(plan) != str(start.first_plan)
+    # What an earlier query skipped says nothing of this one.
+    is_changed = start.job.drops_joins and last_batch < start.job.since
+    last = checkpoint.decision(last_batch) if resumes and not is_changed else None
+    decision = None if last is None else last[0]
+    interim = None if decision is None else decision.interim_allowance
+    if decision is not None and str(decision.plan) == str(plan):
+        return DecidedPlan(plan, decision.allowance, decision.reason, interim)
+    if options.allowance is not None:
+        options.allowance.check(plan)  # it was given for the plan asked for, which may be another one
+        return DecidedPlan(plan, options.allowance, interim_allowance=interim)
+    allowance, reason = join.planned.start(join.query, options.adaptation, plan)
+    return DecidedPlan(plan, allowance, reason, interim)

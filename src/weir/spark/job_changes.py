@@ -1,0 +1,236 @@
+"""What differs between the job of a checkpoint and the one that starts there, and what comes of it.
+
+A change holds from the next batch on: rows that are stored stay as they are, and results that were found are
+not found again. What cannot be had from the stored rows is refused, with what it would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weir.errors import QueryError
+from weir.expr.nodes import Column, columns_of
+from weir.expr.types import parse_type
+from weir.kernel.state_adaptation import Missing, StateAdapter, widens
+from weir.plan.tree import is_composed
+from weir.query.model import Query
+from weir.query.windows import RowWindow
+from weir.spark.errors import ChangedQueryError
+from weir.spark.job_description import JobDescription, leaf_schemas
+
+_COST = "or start with a new checkpointLocation, which reads the streams again from where their sources start"
+_SECTIONS = {"conditions": "condition", "select": "output column"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: what it is and what happens to it; `refusal` says why it cannot be, "" if it can."""
+
+    what: str
+    effect: str = ""
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: " + (f"refused, {self.refusal}" if self.refusal else self.effect)
+
+
+def check_changes(stored: JobDescription, job: JobDescription, query: Query, uri: str) -> None:
+    """Refuse a job that cannot go on from a checkpoint; say in what it differs and what to do."""
+    for change in find_changes(stored, job, query):
+        if change.refusal:
+            raise ChangedQueryError(f"the checkpoint {uri} was written {change.refusal}, {_COST}")
+
+
+def find_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
+    """Yield every difference; `query` is that of the job that starts, with its streams in the stored order.
+
+    Each refusal goes on from "the checkpoint was written", and ends with what to do to keep the checkpoint.
+    """
+    yield from _find_stream_changes(stored, job)
+    if set(stored.streams) != set(job.streams):
+        return
+    yield from _find_session_changes(stored, job)
+    yield from _find_window_changes(stored, job, query)
+    yield from _find_column_changes(stored, job, query)
+    yield from _find_text_changes(stored, job)
+    yield from _find_plan_changes(stored, job, query)
+    yield from _find_spread_changes(stored, job)
+
+
+def _find_stream_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    before, now = ", ".join(stored.streams), ", ".join(job.streams)
+    if set(stored.streams) != set(job.streams):
+        refusal = f"with the streams {before} and the query joins {now}; join the same streams"
+        yield Change(f"streams {now} after {before}", refusal=refusal)
+        return
+    for name, time in stored.times.items():
+        if job.times[name] != time:
+            taken = job.times[name]
+            kept = f"the time column '{time}' of stream '{name}'"
+            refusal = f"with {kept} and the query takes '{taken}'; pass time='{time}'"
+            yield Change(f"time column {taken} of stream '{name}' after {time}", refusal=refusal)
+
+
+def _find_session_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    for name, before in stored.session.items():
+        now = job.session.get(name, before)
+        if now != before:
+            refusal = f"with {name} = {before} and this session has {now}; set it to {before}"
+            yield Change(f"{name} {now} after {before}", refusal=refusal)
+
+
+def _find_window_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
+    for name, before in stored.windows.items():
+        now = job.windows[name]
+        if now == before:
+            continue
+        what = f"window {now} of stream '{name}' after {before}"
+        counts_rows = isinstance(query.windows[query.names.index(name)], RowWindow)
+        if counts_rows != before.endswith((" row", " rows")):
+            refusal = f"with the window {before} of stream '{name}' and the query asks for {now}, by which "
+            yield Change(what, refusal=f"{refusal}stored rows were not kept; ask for {before} again")
+        elif stored.segments:
+            refusal = f"with spread='atr' for the window {before} of stream '{name}' and the query asks for "
+            yield Change(what, refusal=f"{refusal}{now}; ask for {before} again")
+        else:
+            yield Change(what, "for stored rows too, but those dropped by now stay dropped")
+
+
+def _find_column_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
+    for name, columns in job.columns.items():
+        known = stored.columns[name]
+        for column in columns:
+            if column not in known:
+                yield Change(f"column {name}.{column} is new in its stream", "NULL in stored rows")
+            elif known[column] != columns[column]:
+                yield _compare_types(f"{name}.{column}", known[column], columns[column], job)
+    for name, schema in leaf_schemas(query, job.plan).items():
+        missing = StateAdapter(stored.states[name], schema, job.times, _grown(stored, job)).find_missing()
+        if missing is not None:
+            yield _describe_missing(missing, name, stored, query)
+
+
+def _grown(stored: JobDescription, job: JobDescription) -> list[str]:
+    new = ((s, c) for s, columns in job.columns.items() for c in columns if c not in stored.columns[s])
+    return [*stored.filled, *(f"{stream}.{column}" for stream, column in new)]
+
+
+def _compare_types(name: str, before: str, now: str, job: JobDescription) -> Change:
+    what = f"column {name} is {now} after {before}"
+    keys = (key for state in job.states.values() for key in state.keys.values())
+    is_stored = any(name in state.columns for state in job.states.values())
+    if not is_stored and not any(name in key.members for key in keys):
+        return Change(what, "the state does not hold it")
+    try:
+        is_wider = widens(before, parse_type(now))
+    except QueryError:
+        is_wider = False
+    if is_wider:
+        return Change(what, "stored values are cast")
+    refusal = f"when column {name} was {before} and now it is {now}, into which stored values may not fit; "
+    return Change(what, refusal=f"{refusal}cast it to {before} before the join")
+
+
+def _describe_missing(missing: Missing, name: str, stored: JobDescription, query: Query) -> Change:
+    if missing.name.endswith("@arrival"):
+        refusal = f"without a freshness of stream '{name}', so that stored rows lack their arrival; drop it"
+        return Change(f"freshness of stream '{name}'", refusal=refusal)
+    if missing.stored:
+        wide = f"column {missing.name} as {missing.stored} and the query reads {missing.wanted}"
+        return Change(f"type of {missing.name}", refusal=f"with {wide}; cast it back before the join")
+    form = stored.states[name]
+    members = (member for key in form.keys.values() for member in key.members)
+    columns = (Column(name, column.removeprefix(f"{name}."), pa.null()).text for column in form.columns)
+    kept = ", ".join(dict.fromkeys((f"{name}.{stored.times[name]}", *members, *columns)))
+    selected = {column.text for output in query.select for column in columns_of(output.expr)}
+    place = "SELECT list" if missing.name in selected else "condition"
+    lacks = f"{missing.name}, which the {place} needs now: the state of '{name}' keeps only {kept}"
+    return Change(f"column {missing.name}", refusal=f"without {lacks}; leave it out of the {place}")
+
+
+def _find_text_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    """Yield changes of conditions, output columns and lateness, all of which may change."""
+    before, now = _read_sections(stored.query), _read_sections(job.query)
+    for section, thing in _SECTIONS.items():
+        old, new = before.get(section, []), now.get(section, [])
+        for line in (line for line in new if line not in old):
+            yield Change(f"{thing} {line} is new", "from the next batch on")
+        for line in (line for line in old if line not in new):
+            yield Change(f"{thing} {line} is gone", "from the next batch on")
+    for name, late in stored.definition.late.items():
+        if job.definition.late[name] != late:
+            what = f"lateness {job.definition.late[name]} of stream '{name}' after {late}"
+            yield Change(what, "from the next batch on; the watermark does not go back")
+
+
+def _read_sections(text: str) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("  "):
+            lines.append(line.strip())
+        else:
+            lines = sections.setdefault(line, [])
+    return sections
+
+
+def _find_plan_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
+    # Plans that differ in their probing orders only have the same text, and the same state.
+    if str(stored.plan) != str(job.plan):
+        kept, asked = stored.plan, job.plan
+        refusal = f"with the plan {kept} and the query asks for {asked}; drop plan= to keep {kept}"
+        yield Change(f"plan {job.plan} after {stored.plan}", refusal=refusal)
+    elif stored.join_windows != job.join_windows:
+        before, now = stored.join_windows, job.join_windows
+        refusal = f"with the join windows {before} and the plan has {now}; drop plan= to keep them"
+        yield Change(f"join windows {now} after {before}", refusal=refusal)
+    elif stored.joins != job.joins and not job.plan.is_mjoin:
+        counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
+        if is_composed(job.plan) or counts_rows:
+            why = "a window of rows" if counts_rows else "windows of its joins"
+            refusal = f"with stored joins of the plan {job.plan}, which cannot be built again under {why}; "
+            yield Change("stored joins", refusal=f"{refusal}change the query back")
+        else:
+            yield Change("stored joins", "given up, and built again from the rows of the streams")
+
+
+def _find_spread_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    # Shared rows find partners wherever these lie, but only if none of them is stored twice.
+    may_change = stored.partitions == 1 or (stored.is_shared and job.is_shared)
+    if stored.spread != job.spread and not may_change:
+        spread = f"spread='{stored.spread}'"
+        refusal = f"with {spread} and the query asks for '{job.spread}'; pass {spread} to keep it"
+        yield Change(f"spread {job.spread} after {stored.spread}", refusal=refusal)
+    elif stored.segments and job.segments and stored.segments != job.segments:
+        refusal = "with spread='atr' for other time bounds; change them back"
+        yield Change("segments of time", refusal=refusal)
+    elif job.partitions not in (None, stored.partitions):
+        yield _change_partitions(stored, job)
+    elif stored.key and not (job.key and stored.key.agrees_with(job.key, job.streams)):
+        refusal = f"with rows divided by {stored.key} as {stored.key.domain}, by which it joins no more"
+        yield Change(f"key {job.key} after {stored.key}", refusal=f"{refusal}; keep that condition")
+
+
+def _change_partitions(stored: JobDescription, job: JobDescription) -> Change:
+    kept, asked = stored.partitions, job.partitions
+    what = f"{asked} partitions after {kept}"
+    if _can_cut_again(job):
+        return Change(what, "stored slices are cut again before the next batch")
+    why = "since joins with windows of their own fix that number"
+    refusal = f"with {kept} partitions and the query asks for {asked}; drop partitions= to keep {kept}, {why}"
+    return Change(what, refusal=refusal)
+
+
+def _can_cut_again(job: JobDescription) -> bool:
+    """True if stored rows say where they lie with another number of partitions.
+
+    A window of rows over a join counts those of a partition, and joins with windows of their own do not keep
+    all times, which segments need.
+    """
+    windows = [join.window for join in job.plan.inner() if join is not job.plan]
+    if job.spread == "atr":
+        return not any(windows)
+    return not any(isinstance(window, RowWindow) for window in windows)
