@@ -162,7 +162,10 @@ ALLOWED: dict[str, Row] = {
         select=f"CASE WHEN b.batch = 2 THEN b.id * 2 END AS grown, {IDS}",
         frames=lambda frames: {**frames, "b": frames["b"].withColumn("grown", F.col("id") * 2)},
     ),
-    "one partition, where no key divides rows": Row({"on": "a.v < b.v", "partitions": 1}, "a.v < b.v"),
+    "one partition, where no key divides rows": Row(  # rows without the earlier key are not stored
+        {"on": "a.v < b.v", "partitions": 1},
+        "a.v < b.v AND (a.k IS NOT NULL OR a.batch = 2) AND (b.k IS NOT NULL OR b.batch = 2)",
+    ),
     "int to bigint": Row({}, frames=cast("v", "bigint")),
     "a wider decimal": Row({}, frames=cast("cost", "decimal(12,4)")),
 }  # fmt: skip
