@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.expr.differential import FAILS, ask_spark, find_differences
+from weir_lab.fuzz.spark_answers import FAILS, ask_spark, find_differences
 
 from weir.expr.session import Session
 

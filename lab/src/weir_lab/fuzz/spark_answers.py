@@ -6,6 +6,7 @@ and a struct around the value, NULL or not, where it does not. (The CASE makes t
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ def _ask_weir(text: str, scope: Scope, tables: Mapping[str, pa.Table]) -> Answer
 
 
 def _to_list(values: pa.Array) -> list[Any]:
-    """Return Python values; times as numbers, since Python's calendar is shorter than Spark's."""
+    """Return Python values; times as numbers, since Python's calendar is shorter than Spark's, text as bytes."""
+    if pa.types.is_string(values.type):
+        return list(values.cast(pa.binary()).to_pylist())  # it may be no valid UTF-8
     if pa.types.is_temporal(values.type):
         values = (
             pc.cast(pc.cast(values, pa.int32()), pa.int64())
@@ -103,6 +106,8 @@ def ask_spark(
     spark: Any, expressions: Sequence[str], tables: Mapping[str, pa.Table], session: Session
 ) -> dict[str, Answer]:
     """Evaluate expressions over the rows of tables of one length by Spark, in a session."""
+    # Spark's client logs every expression that Spark refuses, with its stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", session.time_zone)
     own.conf.set("spark.sql.ansi.enabled", str(session.ansi).lower())
