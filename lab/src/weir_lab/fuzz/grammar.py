@@ -63,7 +63,7 @@ dbl: round({dbl}, {small}) | round({dbl}) | nanvl({dbl}, {dbl}) | pmod({dbl}, {n
 str: upper({str}) | lower({str}) | reverse({str}) | trim({str}) | ltrim({str}) | rtrim({str}) | btrim({str}, {str!}) | trim(BOTH {str!} FROM {str}) | ltrim({str!}, {str})
 str: substring({str}, {small}, {small}) | substring({str}, {int}) | substr({str}, {int}, {int}) | left({str}, {int}) | right({str}, {small}) | repeat({str}, {small})
 str: concat({str}, {str}) | {str} || {str} | concat({str}, {any}) | concat_ws({str!}, {str}, {str}) | concat_ws({str}, {str}, {str}, {str!}) | replace({str}, {str}, {str}) | replace({str}, {str!})
-str: lpad({str}, {small}, {str!}) | rpad({str}, {small}, {str}) | lpad({str}, {int}, {str!}) | cast({any} AS STRING) | string({any}) | cast({bin} AS STRING) | try_cast({any} AS STRING)
+str: lpad({str}, {small}, {str!}) | rpad({str}, {small}, {str}) | cast({any} AS STRING) | string({any}) | cast({bin} AS STRING) | try_cast({any} AS STRING)
 date: date_add({date}, {small}) | date_sub({date}, {int}) | {date} + {small} | {date} - {small} | add_months({date}, {int}) | last_day({time}) | to_date({time}) | to_date({str}) | date({time})
 date: cast({time} AS DATE) | cast({str} AS DATE) | try_cast({str} AS DATE) | trunc({time}, {truncunit}) | make_date({int}, {int}, {int}) | date_from_unix_date({int}) | add_months({time}, {small})
 ts: {ts} + {iv!} | {ts} - {iv!} | {iv!} + {time} | date_trunc({unit}, {ts}) | cast({time} AS TIMESTAMP) | cast({str} AS TIMESTAMP) | cast({num} AS TIMESTAMP) | to_timestamp({str}) | to_timestamp({time})
