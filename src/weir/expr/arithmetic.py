@@ -290,14 +290,23 @@ def _has_local_time(args: Sequence[Expr], out: pa.DataType) -> bool:
     return interval is None or not is_short
 
 
+def _never_wraps(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for intervals, and for decimals with more digits than Spark negates exactly."""
+    return out == INTERVAL or bool(pa.types.is_decimal(out) and out.precision > decimals.EXACT_DIGITS)
+
+
 def _negate(out: pa.DataType, value: Value) -> Value:
     """Negate; the smallest whole number has no opposite."""
+    if pa.types.is_decimal(out):
+        return decimals.negate(value)
     if not is_integer(out) and out != INTERVAL:
         return pc.negate(value)
     return map_numbers(out, lambda numbers: (-numbers, numbers != np.iinfo(numbers.dtype).min), value)
 
 
 def _absolute(out: pa.DataType, value: Value) -> Value:
+    if pa.types.is_decimal(out):
+        return pc.if_else(pc.less(value, pa.scalar(0, out)), decimals.negate(value), value)
     if not is_integer(out) and out != INTERVAL:
         return pc.abs(value)
     return map_numbers(out, lambda numbers: (np.abs(numbers), numbers != np.iinfo(numbers.dtype).min), value)
@@ -326,11 +335,9 @@ FUNCTIONS: dict[str, Function] = {
     "div": Function(_div_rule, _div, _div_strictly, always),
     "%": Function(_REMAINDER_RULE, _remainder, can_fail=always),
     "pmod": wrap_numbers(_pmod_rule, _pmod, can_fail=always),
-    "negative": Function(
-        _number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _time_overflows
-    ),
+    "negative": Function(_number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _never_wraps),
     "positive": wrap(_number_rule, lambda value: value),
-    "abs": Function(_number_rule, lambda _, value: pc.abs(value), _absolute, _overflows, _time_overflows),
+    "abs": Function(_number_rule, lambda _, value: pc.abs(value), _absolute, _overflows, _never_wraps),
     "&": wrap(_integer_rule, pc.bit_wise_and),
     "|": wrap(_integer_rule, pc.bit_wise_or),
     "^": wrap(_integer_rule, pc.bit_wise_xor),

@@ -49,13 +49,24 @@ def _item(to_position: Callable[[Any, Any], Any], **properties: Any) -> Function
 
 def _item_strictly(to_position: Any, out: pa.DataType, lists: Value, index: Value) -> Failing:
     """Return items and the rows whose position lies outside of the array; an item itself may be NULL."""
-    rows = max((len(value) for value in (lists, index) if isinstance(value, pa.Array)), default=1)
-    lists, index = as_array(lists, rows), as_array(index, rows)
+    lists, index = _as_arrays(lists, index)
     _, lengths, _ = _split_items(lists)
     position = to_position(to_numbers(index), lengths)
     valid = pc.and_(pc.is_valid(lists), pc.is_valid(index)).to_numpy(zero_copy_only=False)
     failed = valid & ((position < 0) | (position >= lengths))
     return Failing(_take_items(to_position, lists, index), failed)
+
+
+def _item_unless_zero(out: pa.DataType, lists: Value, index: Value) -> Failing:
+    """Return items, NULL outside of the array; there is no position zero."""
+    lists, index = _as_arrays(lists, index)
+    failed = pc.and_(pc.is_valid(lists), pc.fill_null(pc.equal(index, 0), False))
+    return Failing(_take_items(_count_from_zero, lists, index), failed.to_numpy(zero_copy_only=False))
+
+
+def _as_arrays(*values: Value) -> list[pa.Array]:
+    rows = max((len(value) for value in values if isinstance(value, pa.Array)), default=1)
+    return [as_array(value, rows) for value in values]
 
 
 def _count_from_zero(index: Any, lengths: Any) -> Any:
@@ -74,7 +85,7 @@ def _take_items(to_position: Any, lists: pa.Array, index: pa.Array) -> pa.Array:
 def _contains_rule(args: Sequence[Expr]) -> Signature:
     check_types(args, "an array first", is_array, lambda _: True)
     items = args[0].type.value_type
-    if common_type(items, args[1].type) != items:
+    if pa.types.is_null(args[1].type) or common_type(items, args[1].type) != items:
         raise wrong_comparison(items, args[1].type)
     return (args[0].type, items), BOOLEAN
 
@@ -170,7 +181,7 @@ FUNCTIONS: dict[str, Function] = {
     "get": wrap(_item_rule, partial(map_arrays, partial(_take_items, lambda index, lengths: index))),
     "[]": _item(lambda index, lengths: index, can_fail=always),
     "element_at": _item(_count_from_zero, can_fail=always),
-    "try_element_at": wrap(_item_rule, partial(map_arrays, partial(_take_items, _count_from_zero))),
+    "try_element_at": Function(_item_rule, _item_unless_zero, _item_unless_zero, always_fails=always),
     ".": wrap(_field_rule, lambda row, name: pc.struct_field(row, _find_fields(row.type, name.as_py()))),
     "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }

@@ -49,9 +49,9 @@ def _in_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _nullif_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a value and whether it equals the other one: the result has the value's own type."""
     rules.check_count(args, 2)
-    types, _ = _comparison_rule(args)
-    return types, types[0]
+    return types_of(args), args[0].type
 
 
 def _boolean_rule(args: Sequence[Expr], count: int = 2) -> Signature:
@@ -208,7 +208,7 @@ FUNCTIONS: dict[str, Function] = {
     "if": Function(_if_rule, _choose),
     "coalesce": wrap(_shared_rule, pc.coalesce),
     "nvl2": wrap(_nvl2_rule, lambda value, valid, null: pc.if_else(pc.is_valid(value), valid, null)),
-    "nullif": wrap(_nullif_rule, lambda value, other: null_where(equal(value, other), value)),
+    "nullif": wrap(_nullif_rule, lambda value, is_equal: null_where(is_equal, value)),
     "greatest": Function(_ordered_rule, _greatest),
     # The smallest value that is not NULL; NaN only if there is nothing else.
     "least": Function(_ordered_rule, partial(_choose_extreme, pc.min_element_wise)),

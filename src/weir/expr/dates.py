@@ -33,6 +33,14 @@ def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
     return Function(take(INT, DATE), run)
 
 
+def _days_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a date and a number of days, which is no bigint."""
+    signature = take(DATE, DATE, INT)(args)
+    if args[1].type == BIGINT:
+        raise wrong_types(args, "a date and an int")
+    return signature
+
+
 def _in_calendar(times: pa.Array, kernel: Callable[[pa.Array], pa.Array], out: pa.DataType) -> pa.Array:
     """Apply a kernel of Arrow, whose calendar has 32,767 years, to all times: the calendar repeats."""
     numbers, cycle = to_numbers(times), _CYCLE if times.type == DATE else _CYCLE * DAY
@@ -173,8 +181,8 @@ FUNCTIONS: dict[str, Function] = {
     "try_to_timestamp": _try_to_time(TIMESTAMP),
     "make_date": wrap_numbers(take(DATE, INT, INT, INT), _make_date, can_fail=always),
     "datediff": wrap_numbers(take(INT, DATE, DATE), np.subtract),
-    "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
-    "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),
+    "date_add": wrap_numbers(_days_rule, np.add),
+    "date_sub": wrap_numbers(_days_rule, np.subtract),
     "add_months": wrap_numbers(take(DATE, DATE, INT), _add_months),
     "last_day": wrap_numbers(
         take(DATE, DATE), lambda days: _last_days(days.astype("M8[D]")).astype(np.int64)

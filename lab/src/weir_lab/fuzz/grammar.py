@@ -1,6 +1,6 @@
 """A grammar of expressions by the kind of their value, from the functions and operators that weir knows.
 
-Each line of `RULES` gives texts for one kind; `{num}` stands for an expression of that kind, and `{num!}` for a
+Each line of `RULES` gives texts for one kind; `{num}` stands for an expression of that kind, `{num!}` for a
 constant. Functions whose last digit may differ from Java's stand only in comparisons.
 """
 
@@ -18,75 +18,110 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 GROUPS = {"num": ["int", "int", "dec", "dbl"], "time": ["date", "ts", "ntz"], "whole": ["int"],
           "any": ["int", "dec", "dbl", "str", "bool", "date", "ts", "ntz"]}  # fmt: skip
 CONSTANTS: Mapping[str, Sequence[str]] = {
-    "int": ["0", "1", "-1", "2", "3", "7", "10", "127", "-128", "32768", "2147483647", "-2147483648", "2147483648",
+    "int": ["0", "1", "-1", "2", "3", "7", "10", "127", "-128", "32768", "2147483647", "-2147483648",
+            "2147483648",
             "9223372036854775807", "5S", "3Y", "4L"],
-    "dec": ["0.5", "1.25", "-0.01", "0.0", "10.00", "99999999.99", "1.5BD", "12345678901234567890.123", "0.1"],
+    "dec": ["0.5", "1.25", "-0.01", "0.0", "10.00", "99999999.99", "1.5BD", "12345678901234567890.123",
+            "0.1"],
     "dbl": ["0.0D", "1.5D", "-2.5D", "1e10", "1e-3", "double('NaN')", "double('Infinity')", "3.0F", "-0.0D"],
-    "str": ["''", "'a'", "'abc'", "'ï'", "'12'", "'-3.5'", "'2020-02-29'", "'2024-03-10 02:30:00'", "'%'", "'a_c'",
+    "str": ["''", "'a'", "'abc'", "'ï'", "'12'", "'-3.5'", "'2020-02-29'", "'2024-03-10 02:30:00'", "'%'",
+            "'a_c'",
             "'NaN'", "'it''s'", "' 7 '", "'true'"],
     "bool": ["true", "false"],
     "date": ["DATE '2020-02-29'", "DATE '1969-12-31'", "DATE'2024-03-10'", "DATE '0001-01-01'"],
-    "ts": ["TIMESTAMP '2024-03-10 02:30:00'", "TIMESTAMP '2024-11-03 01:30:00'", "TIMESTAMP '2020-01-01 00:00:00Z'",
+    "ts": ["TIMESTAMP '2024-03-10 02:30:00'", "TIMESTAMP '2024-11-03 01:30:00'",
+           "TIMESTAMP '2020-01-01 00:00:00Z'",
            "TIMESTAMP '1883-11-18 12:00:00'"],
     "ntz": ["TIMESTAMP_NTZ '2024-03-10 02:30:00'", "TIMESTAMP_NTZ '2021-01-01 12:00:00.5'"],
     "bin": ["X'01FF'", "X''", "X'0'"],
-    "iv": ["INTERVAL 1 DAY", "INTERVAL '5' SECOND", "INTERVAL 90 MINUTES", "INTERVAL '2 days 3 hours'", "INTERVAL -3 HOURS"],
+    "iv": ["INTERVAL 1 DAY", "INTERVAL '5' SECOND", "INTERVAL 90 MINUTES", "INTERVAL '2 days 3 hours'",
+           "INTERVAL -3 HOURS"],
     "arr": [],
 }  # fmt: skip
 # Small numbers, for lengths and positions.
 _SMALL = ["0", "1", "2", "3", "5", "-1", "-2", "17"]
 RULES = """
 bool: {num} {cmp} {num} | {str} {cmp} {str} | {time} {cmp} {time} | {bool} {cmp} {bool} | {bin} {cmp} {bin}
-bool: {bool} AND {bool} | {bool} OR {bool} | NOT ({bool}) | {any} IS NULL | {any} IS NOT NULL | {bool} IS TRUE | {bool} IS NOT FALSE
-bool: {num} BETWEEN {num} AND {num} | {num} NOT BETWEEN {num} AND {num} | {time} BETWEEN {time} AND {time}
-bool: {num} IN ({num}, {num!}, {num!}) | {str} NOT IN ({str}, {str!}) | {str} IN ({str!}, NULL) | {time} IN ({time}, {time!})
-bool: {any} IS DISTINCT FROM {any} | {num} IS NOT DISTINCT FROM {num} | isnan({num}) | isnull({any}) | isnotnull({any})
-bool: {str} LIKE {pattern} | {str} NOT LIKE {pattern} | {str} ILIKE {pattern} | {str} RLIKE {regex} | {str} LIKE {str} | like({str}, {pattern})
-bool: startswith({str}, {str}) | endswith({str}, {str!}) | contains({str}, {str}) | array_contains({arr}, {dbl}) | array_contains({arr}, {num!})
-bool: {time} {cmp} {str!} | {str!} {cmp} {time} | cast({num} AS BOOLEAN) | cast({str} AS BOOLEAN) | try_cast({str} AS BOOLEAN)
-bool: {trig}({num}) {cmp} {num!} | pow({num}, {num}) > {num} | atan2({num}, {num}) < {num!} | hypot({num}, {num}) >= {num!} | log({num}, {num}) > {num!}
-bool: {ts} - {ts} {cmp} {iv!} | {time} - {time} {cmp} {iv!} | ({num}, {str}) = ({num}, {str}) | NULL {cmp} {any}
-int: {int} + {int} | {int} - {int} | {int} * {int} | {int} % {int} | {num} div {num} | pmod({int}, {int}) | -{int} | +{int} | abs({int})
-int: {int} & {int} | {int} ^ {int} | ~{int} | shiftleft({int}, {small}) | shiftright({int}, {int}) | bit_count({int}) | ceil({dbl}) | floor({dbl})
-int: mod({int}, {int}) | try_add({int}, {int}) | try_subtract({int}, {int}) | try_multiply({int}, {int}) | try_mod({int}, {int}) | factorial({int}) | round({int}, {small})
-int: length({str}) | length({bin}) | char_length({str}) | instr({str}, {str}) | locate({str!}, {str}) | levenshtein({str}, {str}) | position({str!} IN {str})
-int: year({time}) | quarter({time}) | month({time}) | day({time}) | dayofweek({time}) | weekday({time}) | dayofyear({time}) | weekofyear({time})
-int: hour({time}) | minute({time}) | second({time}) | extract({part} FROM {time}) | datediff({time}, {time}) | unix_date({date}) | date_diff({date}, {time})
-int: unix_timestamp({ts}) | unix_seconds({ts}) | unix_millis({ts}) | unix_micros({ts}) | unix_timestamp({time}) | size({arr}) | array_size({arr})
-int: cast({num} AS {inttype}) | cast({str} AS {inttype}) | cast({bool} AS INT) | cast({ts} AS BIGINT) | try_cast({num} AS {inttype}) | try_cast({str} AS {inttype}) | int({num}) | {num}::bigint
-dec: {dec} + {dec} | {dec} - {dec} | {dec} * {dec} | {dec} / {dec} | {dec} % {dec} | {dec} + {int} | {int} * {dec} | {dec} - {int!} | -{dec} | abs({dec})
-dec: cast({num} AS {dectype}) | cast({str} AS {dectype}) | try_cast({num} AS {dectype}) | try_cast({str} AS {dectype}) | cast({bool} AS {dectype}) | cast({ts} AS DECIMAL(20,6))
-dec: round({dec}, {small}) | ceil({dec}) | floor({dec}) | try_divide({dec}, {dec}) | try_add({dec}, {dec}) | pmod({dec}, {dec}) | {dec} / {int} | {int} / {dec!} | round({dec})
-dbl: {dbl} + {dbl} | {dbl} - {num} | {dbl} * {dbl} | {num} / {num} | {dbl} % {dbl} | -{dbl} | abs({dbl}) | {int} / {int} | sqrt({num}) | sign({num})
-dbl: cast({num} AS DOUBLE) | cast({num} AS FLOAT) | cast({str} AS DOUBLE) | cast({str} AS FLOAT) | try_cast({str} AS DOUBLE) | cast({ts} AS DOUBLE) | rint({dbl}) | signum({num})
-dbl: round({dbl}, {small}) | round({dbl}) | nanvl({dbl}, {dbl}) | pmod({dbl}, {num}) | try_divide({num}, {num}) | {arr}[{small}] | element_at({arr}, {small}) | get({arr}, {int}) | try_element_at({arr}, {int}) | {arr}[{int}]
-str: upper({str}) | lower({str}) | reverse({str}) | trim({str}) | ltrim({str}) | rtrim({str}) | btrim({str}, {str!}) | trim(BOTH {str!} FROM {str}) | ltrim({str!}, {str})
-str: substring({str}, {small}, {small}) | substring({str}, {int}) | substr({str}, {int}, {int}) | left({str}, {int}) | right({str}, {small}) | repeat({str}, {small})
-str: concat({str}, {str}) | {str} || {str} | concat({str}, {any}) | concat_ws({str!}, {str}, {str}) | concat_ws({str}, {str}, {str}, {str!}) | replace({str}, {str}, {str}) | replace({str}, {str!})
-str: lpad({str}, {small}, {str!}) | rpad({str}, {small}, {str}) | cast({any} AS STRING) | string({any}) | cast({bin} AS STRING) | try_cast({any} AS STRING)
-date: date_add({date}, {small}) | date_sub({date}, {int}) | {date} + {small} | {date} - {small} | add_months({date}, {int}) | last_day({time}) | to_date({time}) | to_date({str}) | date({time})
-date: cast({time} AS DATE) | cast({str} AS DATE) | try_cast({str} AS DATE) | trunc({time}, {truncunit}) | make_date({int}, {int}, {int}) | date_from_unix_date({int}) | add_months({time}, {small})
-ts: {ts} + {iv!} | {ts} - {iv!} | {iv!} + {time} | date_trunc({unit}, {ts}) | cast({time} AS TIMESTAMP) | cast({str} AS TIMESTAMP) | cast({num} AS TIMESTAMP) | to_timestamp({str}) | to_timestamp({time})
-ts: timestamp_seconds({int}) | timestamp_millis({int}) | timestamp_micros({int}) | try_cast({str} AS TIMESTAMP) | {ts} + {int} * {iv!} | date_trunc({unit}, {time}) | try_to_timestamp({str}) | {date} + {iv!}
-ntz: {ntz} + {iv!} | {ntz} - {iv!} | cast({time} AS TIMESTAMP_NTZ) | cast({str} AS TIMESTAMP_NTZ) | date_trunc({unit}, {ntz}) | try_cast({str} AS TIMESTAMP_NTZ)
+bool: {bool} AND {bool} | {bool} OR {bool} | NOT ({bool}) | {any} IS NULL | {any} IS NOT NULL
+bool: {bool} IS TRUE | {bool} IS NOT FALSE | {num} BETWEEN {num} AND {num}
+bool: {num} NOT BETWEEN {num} AND {num} | {time} BETWEEN {time} AND {time}
+bool: {num} IN ({num}, {num!}, {num!}) | {str} NOT IN ({str}, {str!}) | {str} IN ({str!}, NULL)
+bool: {time} IN ({time}, {time!}) | {any} IS DISTINCT FROM {any} | {num} IS NOT DISTINCT FROM {num}
+bool: isnan({num}) | isnull({any}) | isnotnull({any}) | {str} LIKE {pattern} | {str} NOT LIKE {pattern}
+bool: {str} ILIKE {pattern} | {str} RLIKE {regex} | {str} LIKE {str} | like({str}, {pattern})
+bool: startswith({str}, {str}) | endswith({str}, {str!}) | contains({str}, {str})
+bool: array_contains({arr}, {dbl}) | array_contains({arr}, {num!}) | {time} {cmp} {str!}
+bool: {str!} {cmp} {time} | cast({num} AS BOOLEAN) | cast({str} AS BOOLEAN) | try_cast({str} AS BOOLEAN)
+bool: {trig}({num}) {cmp} {num!} | pow({num}, {num}) > {num} | atan2({num}, {num}) < {num!}
+bool: hypot({num}, {num}) >= {num!} | log({num}, {num}) > {num!} | {ts} - {ts} {cmp} {iv!}
+bool: {time} - {time} {cmp} {iv!} | ({num}, {str}) = ({num}, {str}) | NULL {cmp} {any}
+int: {int} + {int} | {int} - {int} | {int} * {int} | {int} % {int} | {num} div {num} | pmod({int}, {int})
+int: -{int} | +{int} | abs({int}) | {int} & {int} | {int} ^ {int} | ~{int} | shiftleft({int}, {small})
+int: shiftright({int}, {int}) | bit_count({int}) | ceil({dbl}) | floor({dbl}) | mod({int}, {int})
+int: try_add({int}, {int}) | try_subtract({int}, {int}) | try_multiply({int}, {int}) | try_mod({int}, {int})
+int: factorial({int}) | round({int}, {small}) | length({str}) | length({bin}) | char_length({str})
+int: instr({str}, {str}) | locate({str!}, {str}) | levenshtein({str}, {str}) | position({str!} IN {str})
+int: year({time}) | quarter({time}) | month({time}) | day({time}) | dayofweek({time}) | weekday({time})
+int: dayofyear({time}) | weekofyear({time}) | hour({time}) | minute({time}) | second({time})
+int: extract({part} FROM {time}) | datediff({time}, {time}) | unix_date({date}) | date_diff({date}, {time})
+int: unix_timestamp({ts}) | unix_seconds({ts}) | unix_millis({ts}) | unix_micros({ts})
+int: unix_timestamp({time}) | size({arr}) | array_size({arr}) | cast({num} AS {inttype})
+int: cast({str} AS {inttype}) | cast({bool} AS INT) | cast({ts} AS BIGINT) | try_cast({num} AS {inttype})
+int: try_cast({str} AS {inttype}) | int({num}) | {num}::bigint
+dec: {dec} + {dec} | {dec} - {dec} | {dec} * {dec} | {dec} / {dec} | {dec} % {dec} | {dec} + {int}
+dec: {int} * {dec} | {dec} - {int!} | -{dec} | abs({dec}) | cast({num} AS {dectype})
+dec: cast({str} AS {dectype}) | try_cast({num} AS {dectype}) | try_cast({str} AS {dectype})
+dec: cast({bool} AS {dectype}) | cast({ts} AS DECIMAL(20,6)) | round({dec}, {small}) | ceil({dec})
+dec: floor({dec}) | try_divide({dec}, {dec}) | try_add({dec}, {dec}) | pmod({dec}, {dec}) | {dec} / {int}
+dec: {int} / {dec!} | round({dec})
+dbl: {dbl} + {dbl} | {dbl} - {num} | {dbl} * {dbl} | {num} / {num} | {dbl} % {dbl} | -{dbl} | abs({dbl})
+dbl: {int} / {int} | sqrt({num}) | sign({num}) | cast({num} AS DOUBLE) | cast({num} AS FLOAT)
+dbl: cast({str} AS DOUBLE) | cast({str} AS FLOAT) | try_cast({str} AS DOUBLE) | cast({ts} AS DOUBLE)
+dbl: rint({dbl}) | signum({num}) | round({dbl}, {small}) | round({dbl}) | nanvl({dbl}, {dbl})
+dbl: pmod({dbl}, {num}) | try_divide({num}, {num}) | {arr}[{small}] | element_at({arr}, {small})
+dbl: get({arr}, {int}) | try_element_at({arr}, {int}) | {arr}[{int}]
+str: upper({str}) | lower({str}) | reverse({str}) | trim({str}) | ltrim({str}) | rtrim({str})
+str: btrim({str}, {str!}) | trim(BOTH {str!} FROM {str}) | ltrim({str!}, {str})
+str: substring({str}, {small}, {small}) | substring({str}, {int}) | substr({str}, {int}, {int})
+str: left({str}, {int}) | right({str}, {small}) | repeat({str}, {small}) | concat({str}, {str})
+str: {str} || {str} | concat({str}, {any}) | concat_ws({str!}, {str}, {str})
+str: concat_ws({str}, {str}, {str}, {str!}) | replace({str}, {str}, {str}) | replace({str}, {str!})
+str: lpad({str}, {small}, {str!}) | rpad({str}, {small}, {str}) | cast({any} AS STRING) | string({any})
+str: cast({bin} AS STRING) | try_cast({any} AS STRING)
+date: date_add({date}, {small}) | date_sub({date}, {int}) | {date} + {small} | {date} - {small}
+date: add_months({date}, {int}) | last_day({time}) | to_date({time}) | to_date({str}) | date({time})
+date: cast({time} AS DATE) | cast({str} AS DATE) | try_cast({str} AS DATE) | trunc({time}, {truncunit})
+date: make_date({int}, {int}, {int}) | date_from_unix_date({int}) | add_months({time}, {small})
+ts: {ts} + {iv!} | {ts} - {iv!} | {iv!} + {time} | date_trunc({unit}, {ts}) | cast({time} AS TIMESTAMP)
+ts: cast({str} AS TIMESTAMP) | cast({num} AS TIMESTAMP) | to_timestamp({str}) | to_timestamp({time})
+ts: timestamp_seconds({int}) | timestamp_millis({int}) | timestamp_micros({int})
+ts: try_cast({str} AS TIMESTAMP) | {ts} + {int} * {iv!} | date_trunc({unit}, {time})
+ts: try_to_timestamp({str}) | {date} + {iv!}
+ntz: {ntz} + {iv!} | {ntz} - {iv!} | cast({time} AS TIMESTAMP_NTZ) | cast({str} AS TIMESTAMP_NTZ)
+ntz: date_trunc({unit}, {ntz}) | try_cast({str} AS TIMESTAMP_NTZ)
 iv: {ts} - {ts} | {ntz} - {ntz} | {ts} - {time} | {iv!} * {int} | {iv} + {iv!} | -({iv!})
 bin: cast({str} AS BINARY) | concat({bin}, {bin}) | {bin} || {bin}
 arr: if({bool}, {arr}, {arr}) | coalesce({arr}, {arr})
 """
 # What has the kind that its branches have.
 CHOICES = """
-if({bool}, {K}, {K}) | CASE WHEN {bool} THEN {K} WHEN {bool} THEN {K} ELSE {K} END | CASE {any} WHEN {any} THEN {K} END
-coalesce({K}, {K}) | nvl({K}, {K!}) | nullif({K}, {K}) | nvl2({any}, {K}, {K}) | greatest({K}, {K}) | least({K}, {K}, {K!}) | ifnull({K}, {K}) | ({K}) | coalesce(NULL, {K})
+if({bool}, {K}, {K}) | CASE WHEN {bool} THEN {K} WHEN {bool} THEN {K} ELSE {K} END
+CASE {any} WHEN {any} THEN {K} END | coalesce({K}, {K}) | nvl({K}, {K!}) | nullif({K}, {K})
+nvl2({any}, {K}, {K}) | greatest({K}, {K}) | least({K}, {K}, {K!}) | ifnull({K}, {K}) | ({K})
+coalesce(NULL, {K})
 """
 WORDS = {
     "cmp": ["=", "<", "<=", ">", ">=", "<>", "<=>", "!=", "=="],
     "small": _SMALL,
     "part": ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "DOW", "DOY", "WEEK", "QUARTER"],
-    "trig": ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "ln", "log10", "log2", "log1p",
+    "trig": ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "ln", "log10",
+             "log2", "log1p",
              "expm1", "cbrt", "degrees", "radians", "cot", "log"],
     "inttype": ["TINYINT", "SMALLINT", "INT", "BIGINT"],
-    "dectype": ["DECIMAL(10,2)", "DECIMAL(38,18)", "DECIMAL(5,0)", "DECIMAL(3,3)", "DECIMAL(38,0)", "DECIMAL(1)"],
-    "unit": ["'YEAR'", "'quarter'", "'MM'", "'week'", "'DAY'", "'HOUR'", "'minute'", "'SECOND'", "'millisecond'"],
+    "dectype": ["DECIMAL(10,2)", "DECIMAL(38,18)", "DECIMAL(5,0)", "DECIMAL(3,3)", "DECIMAL(38,0)",
+                "DECIMAL(1)"],
+    "unit": ["'YEAR'", "'quarter'", "'MM'", "'week'", "'DAY'", "'HOUR'", "'minute'", "'SECOND'",
+             "'millisecond'"],
     "truncunit": ["'MM'", "'WEEK'", "'year'", "'QUARTER'"],
     "pattern": ["'a%'", "'%c'", "'%b%'", "'a_c'", "'%\\\\_%'", "''", "'%'", "'_'", "'%ï%'", "'A%b'"],
     "regex": ["'^[a-c]+$'", "'[0-9]+'", "'a.'", "'b|ï'", "''", "r'\\d+'", "'(?i)ABC'"],

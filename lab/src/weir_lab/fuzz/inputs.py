@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -87,7 +87,9 @@ def draw_inputs(rng: random.Random, count: int) -> Iterator[Input]:
                 tables = {name: draw_table(rng) for name in "tuv"}
                 yield Input("sql", draw_statement(rng), {**tables, **draw_arguments(rng, "sql")})
             case "join":
-                yield Input("join", "", {**{name: draw_table(rng) for name in "ab"}, **draw_arguments(rng, "join")})
+                yield Input(
+                    "join", "", {**{name: draw_table(rng) for name in "ab"}, **draw_arguments(rng, "join")}
+                )
             case _:
                 script = draw_script(rng)
                 yield Input("script", tear(rng, script) if rng.random() < 0.6 else script)
