@@ -61,7 +61,9 @@ def _equate_rows(node: Any, scope: Scope) -> Expr:
     left, right = node.this, node.expression
     if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
         raise QueryError(f"rows of as many values are compared with each other: {node.sql(dialect='spark')}")
-    pairs = zip(left.expressions, right.expressions, strict=True)
+    pairs = list(zip(left.expressions, right.expressions, strict=True))
+    if any(bind(x, scope).type != bind(y, scope).type for x, y in pairs):
+        raise QueryError(f"rows of values have the same types, or are cast: {node.sql(dialect='spark')}")
     first, *others = (bind(exp.NullSafeEQ(this=x, expression=y), scope) for x, y in pairs)
     return reduce(lambda both, equality: call("and", [both, equality], scope.mode), others, first)
 

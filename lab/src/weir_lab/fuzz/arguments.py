@@ -77,7 +77,8 @@ ODD_TABLES = [
         "pa.large_list(pa.int8())", "pa.run_end_encoded(pa.int16(), pa.int8())",
         "pa.list_view(pa.int8())", "pa.bool8()", "pa.json_()", "pa.uuid()",
     )),
-    "pa.table({'ts': pa.array([5], pa.timestamp('us')), 's': pa.array([b'\\xff'], pa.binary()).view(pa.string()), 'k': pa.array([1], pa.int16())})",
+    "pa.table({'ts': pa.array([5], pa.timestamp('us')), 'k': pa.array([1], pa.int16()),"
+    " 's': pa.array([b'\\xff'], pa.binary()).view(pa.string())})",
     "1", "'t'", "None", "object()", "t['k']", "pa.record_batch({'ts': [1]})", "{'ts': [1]}", "iter([1])",
                                                                        "[1, 2]", "[t, 1]",
     "iter([{'ts': datetime(2020, 1, 1)}, {'ts': 1}])", "[{'ts': datetime(2020, 1, 1), 'k': 10**30}]",

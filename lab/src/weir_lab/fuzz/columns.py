@@ -18,7 +18,8 @@ SCHEMA = pa.schema({
 })  # fmt: skip
 
 _NAN, _INF = math.nan, math.inf
-_TEXTS = ["", "a", "abc", "ABC", "naïve", "straße", "ΟΔΟΣ", "日本語", " a b ", "a%b", "a_c", "a\nb", "\\", "x1",
+_TEXTS = ["", "a", "abc", "ABC", "naïve", "straße", "ΟΔΟΣ", "日本語", " a b ", "a%b", "a_c", "a\nb", "\\",
+          "x1",
           "😀a", "aab", "İi", "\u0000", "e\u0301", "'", '"']  # fmt: skip
 _NUMBERS = ["12", " 7 ", "-3", "+5", "3.99", "-0.5", "1e3", ".5", "5.", "abc", "", "NaN", "-Infinity",
             "inf", "1d",

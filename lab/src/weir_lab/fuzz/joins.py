@@ -1,4 +1,4 @@
-"""Compare whole joins, in one process and on Spark, with Spark's batch join of the same rows, errors included.
+"""Compare whole joins, in one process and on Spark, with Spark's batch join of the same rows.
 
 The oracle is `SELECT ... FROM a, b WHERE <the times are within the window> AND <condition>`.
 """

@@ -79,22 +79,23 @@ def draw_select(rng: random.Random, grammar: Grammar) -> str:
 def draw_script(rng: random.Random) -> str:
     """Return a job for `weir run`."""
     streams = [
-        f"CREATE STREAM {name} ({_columns(rng)}) USING {rng.choice(['json', 'parquet', 'rate', 'a.b.C', '1'])}"
+        f"CREATE STREAM {name} ({_columns(rng)}) USING {rng.choice(['json', 'rate', 'a.b.C', '1'])}"
         f" OPTIONS (path 'in/{name}') TIMESTAMP BY {rng.choice(['ts', 'ts', 'TS', 'nope', '`ts`'])}"
-        f"{rng.choice(['', ' RATE 2000', ' RATE -1', ' RATE x'])}{rng.choice(['', f' LATENESS {_length(rng)}'])};"
+        f"{rng.choice(['', ' RATE 2000', ' RATE -1', ' RATE x'])}"
+        f"{rng.choice(['', f' LATENESS {_length(rng)}'])};"
         for name in "tuv"
     ]
     sink = (
         f" INTO {rng.choice(['parquet', 'json', 'x.y'])} {rng.choice(['', chr(39) + 'out' + chr(39)])}"
         f"{rng.choice(['', ' BUDGET (cpu 0.8)', ' BUDGET (memory 2g, cpu 1e999)', ' BUDGET (x 1)'])}"
-        f"{rng.choice(['', ' ADAPT OFF', ' ADAPT (change 0.05)', ' ADAPT (gain nan)', ' ADAPT (calibrate 1e400)'])}"
+        f"{rng.choice(['', ' ADAPT OFF', ' ADAPT (change 0.05)', ' ADAPT (gain nan)', ' ADAPT (x 1)'])}"
         f"{rng.choice(['', f' TRIGGER {_length(rng)}'])};"
     )
     return "\n".join([*streams, draw_statement(rng) + sink])
 
 
 def tear(rng: random.Random, text: str) -> str:
-    """Return the text with a few words deleted, doubled, swapped or replaced by what does not belong there."""
+    """Return the text with a few words deleted, doubled, swapped or replaced by odd ones."""
     words = _WORD.findall(text) or [""]
     for _ in range(rng.choice([1, 1, 1, 2, 3, 6])):
         at, other = rng.randrange(len(words)), rng.randrange(len(words))

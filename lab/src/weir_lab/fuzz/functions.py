@@ -1,0 +1,154 @@
+"""Count which of Spark's functions work in a join, on one stream and across streams: `docs/expressions.md`.
+
+A function works on one stream if weir builds a join on Spark that selects an example of Spark's own
+documentation for it; across streams, if the kernel knows it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import weir
+from weir.errors import QueryError
+from weir.expr.bind import SPECIAL
+from weir.expr.build import callable_names
+from weir.expr.evaluate import FUNCTIONS
+from weir.expr.types import ALIASES as TYPE_ALIASES
+from weir.expr.types import SPARK_NAMES
+
+# How Spark names what is written with operators and keywords, and the kernel knows under another name.
+_SYNTAX = frozenset((
+    "!", "!=", "==", "<>", "||", "between", "cast", "extract", "ilike", "like", "position", "regexp",
+    "regexp_like", "rlike", "when", "case", "bool", "try_cast",
+))  # fmt: skip
+# What is no value of one row, by the group in which Spark documents it.
+_GROUPS: Mapping[str, str] = {
+    "agg_funcs": "aggregates: aggregate the results",
+    "window_funcs": "window functions: apply them to the results",
+    "generator_funcs": "generators: apply them before the join",
+    "table_funcs": "tables: pass them as streams",
+}  # fmt: skip
+_INTRODUCTION = """\
+What concerns one stream alone is computed by Spark before the join, with every function that gives one value
+for a row, and the same one each time. What reads several streams is computed by weir's kernel, in conditions
+and in the SELECT list; in the SELECT list, Spark computes after the join what the kernel does not know. A
+condition across streams over another function takes `weir.udf`."""
+_EXAMPLE = re.compile(r"^\s*>\s*SELECT\s+(.*?);\s*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The functions of Spark that work on one stream; and why the others do not, by name."""
+
+    one_stream: tuple[str, ...]
+    refused: Mapping[str, tuple[str, ...]]
+
+
+def known_to_kernel(name: str) -> bool:
+    """True for a function of Spark that the kernel evaluates over several streams."""
+    types = {*SPARK_NAMES, *TYPE_ALIASES, "decimal"}
+    return name in {*callable_names(), *FUNCTIONS, *SPECIAL, *_SYNTAX, *types}
+
+
+def survey(spark: Any) -> Coverage:
+    """Try every function of Spark on one stream."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    frame = spark.sql("SELECT timestamp'2024-01-01' AS ts, 1 AS k")
+    working, refused = list[str](), dict[str, list[str]]()
+    for name in sorted(row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()):
+        reason = _try(spark, frame, name)
+        if reason is None:
+            working.append(name)
+        else:
+            refused.setdefault(reason, []).append(name)
+    return Coverage(tuple(working), {reason: tuple(names) for reason, names in sorted(refused.items())})
+
+
+def _try(spark: Any, frame: Any, name: str) -> str | None:
+    """Return why a function does not work on one stream; None if it does."""
+    group, examples = _describe(spark, name)
+    if group in _GROUPS:
+        return _GROUPS[group]
+    reasons = [_try_example(frame, example) for example in examples]
+    if not reasons:
+        return "no example in Spark's documentation: not tried"
+    return None if None in reasons else reasons[0]
+
+
+def _try_example(frame: Any, example: str) -> str | None:
+    select = f"CASE WHEN a.k > 0 THEN {example} END AS value"
+    try:
+        weir.join(a=frame, b=frame, on="a.k = b.k", within="1 hour", select=select)
+    except QueryError as error:
+        return _kind_of(str(error))
+    except Exception as error:
+        return f"fails: {type(error).__name__}"
+    return None
+
+
+def _kind_of(sentence: str) -> str:
+    kinds = {
+        "not deterministic": "not deterministic: a repeated batch must see the same rows",
+        "aggregates and window": "aggregates: aggregate the results",
+        "Arrow cannot carry": "a type that Arrow cannot carry: cast the value",
+        "not one value for each row": "generators: apply them before the join",
+        "cannot read": "syntax that weir does not parse",
+        "subqueries": "syntax that weir does not parse",
+    }
+    return next((kind for words, kind in kinds.items() if words in sentence), "other reasons")
+
+
+def _describe(spark: Any, name: str) -> tuple[str, list[str]]:
+    """Return the group of a function, and the expressions of its examples."""
+    jvm = spark._jvm
+    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
+    try:
+        info = spark._jsparkSession.sessionState().catalog().lookupFunctionInfo(identifier)
+    except Exception:
+        return "table_funcs", []
+    examples = [" ".join(text.split()) for text in _EXAMPLE.findall(info.getExamples() or "")]
+    return str(info.getGroup()), [text for text in examples if " FROM " not in text.upper()]
+
+
+def to_markdown(coverage: Coverage) -> str:
+    """Return the text of `docs/expressions.md`."""
+    return "\n".join(_lines(coverage)).rstrip() + "\n"
+
+
+def _lines(coverage: Coverage) -> Iterator[str]:
+    both = [name for name in coverage.one_stream if known_to_kernel(name)]
+    one = [name for name in coverage.one_stream if not known_to_kernel(name)]
+    refused = sum(map(len, coverage.refused.values()))
+    yield "# Expressions: which of Spark's functions work where"
+    yield ""
+    yield "Generated by `weir-lab functions`, which tries an example of each function; do not edit."
+    yield ""
+    yield _INTRODUCTION
+    yield ""
+    yield "| where | functions of Spark |"
+    yield "|---|---|"
+    yield f"| on one stream and across streams | {len(both)} |"
+    yield f"| on one stream | {len(one)} |"
+    yield f"| refused | {refused} |"
+    yield ""
+    yield from _section("On one stream and across streams", both)
+    yield from _section("On one stream", one)
+    for reason, names in coverage.refused.items():
+        yield from _section(f"Refused: {reason}", list(names))
+
+
+def _section(title: str, names: list[str]) -> Iterator[str]:
+    yield f"## {title}"
+    yield ""
+    line = ""
+    for name in names:
+        if len(line) + len(name) > 100:
+            yield line.rstrip()
+            line = ""
+        line += f"`{name}` "
+    yield line.rstrip()
+    yield ""
