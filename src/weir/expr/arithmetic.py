@@ -256,7 +256,10 @@ def _pmod(left: Any, right: Any) -> tuple[Any, Any]:
     """Return the remainder that is not negative for a positive divisor, NULL for a zero divisor."""
     divisor = _one_if_zero(right)
     rest = np.fmod(left, divisor)
-    return np.where(rest < 0, np.fmod(rest + divisor, divisor), rest), right != 0
+    # Java adds numbers that are smaller than an int as ints.
+    wide = np.promote_types(left.dtype, np.int32) if left.dtype.kind == "i" else left.dtype
+    positive = np.fmod(rest.astype(wide) + divisor, divisor).astype(left.dtype)
+    return np.where(rest < 0, positive, rest), right != 0
 
 
 def _one_if_zero(divisor: Any) -> Any:

@@ -79,7 +79,7 @@ dbl: {int} / {int} | sqrt({num}) | sign({num}) | cast({num} AS DOUBLE) | cast({n
 dbl: cast({str} AS DOUBLE) | cast({str} AS FLOAT) | try_cast({str} AS DOUBLE) | cast({ts} AS DOUBLE)
 dbl: rint({dbl}) | signum({num}) | round({dbl}, {small}) | round({dbl}) | nanvl({dbl}, {dbl})
 dbl: pmod({dbl}, {num}) | try_divide({num}, {num}) | {arr}[{small}] | element_at({arr}, {small})
-dbl: get({arr}, {int}) | try_element_at({arr}, {int}) | {arr}[{int}]
+dbl: get({arr}, {int}) | try_element_at({arr}, {small}) | {arr}[{int}]
 str: upper({str}) | lower({str}) | reverse({str}) | trim({str}) | ltrim({str}) | rtrim({str})
 str: btrim({str}, {str!}) | trim(BOTH {str!} FROM {str}) | ltrim({str!}, {str})
 str: substring({str}, {small}, {small}) | substring({str}, {int}) | substr({str}, {int}, {int})
