@@ -38,8 +38,11 @@ DAY = 86_400_000_000
 def _type_numbers(operator: str, args: Sequence[Expr]) -> Signature:
     """Accept two numbers, in their common type; decimals stay as they are."""
     rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
-    if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
-        left, right = map(decimals.operand_type, args)
+    if decimals.are_used(args):
+        # NULL beside a decimal has its type.
+        others = reversed(args)
+        pairs = zip(args, others, strict=True)
+        left, right = (decimals.operand_type(y if pa.types.is_null(x.type) else x) for x, y in pairs)
         return (left, right), decimals.result_type(operator, left, right)
     type = rules.shared_type(args)
     type = DOUBLE if pa.types.is_null(type) else type
@@ -111,6 +114,9 @@ def _divide_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _div_rule(args: Sequence[Expr]) -> Signature:
+    """Accept whole numbers and decimals."""
+    if any(is_float(arg.type) for arg in args):
+        raise wrong_types(args, "whole numbers or decimals")
     types, _ = _divide_rule(args)
     return (types if decimals.are_used(args) else (BIGINT, BIGINT)), BIGINT
 

@@ -57,6 +57,11 @@ def _count_rule(args: Sequence[Expr]) -> Signature:
     return signature
 
 
+def _get_rule(args: Sequence[Expr]) -> Signature:
+    (array, _), out = _item_rule(args)
+    return (array, INT), out
+
+
 def _wrap_index(index: Any, lengths: Any) -> Any:
     # Spark takes the lower half of a bigint.
     return index.astype(np.int32).astype(np.int64)
@@ -200,7 +205,7 @@ FUNCTIONS: dict[str, Function] = {
     "size": Function(_size_rule, _size_of_null, lambda _, lists: pc.list_value_length(lists), always),
     "array_size": wrap(_size_rule, pc.list_value_length),
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
-    "get": wrap(_item_rule, partial(map_arrays, partial(_take_items, _wrap_index))),
+    "get": wrap(_get_rule, partial(map_arrays, partial(_take_items, _wrap_index))),
     "[]": _item(_item_rule, _wrap_index, can_fail=always),
     "element_at": _item(_count_rule, _count_from_zero, can_fail=always),
     "try_element_at": Function(_count_rule, _item_unless_zero, _item_unless_zero, always_fails=always),

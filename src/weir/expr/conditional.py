@@ -54,6 +54,13 @@ def _nullif_rule(args: Sequence[Expr]) -> Signature:
     return types_of(args), args[0].type
 
 
+def _nanvl_rule(args: Sequence[Expr]) -> Signature:
+    """Accept two floats, or what can be doubles."""
+    if len(args) == 2 and all(arg.type == pa.float32() for arg in args):
+        return types_of(args), pa.float32()
+    return rules.take_doubles(2)(args)
+
+
 def _boolean_rule(args: Sequence[Expr], count: int = 2) -> Signature:
     rules.check_types(args, "boolean", *[lambda type: type in (BOOLEAN, pa.null())] * count)
     return [BOOLEAN] * count, BOOLEAN
@@ -213,6 +220,6 @@ FUNCTIONS: dict[str, Function] = {
     # The smallest value that is not NULL; NaN only if there is nothing else.
     "least": Function(_ordered_rule, partial(_choose_extreme, pc.min_element_wise)),
     "isnan": wrap(_is_nan_rule, _is_nan),
-    "nanvl": wrap(rules.take_doubles(2), _replace_nan),
+    "nanvl": wrap(_nanvl_rule, _replace_nan),
 }
 ALIASES = {"nvl": "coalesce", "ifnull": "coalesce", "isnull": "is null", "isnotnull": "is not null"}

@@ -77,6 +77,12 @@ def _after_divisor(number: int, values: Sequence[Value], rows: int) -> Bools:
     return _all(pc.is_valid, values[1:] if number == 0 else (), rows)
 
 
+def _after_nonzero_divisor(number: int, values: Sequence[Value], rows: int) -> Bools:
+    if number:
+        return np.ones(rows, np.bool_)
+    return _all(lambda divisor: pc.not_equal(pc.cast(divisor, pa.float64()), 0.0), values[1:], rows)
+
+
 def _choose(number: int, values: Sequence[Value], rows: int) -> Bools:
     """Conditions and values alternate: a value is evaluated if its condition holds and none before it."""
     *earlier, last = values[:number:2] or [pa.scalar(False)]
@@ -106,6 +112,7 @@ _LAZY: dict[str, Callable[[int, Sequence[Value], int], Bools]] = {
     "in": _until_found,
     "nanvl": lambda number, values, rows: _all(pc.is_nan, values[:number], rows),
     **dict.fromkeys(("/", "%", "div", "pmod"), _after_divisor),
+    **dict.fromkeys(("try_divide", "try_mod"), _after_nonzero_divisor),
 }
 
 

@@ -55,7 +55,8 @@ bool: {str!} {cmp} {time} | cast({num} AS BOOLEAN) | cast({str} AS BOOLEAN) | tr
 bool: {trig}({num}) {cmp} {num!} | pow({num}, {num}) > {num} | atan2({num}, {num}) < {num!}
 bool: hypot({num}, {num}) >= {num!} | log({num}, {num}) > {num!} | {ts} - {ts} {cmp} {iv!}
 bool: {time} - {time} {cmp} {iv!} | ({num}, {str}) = ({num}, {str}) | NULL {cmp} {any}
-int: {int} + {int} | {int} - {int} | {int} * {int} | {int} % {int} | {num} div {num} | pmod({int}, {int})
+int: {int} + {int} | {int} - {int} | {int} * {int}
+int: {int} % {int} | {int} div {int} | {dec} div {int} | pmod({int}, {int})
 int: -{int} | +{int} | abs({int}) | {int} & {int} | {int} ^ {int} | ~{int} | shiftleft({int}, {small})
 int: shiftright({int}, {int}) | bit_count({int}) | ceil({dbl}) | floor({dbl}) | mod({int}, {int})
 int: try_add({int}, {int}) | try_subtract({int}, {int}) | try_multiply({int}, {int}) | try_mod({int}, {int})
