@@ -86,7 +86,7 @@ def _fuzz_joins(spark: Any, count: int, seed: int, tell: Tell) -> Finding:
 def _open_spark() -> Any:
     from weir_lab.spark_session import local_session
 
-    return local_session("weir-lab fuzz", 2, {"spark.driver.memory": "3g"})
+    return local_session("weir-lab fuzz", 2, {"spark.driver.memory": "3g", "spark.log.level": "OFF"})
 
 
 def summarise_refusals(findings: Sequence[Finding], most: int = 12) -> list[tuple[str, int]]:

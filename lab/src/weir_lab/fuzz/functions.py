@@ -37,6 +37,8 @@ What concerns one stream alone is computed by Spark before the join, with every 
 for a row, and the same one each time. What reads several streams is computed by weir's kernel, in conditions
 and in the SELECT list; in the SELECT list, Spark computes after the join what the kernel does not know. A
 condition across streams over another function takes `weir.udf`."""
+# The examples of a function that are tried until one works.
+_TRIES = 3
 _EXAMPLE = re.compile(r"^\s*>\s*SELECT\s+(.*?);\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,39 +57,52 @@ def known_to_kernel(name: str) -> bool:
 
 
 def survey(spark: Any) -> Coverage:
-    """Try every function of Spark on one stream."""
+    """Try every function of Spark on one stream: what Catalyst can analyse, then in joins of many at once."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    frame = spark.sql("SELECT timestamp'2024-01-01' AS ts, 1 AS k")
-    working, refused = list[str](), dict[str, list[str]]()
+    frame = spark.sql("SELECT timestamp'2024-01-01' AS ts, 1 AS k").alias("a")
+    examples, refused = dict[str, str](), dict[str, str]()
     for name in sorted(row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()):
-        reason = _try(spark, frame, name)
-        if reason is None:
-            working.append(name)
+        group, texts = _describe(spark, name)
+        reasons = {text: _analyse(frame, text) for text in texts[:_TRIES]} if group not in _GROUPS else {}
+        working = [text for text, reason in reasons.items() if reason is None]
+        if working:
+            examples[name] = working[0]
         else:
-            refused.setdefault(reason, []).append(name)
-    return Coverage(tuple(working), {reason: tuple(names) for reason, names in sorted(refused.items())})
+            reason = _GROUPS.get(group) or next(iter(reasons.values()), None)
+            refused[name] = reason or "no example in Spark's documentation: not tried"
+    refused |= _join_all(frame, examples)
+    kinds = sorted(set(refused.values()))
+    by_reason = {kind: tuple(sorted(name for name in refused if refused[name] == kind)) for kind in kinds}
+    return Coverage(tuple(name for name in examples if name not in refused), by_reason)
 
 
-def _try(spark: Any, frame: Any, name: str) -> str | None:
-    """Return why a function does not work on one stream; None if it does."""
-    group, examples = _describe(spark, name)
-    if group in _GROUPS:
-        return _GROUPS[group]
-    reasons = [_try_example(frame, example) for example in examples]
-    if not reasons:
-        return "no example in Spark's documentation: not tried"
-    return None if None in reasons else reasons[0]
+def _analyse(frame: Any, example: str) -> str | None:
+    """Return why an example cannot be computed for each row of a stream; None if it can."""
+    from weir.spark.catalyst import Expression, analyse
+    from weir.spark.frames import is_carried
+
+    text = f"CASE WHEN a.k > 0 THEN {example} END"
+    try:
+        (found,) = analyse(frame, [Expression(text, text)])
+    except QueryError as error:
+        return _kind_of(str(error))
+    return None if is_carried(found.type) else _kind_of("Arrow cannot carry")
 
 
-def _try_example(frame: Any, example: str) -> str | None:
-    select = f"CASE WHEN a.k > 0 THEN {example} END AS value"
+def _join_all(frame: Any, examples: Mapping[str, str]) -> dict[str, str]:
+    """Build joins over the examples; return the reasons for which weir refuses some of them."""
+    items = {name: f"CASE WHEN a.k > 0 THEN {text} END AS value" for name, text in examples.items()}
+    select = ", ".join(f"{item}_{number}" for number, item in enumerate(items.values()))
     try:
         weir.join(a=frame, b=frame, on="a.k = b.k", within="1 hour", select=select)
     except QueryError as error:
-        return _kind_of(str(error))
-    except Exception as error:
-        return f"fails: {type(error).__name__}"
-    return None
+        if len(examples) == 1:
+            return dict.fromkeys(examples, _kind_of(str(error)))
+        names = list(examples)
+        halves = names[: len(names) // 2], names[len(names) // 2 :]
+        parts = [_join_all(frame, {name: examples[name] for name in half}) for half in halves]
+        return parts[0] | parts[1]
+    return {}
 
 
 def _kind_of(sentence: str) -> str:

@@ -98,8 +98,11 @@ def _draw_equality(rng: random.Random, left: str, right: str) -> str:
         column = rng.choice(["k", "i", "s", "ok", "d", "m"])
         return f"{left}.{column} {rng.choice(['=', '=', '=', '<=>'])} {right}.{column}"
     kind = rng.choice(_KEYS)
-    sides = (Grammar(rng, [stream], wrong=10**6).draw(kind, rng.randint(1, 2)) for stream in (left, right))
-    return " = ".join(f"({side})" for side in sides)
+    side, other = (
+        Grammar(rng, [stream], wrong=10**6).draw(kind, rng.randint(1, 2)) for stream in (left, right)
+    )
+    # The same expression of both streams is equal far more often.
+    return f"({side}) = ({side.replace(f'{left}.', f'{right}.') if rng.random() < 0.7 else other})"
 
 
 def compare_join(spark: Any, case: Case) -> str:
