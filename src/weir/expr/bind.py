@@ -233,7 +233,10 @@ def _position(node: Any, scope: Scope) -> Expr:
 
 def _read_hex(digits: str) -> bytes:
     """Read the bytes of `X'0F'`; an odd number of digits lacks a leading zero."""
-    return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    try:
+        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    except ValueError:
+        raise QueryError(f"X'{digits}' is not a binary: it has other characters than 0-9 and A-F") from None
 
 
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {

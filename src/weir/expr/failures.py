@@ -126,7 +126,9 @@ def describe_failure(
     row = min(int(np.argmax(failed)) for _, failed in failures)
     call = next(call for call, failed in failures if failed[row])
     where = ", ".join(
-        f"{column} = {fetch(column)[row]}" for column in columns_of(expr) if not is_internal(column.name)
+        f"{column} = {to_python(fetch(column)[row])}"
+        for column in columns_of(expr)
+        if not is_internal(column.name)
     )
     reason = _reason(call, args_of(call, row))
     inside = "" if call == expr else f" of {to_sql(expr)}"
@@ -134,6 +136,16 @@ def describe_failure(
     return EvaluationError(
         f"{to_sql(call)}{inside} fails{given}: {reason}; use {_advice(call)}, or pass on_error='null'"
     )
+
+
+def to_python(scalar: pa.Scalar) -> Any:
+    """Return the value of a scalar; a description if Python has no such date, or the bytes are no text."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes()
+    except (ValueError, OverflowError):
+        return f"{spark_name(scalar.type)} number {scalar.value}"
 
 
 def _reason(call: Call, args: list[Any]) -> str:
