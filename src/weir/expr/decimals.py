@@ -90,8 +90,9 @@ def negate(value: Value) -> Value:
 
 def _negate_rounded(decimals: pa.Array) -> pa.Array:
     keep = Context(prec=EXACT_DIGITS, rounding=ROUND_HALF_EVEN)
+    unit, wide = Decimal(1).scaleb(-decimals.type.scale), Context(prec=2 * decimals.type.precision)
     limit = Decimal(10) ** (decimals.type.precision - decimals.type.scale)
-    negated = [None if x is None else keep.minus(x) for x in decimals.to_pylist()]
+    negated = [None if x is None else wide.quantize(keep.minus(x), unit) for x in decimals.to_pylist()]
     return pa.array([None if x is None or abs(x) >= limit else x for x in negated], decimals.type)
 
 
