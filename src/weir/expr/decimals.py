@@ -93,7 +93,7 @@ def _negate_rounded(decimals: pa.Array) -> pa.Array:
     unit, wide = Decimal(1).scaleb(-decimals.type.scale), Context(prec=2 * decimals.type.precision)
     limit = Decimal(10) ** (decimals.type.precision - decimals.type.scale)
     negated = [None if x is None else wide.quantize(keep.minus(x), unit) for x in decimals.to_pylist()]
-    return pa.array([None if x is None or abs(x) >= limit else x for x in negated], decimals.type)
+    return pa.array([None if x is None or x.copy_abs() >= limit else x for x in negated], decimals.type)
 
 
 def widen(value: Value, digits: int = 0) -> Value:
