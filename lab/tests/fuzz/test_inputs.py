@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 import weir
 from weir.errors import QueryError
-from weir_lab.fuzz.experiment import choose_sizes
+from weir_lab.aim import Aim
+from weir_lab.fuzz import expressions
+from weir_lab.fuzz.experiment import Finding, choose_sizes
 from weir_lab.fuzz.inputs import Input, attempt, draw_inputs, try_inputs
 
 
@@ -43,3 +48,10 @@ def test_a_count_needs_a_part() -> None:
         choose_sizes(True, 7, None)
     with pytest.raises(QueryError, match="expressions, joins, inputs"):
         choose_sizes(True, None, "everything")
+
+
+def test_findings_can_be_written_as_json() -> None:
+    # A Counter does not survive asdict.
+    outcome = expressions.Outcome(1, (), Counter({"takes numbers": 2}), 0)
+    finding = Finding("expressions", Aim("", "", "", True), outcome.differences, dict(outcome.refused))
+    assert json.loads(json.dumps(asdict(finding)))["refused"] == {"takes numbers": 2}

@@ -71,7 +71,7 @@ def _fuzz_expressions(spark: Any, count: int, seed: int, tell: Tell) -> Finding:
     )
     reached = outcome.compared >= count and not outcome.differences
     aim = Aim("expressions: Spark's values and errors", f"{count:,}", measured, reached)
-    return Finding("expressions", aim, outcome.differences, outcome.refused)
+    return Finding("expressions", aim, outcome.differences, dict(outcome.refused))
 
 
 def _fuzz_joins(spark: Any, count: int, seed: int, tell: Tell) -> Finding:
@@ -80,7 +80,7 @@ def _fuzz_joins(spark: Any, count: int, seed: int, tell: Tell) -> Finding:
     measured = f"{ends}; {outcome.refused.total()} more are refused"
     reached = outcome.ends.total() >= count and not outcome.differences
     aim = Aim("joins: Spark's rows and errors", f"{count:,}", measured, reached)
-    return Finding("joins", aim, outcome.differences, outcome.refused)
+    return Finding("joins", aim, outcome.differences, dict(outcome.refused))
 
 
 def _open_spark() -> Any:
