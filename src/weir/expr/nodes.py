@@ -101,6 +101,16 @@ class Call:
 Expr = Column | Literal | Call
 
 
+def depth_of(expr: Expr) -> int:
+    """Return how deeply calls are nested; without recursion, for expressions of any depth."""
+    deepest, waiting = 0, [(expr, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        waiting += [(arg, depth + 1) for arg in node.args] if isinstance(node, Call) else []
+    return deepest
+
+
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield the expression and all its descendants, parents first."""
     yield expr
