@@ -42,6 +42,8 @@ def match_name(kind: str, name: str, known: Iterable[str], where: str = "") -> s
     'orders'
     """
     names = list(known)
+    if not isinstance(name, str):
+        raise unknown_name(kind, str(name), names, where)
     spellings = [name] if name in names else [other for other in names if other.lower() == name.lower()]
     if not spellings:
         raise unknown_name(kind, name, names, where)

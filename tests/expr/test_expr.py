@@ -154,7 +154,7 @@ def test_names_ignore_case_and_keep_the_spelling_of_the_schema() -> None:
     ("a.x > 2 * 3 + 1", ">(a.x, 7.0)"),
     ("a.place.LAT > 1", ">(.(a.place, 'LAT'), 1.0)"),
     ("b.u = a.ts", "=(cast(b.u), a.ts)"),
-    ("(a.x, a.s) = (b.x, b.t)", "and(=(a.x, b.x), =(a.s, b.t))"),
+    ("(a.x, a.s) = (b.x, b.t)", "and(<=>(a.x, b.x), <=>(a.s, b.t))"),
     ("(a.x, a.s) <=> (b.x, b.t)", "and(<=>(a.x, b.x), <=>(a.s, b.t))"),
 ])  # fmt: skip
 def test_binding_makes_casts_and_operators_plain(text: str, bound: str) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.expr.differential import FAILS, ask_spark, find_differences
 
 from weir.expr.session import Session
+from weir_lab.fuzz.spark_answers import FAILS, ask_spark, find_differences
 
 ROWS = 250
 SCHEMA = pa.schema({

@@ -162,6 +162,10 @@ ALLOWED: dict[str, Row] = {
         select=f"CASE WHEN b.batch = 2 THEN b.id * 2 END AS grown, {IDS}",
         frames=lambda frames: {**frames, "b": frames["b"].withColumn("grown", F.col("id") * 2)},
     ),
+    "one partition, where no key divides rows": Row(  # rows without the earlier key are not stored
+        {"on": "a.v < b.v", "partitions": 1},
+        "a.v < b.v AND (a.k IS NOT NULL OR a.batch = 2) AND (b.k IS NOT NULL OR b.batch = 2)",
+    ),
     "int to bigint": Row({}, frames=cast("v", "bigint")),
     "a wider decimal": Row({}, frames=cast("cost", "decimal(12,4)")),
 }  # fmt: skip
@@ -184,6 +188,29 @@ def test_a_change_holds_from_the_next_batch_on(
     )
     assert read_bag(folder / "new") == answer
     assert read_bag(folder / "out") == ask_duckdb(stopped.feed, FIRST_SELECT, FIRST_WHERE, since=0, until=1)
+
+
+def test_a_grown_column_may_become_a_key(stopped: Stopped, spark: SparkSession, tmp_path: Path) -> None:
+    """Stored rows have NULL there and join nothing any more: all their slices become empty."""
+    frames = {
+        name: frame.withColumn("grown", F.col("id") % 2) for name, frame in stopped.feed.frames(spark).items()
+    }
+    folder, on = stopped.copy(tmp_path), f"{FIRST_WHERE} AND a.grown = b.grown"
+    run(weir.join(**frames, **{**FIRST, "on": on}), folder / "ckpt", folder / "new")
+    where = f"{FIRST_WHERE} AND a.batch = 2 AND b.batch = 2 AND a.id % 2 = b.id % 2"
+    answer = ask_duckdb(stopped.feed, FIRST_SELECT, where)
+    assert answer and read_bag(folder / "new") == answer
+
+
+def test_errors_fail_again_and_computed_times_stay(spark: SparkSession, tmp_path: Path) -> None:
+    share = "100 / (a.id + 1) AS share"
+    asked = {**FIRST, "time": "timestamp_micros(unix_micros(ts))", "on_error": "null"}
+    stopped = stop_after_two(spark, tmp_path, "ab", 5, **{**asked, "select": f"{share}, b.name, {IDS}"})
+    select = f"{share}, upper(b.name) AS name, {IDS}"
+    join = weir.join(**stopped.feed.frames(spark), **{**asked, "select": select, "on_error": "fail"})
+    run(join, tmp_path / "ckpt", tmp_path / "new")
+    answer = ask_duckdb(stopped.feed, select, FIRST_WHERE)
+    assert answer and read_bag(tmp_path / "new") == answer
 
 
 def as_statement(frames: Mapping[str, DataFrame]) -> SparkJoin:

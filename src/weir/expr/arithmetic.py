@@ -38,8 +38,11 @@ DAY = 86_400_000_000
 def _type_numbers(operator: str, args: Sequence[Expr]) -> Signature:
     """Accept two numbers, in their common type; decimals stay as they are."""
     rules.check_types(args, "numbers", *[rules.is_number_or_null] * 2)
-    if decimals.are_used(args) and not any(pa.types.is_null(arg.type) for arg in args):
-        left, right = map(decimals.operand_type, args)
+    if decimals.are_used(args):
+        # NULL beside a decimal has its type.
+        others = reversed(args)
+        pairs = zip(args, others, strict=True)
+        left, right = (decimals.operand_type(y if pa.types.is_null(x.type) else x) for x, y in pairs)
         return (left, right), decimals.result_type(operator, left, right)
     type = rules.shared_type(args)
     type = DOUBLE if pa.types.is_null(type) else type
@@ -111,6 +114,9 @@ def _divide_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _div_rule(args: Sequence[Expr]) -> Signature:
+    """Accept whole numbers and decimals."""
+    if any(is_float(arg.type) for arg in args):
+        raise wrong_types(args, "whole numbers or decimals")
     types, _ = _divide_rule(args)
     return (types if decimals.are_used(args) else (BIGINT, BIGINT)), BIGINT
 
@@ -256,7 +262,10 @@ def _pmod(left: Any, right: Any) -> tuple[Any, Any]:
     """Return the remainder that is not negative for a positive divisor, NULL for a zero divisor."""
     divisor = _one_if_zero(right)
     rest = np.fmod(left, divisor)
-    return np.where(rest < 0, np.fmod(rest + divisor, divisor), rest), right != 0
+    # Java adds numbers that are smaller than an int as ints.
+    wide = np.promote_types(left.dtype, np.int32) if left.dtype.kind == "i" else left.dtype
+    positive = np.fmod(rest.astype(wide) + divisor, divisor).astype(left.dtype)
+    return np.where(rest < 0, positive, rest), right != 0
 
 
 def _one_if_zero(divisor: Any) -> Any:
@@ -290,14 +299,23 @@ def _has_local_time(args: Sequence[Expr], out: pa.DataType) -> bool:
     return interval is None or not is_short
 
 
+def _never_wraps(args: Sequence[Expr], out: pa.DataType) -> bool:
+    """True for intervals, and for decimals with more digits than Spark negates exactly."""
+    return out == INTERVAL or bool(pa.types.is_decimal(out) and out.precision > decimals.EXACT_DIGITS)
+
+
 def _negate(out: pa.DataType, value: Value) -> Value:
     """Negate; the smallest whole number has no opposite."""
+    if pa.types.is_decimal(out):
+        return decimals.negate(value)
     if not is_integer(out) and out != INTERVAL:
         return pc.negate(value)
     return map_numbers(out, lambda numbers: (-numbers, numbers != np.iinfo(numbers.dtype).min), value)
 
 
 def _absolute(out: pa.DataType, value: Value) -> Value:
+    if pa.types.is_decimal(out):
+        return pc.if_else(pc.less(value, pa.scalar(0, out)), decimals.negate(value), value)
     if not is_integer(out) and out != INTERVAL:
         return pc.abs(value)
     return map_numbers(out, lambda numbers: (np.abs(numbers), numbers != np.iinfo(numbers.dtype).min), value)
@@ -326,11 +344,9 @@ FUNCTIONS: dict[str, Function] = {
     "div": Function(_div_rule, _div, _div_strictly, always),
     "%": Function(_REMAINDER_RULE, _remainder, can_fail=always),
     "pmod": wrap_numbers(_pmod_rule, _pmod, can_fail=always),
-    "negative": Function(
-        _number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _time_overflows
-    ),
+    "negative": Function(_number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _never_wraps),
     "positive": wrap(_number_rule, lambda value: value),
-    "abs": Function(_number_rule, lambda _, value: pc.abs(value), _absolute, _overflows, _time_overflows),
+    "abs": Function(_number_rule, lambda _, value: pc.abs(value), _absolute, _overflows, _never_wraps),
     "&": wrap(_integer_rule, pc.bit_wise_and),
     "|": wrap(_integer_rule, pc.bit_wise_or),
     "^": wrap(_integer_rule, pc.bit_wise_xor),

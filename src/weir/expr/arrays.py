@@ -13,7 +13,17 @@ import pyarrow.compute as pc
 from weir.errors import QueryError
 from weir.expr.conditional import equal
 from weir.expr.nodes import Expr, Literal
-from weir.expr.type_rules import Function, Signature, always, check_types, types_of, wrap, wrong_comparison
+from weir.expr.type_rules import (
+    Function,
+    Rule,
+    Signature,
+    always,
+    check_types,
+    types_of,
+    wrap,
+    wrong_comparison,
+    wrong_types,
+)
 from weir.expr.types import BIGINT, BOOLEAN, DOUBLE, INT, common_type, is_array, is_float, is_integer
 from weir.expr.values import Failing, Value, as_array, from_numbers, keep_nulls, map_arrays, to_numbers
 
@@ -39,23 +49,51 @@ def _item_rule(args: Sequence[Expr]) -> Signature:
     return (args[0].type, BIGINT), args[0].type.value_type
 
 
-def _item(to_position: Callable[[Any, Any], Any], **properties: Any) -> Function:
+def _count_rule(args: Sequence[Expr]) -> Signature:
+    """Accept an array and a position that is no bigint."""
+    signature = _item_rule(args)
+    if args[1].type == BIGINT:
+        raise wrong_types(args, "an array and an int")
+    return signature
+
+
+def _get_rule(args: Sequence[Expr]) -> Signature:
+    (array, _), out = _item_rule(args)
+    return (array, INT), out
+
+
+def _wrap_index(index: Any, lengths: Any) -> Any:
+    # Spark takes the lower half of a bigint.
+    return index.astype(np.int32).astype(np.int64)
+
+
+def _item(rule: Rule, to_position: Callable[[Any, Any], Any], **properties: Any) -> Function:
     """Make a function that returns the item at a position; NULL outside of the array."""
     run = partial(map_arrays, partial(_take_items, to_position))
-    return Function(
-        _item_rule, lambda _, *values: run(*values), partial(_item_strictly, to_position), **properties
-    )
+    strict = partial(_item_strictly, to_position)
+    return Function(rule, lambda _, *values: run(*values), strict, **properties)
 
 
 def _item_strictly(to_position: Any, out: pa.DataType, lists: Value, index: Value) -> Failing:
     """Return items and the rows whose position lies outside of the array; an item itself may be NULL."""
-    rows = max((len(value) for value in (lists, index) if isinstance(value, pa.Array)), default=1)
-    lists, index = as_array(lists, rows), as_array(index, rows)
+    lists, index = _as_arrays(lists, index)
     _, lengths, _ = _split_items(lists)
     position = to_position(to_numbers(index), lengths)
     valid = pc.and_(pc.is_valid(lists), pc.is_valid(index)).to_numpy(zero_copy_only=False)
     failed = valid & ((position < 0) | (position >= lengths))
     return Failing(_take_items(to_position, lists, index), failed)
+
+
+def _item_unless_zero(out: pa.DataType, lists: Value, index: Value) -> Failing:
+    """Return items, NULL outside of the array; there is no position zero."""
+    lists, index = _as_arrays(lists, index)
+    failed = pc.and_(pc.is_valid(lists), pc.fill_null(pc.equal(index, 0), False))
+    return Failing(_take_items(_count_from_zero, lists, index), failed.to_numpy(zero_copy_only=False))
+
+
+def _as_arrays(*values: Value) -> list[pa.Array]:
+    rows = max((len(value) for value in values if isinstance(value, pa.Array)), default=1)
+    return [as_array(value, rows) for value in values]
 
 
 def _count_from_zero(index: Any, lengths: Any) -> Any:
@@ -74,7 +112,7 @@ def _take_items(to_position: Any, lists: pa.Array, index: pa.Array) -> pa.Array:
 def _contains_rule(args: Sequence[Expr]) -> Signature:
     check_types(args, "an array first", is_array, lambda _: True)
     items = args[0].type.value_type
-    if common_type(items, args[1].type) != items:
+    if pa.types.is_null(args[1].type) or common_type(items, args[1].type) != items:
         raise wrong_comparison(items, args[1].type)
     return (args[0].type, items), BOOLEAN
 
@@ -167,10 +205,10 @@ FUNCTIONS: dict[str, Function] = {
     "size": Function(_size_rule, _size_of_null, lambda _, lists: pc.list_value_length(lists), always),
     "array_size": wrap(_size_rule, pc.list_value_length),
     "array_contains": wrap(_contains_rule, partial(map_arrays, _array_contains)),
-    "get": wrap(_item_rule, partial(map_arrays, partial(_take_items, lambda index, lengths: index))),
-    "[]": _item(lambda index, lengths: index, can_fail=always),
-    "element_at": _item(_count_from_zero, can_fail=always),
-    "try_element_at": wrap(_item_rule, partial(map_arrays, partial(_take_items, _count_from_zero))),
+    "get": wrap(_get_rule, partial(map_arrays, partial(_take_items, _wrap_index))),
+    "[]": _item(_item_rule, _wrap_index, can_fail=always),
+    "element_at": _item(_count_rule, _count_from_zero, can_fail=always),
+    "try_element_at": Function(_count_rule, _item_unless_zero, _item_unless_zero, always_fails=always),
     ".": wrap(_field_rule, lambda row, name: pc.struct_field(row, _find_fields(row.type, name.as_py()))),
     "cosine": wrap(_cosine_rule, partial(map_arrays, _cosine)),
 }

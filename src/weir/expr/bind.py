@@ -57,12 +57,14 @@ def bind(node: exp.Expression, scope: Scope) -> Expr:
 
 
 def _equate_rows(node: Any, scope: Scope) -> Expr:
-    """`(a.x, a.y) = (b.x, b.y)` is a conjunction of equalities, so that each is a key."""
+    """`(a.x, a.y) = (b.x, b.y)` equates each pair, so that it is a key; in a row, NULL equals NULL."""
     left, right = node.this, node.expression
     if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
         raise QueryError(f"rows of as many values are compared with each other: {node.sql(dialect='spark')}")
-    pairs = zip(left.expressions, right.expressions, strict=True)
-    first, *others = (bind(type(node)(this=x, expression=y), scope) for x, y in pairs)
+    pairs = list(zip(left.expressions, right.expressions, strict=True))
+    if any(bind(x, scope).type != bind(y, scope).type for x, y in pairs):
+        raise QueryError(f"rows of values have the same types, or are cast: {node.sql(dialect='spark')}")
+    first, *others = (bind(exp.NullSafeEQ(this=x, expression=y), scope) for x, y in pairs)
     return reduce(lambda both, equality: call("and", [both, equality], scope.mode), others, first)
 
 
@@ -111,8 +113,8 @@ def _literal(node: Any, scope: Scope) -> Expr:
     if "e" in text.lower():
         return Literal(float(text), pa.float64())
     number = Decimal(text)
-    if "." not in text and abs(int(text)) < 2**63:
-        return Literal(int(text), pa.int32() if abs(int(text)) < 2**31 else pa.int64())
+    if "." not in text and -(2**63) <= number < 2**63:
+        return Literal(int(text), pa.int32() if -(2**31) <= number < 2**31 else pa.int64())
     scale = max(0, -int(number.as_tuple().exponent))
     return Literal(number, decimal_type(max(len(number.as_tuple().digits), scale, 1), scale))
 
@@ -231,7 +233,10 @@ def _position(node: Any, scope: Scope) -> Expr:
 
 def _read_hex(digits: str) -> bytes:
     """Read the bytes of `X'0F'`; an odd number of digits lacks a leading zero."""
-    return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    try:
+        return bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2))
+    except ValueError:
+        raise QueryError(f"X'{digits}' is not a binary: it has other characters than 0-9 and A-F") from None
 
 
 HANDLERS: dict[type[exp.Expression], Callable[[Any, Scope], Expr]] = {
@@ -260,4 +265,6 @@ SPECIAL: dict[str, Callable[[list[Expr], Mode], Expr]] = {
     "rtrim": lambda args, mode: call("rtrim", args[::-1], mode),
     "btrim": lambda args, mode: call("trim", args, mode),
     "locate": lambda args, mode: call("instr", args[::-1], mode),
+    "nullif": lambda args, mode: call("nullif", [*args[:1], call("=", args, mode)], mode),
+    "element_at": lambda args, mode: call("element_at" if mode.ansi else "try_element_at", args, mode),
 }

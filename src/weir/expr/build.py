@@ -128,9 +128,19 @@ def fold_constant(expr: Expr) -> Literal | None:
         return None
 
 
+def _is_text(scalar: pa.Scalar) -> bool:
+    try:
+        scalar.as_py()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _evaluate_constant(expr: Expr) -> Literal:
     value = evaluate(expr, dict[Column, pa.Array]().__getitem__, 1)  # there is no column to fetch
     scalar = value if isinstance(value, pa.Scalar) else value[0]
+    if pa.types.is_string(scalar.type) and not _is_text(scalar):
+        raise QueryError(f"{to_sql(expr)} is no text: its bytes are not valid UTF-8")
     # Times stay integers, so that neither a time zone nor Python's calendar comes in between.
     is_time = pa.types.is_temporal(scalar.type)
     return Literal(scalar.value if is_time and scalar.is_valid else scalar.as_py(), expr.type)

@@ -49,9 +49,16 @@ def _in_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _nullif_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a value and whether it equals the other one: the result has the value's own type."""
     rules.check_count(args, 2)
-    types, _ = _comparison_rule(args)
-    return types, types[0]
+    return types_of(args), args[0].type
+
+
+def _nanvl_rule(args: Sequence[Expr]) -> Signature:
+    """Accept two floats, or what can be doubles."""
+    if len(args) == 2 and all(arg.type == pa.float32() for arg in args):
+        return types_of(args), pa.float32()
+    return rules.take_doubles(2)(args)
 
 
 def _boolean_rule(args: Sequence[Expr], count: int = 2) -> Signature:
@@ -208,11 +215,11 @@ FUNCTIONS: dict[str, Function] = {
     "if": Function(_if_rule, _choose),
     "coalesce": wrap(_shared_rule, pc.coalesce),
     "nvl2": wrap(_nvl2_rule, lambda value, valid, null: pc.if_else(pc.is_valid(value), valid, null)),
-    "nullif": wrap(_nullif_rule, lambda value, other: null_where(equal(value, other), value)),
+    "nullif": wrap(_nullif_rule, lambda value, is_equal: null_where(is_equal, value)),
     "greatest": Function(_ordered_rule, _greatest),
     # The smallest value that is not NULL; NaN only if there is nothing else.
     "least": Function(_ordered_rule, partial(_choose_extreme, pc.min_element_wise)),
     "isnan": wrap(_is_nan_rule, _is_nan),
-    "nanvl": wrap(rules.take_doubles(2), _replace_nan),
+    "nanvl": wrap(_nanvl_rule, _replace_nan),
 }
 ALIASES = {"nvl": "coalesce", "ifnull": "coalesce", "isnull": "is null", "isnotnull": "is not null"}

@@ -19,6 +19,7 @@ from weir.expr.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ,
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, map_numbers, to_numbers
 from weir.expr.zones import SECOND, find_zone
 
+_MOST_DAYS = 2**31 - 1
 # The days after which the calendar repeats, and a day by which to tell years from other parts of a date.
 _CYCLE, _NEW_YEAR = 146_097, pa.array([0], DATE)
 UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mm": "month",
@@ -31,6 +32,14 @@ def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
         return map_arrays(lambda days: _in_calendar(days, lambda near: kernel(near, **options), out), date)
 
     return Function(take(INT, DATE), run)
+
+
+def _days_rule(args: Sequence[Expr]) -> Signature:
+    """Accept a date and a number of days, which is no bigint."""
+    signature = take(DATE, DATE, INT)(args)
+    if args[1].type == BIGINT:
+        raise wrong_types(args, "a date and an int")
+    return signature
 
 
 def _in_calendar(times: pa.Array, kernel: Callable[[pa.Array], pa.Array], out: pa.DataType) -> pa.Array:
@@ -111,6 +120,12 @@ def _unix_rule(args: Sequence[Expr]) -> Signature:
     return signature
 
 
+def _unix_timestamp_rule(args: Sequence[Expr]) -> Signature:
+    """Accept what `_unix_rule` does; a timestamp without a zone is taken as it is."""
+    types, out = _unix_rule(args)
+    return [TIMESTAMP_NTZ] if args[0].type == TIMESTAMP_NTZ else types, out
+
+
 def _from_unix(factor: int) -> Function:
     """Make a function that returns the timestamp of a number, NULL if there is none."""
 
@@ -130,13 +145,14 @@ def _last_days(months: Any) -> Any:
     return (months.astype("M8[M]") + 1).astype("M8[D]") - np.timedelta64(1, "D")
 
 
-def _add_months(days: Any, months: Any) -> Any:
+def _add_months(days: Any, months: Any) -> tuple[Any, Any]:
     # The same day of another month, or that month's last day.
     date = np.asarray(days).astype("M8[D]")
     start = date.astype("M8[M]")
     target = start + np.asarray(months).astype("m8[M]")
     same_day = target.astype("M8[D]") + (date - start.astype("M8[D]"))
-    return np.minimum(same_day, _last_days(target)).astype(np.int64)
+    days = np.minimum(same_day, _last_days(target)).astype(np.int64)
+    return days, np.abs(days) <= _MOST_DAYS
 
 
 def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
@@ -173,16 +189,18 @@ FUNCTIONS: dict[str, Function] = {
     "try_to_timestamp": _try_to_time(TIMESTAMP),
     "make_date": wrap_numbers(take(DATE, INT, INT, INT), _make_date, can_fail=always),
     "datediff": wrap_numbers(take(INT, DATE, DATE), np.subtract),
-    "date_add": wrap_numbers(take(DATE, DATE, INT), np.add),
-    "date_sub": wrap_numbers(take(DATE, DATE, INT), np.subtract),
-    "add_months": wrap_numbers(take(DATE, DATE, INT), _add_months),
+    "date_add": wrap_numbers(_days_rule, np.add),
+    "date_sub": wrap_numbers(_days_rule, np.subtract),
+    "add_months": wrap_numbers(take(DATE, DATE, INT), _add_months, always_fails=always),
     "last_day": wrap_numbers(
         take(DATE, DATE), lambda days: _last_days(days.astype("M8[D]")).astype(np.int64)
     ),
     "unix_date": wrap_numbers(take(INT, DATE), np.positive),
     "date_from_unix_date": wrap_numbers(take(DATE, INT), np.positive),
     # The only conversion to seconds that truncates towards 1970 instead of rounding down.
-    "unix_timestamp": wrap_numbers(_unix_rule, lambda micros: (micros - np.fmod(micros, SECOND)) // SECOND),
+    "unix_timestamp": wrap_numbers(
+        _unix_timestamp_rule, lambda micros: (micros - np.fmod(micros, SECOND)) // SECOND
+    ),
     "unix_seconds": wrap_numbers(_unix_rule, lambda micros: micros // SECOND),
     "unix_millis": wrap_numbers(_unix_rule, lambda micros: micros // 1000),
     "unix_micros": wrap_numbers(_unix_rule, np.positive),

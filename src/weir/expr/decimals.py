@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,9 @@ import pyarrow.compute as pc
 from weir.expr.nodes import Expr, Literal
 from weir.expr.types import is_float, is_integer, to_decimal_type
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, null, null_where
+
+# The digits that Java's decimals of 128 bits have, to which Spark rounds when it negates.
+EXACT_DIGITS = 34
 
 
 def are_used(args: Sequence[Expr]) -> bool:
@@ -73,6 +77,23 @@ def compute(operator: str, out: pa.DataType, left: Value, right: Value) -> Value
     if digits <= _MOST_DIGITS:
         return fit(kernel(out, left, right), out)
     return map_arrays(lambda x, y: _compute_exactly(operator, out, x, y), left, right)
+
+
+def negate(value: Value) -> Value:
+    """Negate as Spark does, which keeps 34 digits; NULL where rounding to them makes one digit too many."""
+    limit = pa.scalar(Decimal(10).scaleb(EXACT_DIGITS - value.type.scale - 1), pa.decimal256(76, 38))
+    is_long = pc.greater_equal(pc.abs(value), limit)
+    if value.type.precision <= EXACT_DIGITS or not pc.any(is_long).as_py():
+        return pc.negate(value)
+    return map_arrays(_negate_rounded, value)
+
+
+def _negate_rounded(decimals: pa.Array) -> pa.Array:
+    keep = Context(prec=EXACT_DIGITS, rounding=ROUND_HALF_EVEN)
+    unit, wide = Decimal(1).scaleb(-decimals.type.scale), Context(prec=2 * decimals.type.precision)
+    limit = Decimal(10) ** (decimals.type.precision - decimals.type.scale)
+    negated = [None if x is None else wide.quantize(keep.minus(x), unit) for x in decimals.to_pylist()]
+    return pa.array([None if x is None or x.copy_abs() >= limit else x for x in negated], decimals.type)
 
 
 def widen(value: Value, digits: int = 0) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from weir.expr.failures import (
     evaluated_rows,
     find_null_results,
     restrict,
+    to_python,
 )
 from weir.expr.nodes import Call, Column, Expr, Literal, columns_of, without_failing
 from weir.expr.to_sql import to_sql
@@ -171,11 +171,4 @@ def _args_of_row(fetch: Columns, call: Call, row: int) -> list[pa.Scalar]:
     def fetch_row(column: Column) -> pa.Array:
         return fetch(column)[row : row + 1]
 
-    return [_to_python(as_array(evaluate(without_failing(arg), fetch_row, 1), 1)[0]) for arg in call.args]
-
-
-def _to_python(scalar: pa.Scalar) -> Any:
-    try:
-        return scalar.as_py()
-    except (ValueError, OverflowError):  # a date that Python's calendar does not have
-        return scalar
+    return [to_python(as_array(evaluate(without_failing(arg), fetch_row, 1), 1)[0]) for arg in call.args]

@@ -77,6 +77,12 @@ def _after_divisor(number: int, values: Sequence[Value], rows: int) -> Bools:
     return _all(pc.is_valid, values[1:] if number == 0 else (), rows)
 
 
+def _after_nonzero_divisor(number: int, values: Sequence[Value], rows: int) -> Bools:
+    if number:
+        return np.ones(rows, np.bool_)
+    return _all(lambda divisor: pc.not_equal(pc.cast(divisor, pa.float64()), 0.0), values[1:], rows)
+
+
 def _choose(number: int, values: Sequence[Value], rows: int) -> Bools:
     """Conditions and values alternate: a value is evaluated if its condition holds and none before it."""
     *earlier, last = values[:number:2] or [pa.scalar(False)]
@@ -106,6 +112,7 @@ _LAZY: dict[str, Callable[[int, Sequence[Value], int], Bools]] = {
     "in": _until_found,
     "nanvl": lambda number, values, rows: _all(pc.is_nan, values[:number], rows),
     **dict.fromkeys(("/", "%", "div", "pmod"), _after_divisor),
+    **dict.fromkeys(("try_divide", "try_mod"), _after_nonzero_divisor),
 }
 
 
@@ -119,7 +126,9 @@ def describe_failure(
     row = min(int(np.argmax(failed)) for _, failed in failures)
     call = next(call for call, failed in failures if failed[row])
     where = ", ".join(
-        f"{column} = {fetch(column)[row]}" for column in columns_of(expr) if not is_internal(column.name)
+        f"{column} = {to_python(fetch(column)[row])}"
+        for column in columns_of(expr)
+        if not is_internal(column.name)
     )
     reason = _reason(call, args_of(call, row))
     inside = "" if call == expr else f" of {to_sql(expr)}"
@@ -127,6 +136,16 @@ def describe_failure(
     return EvaluationError(
         f"{to_sql(call)}{inside} fails{given}: {reason}; use {_advice(call)}, or pass on_error='null'"
     )
+
+
+def to_python(scalar: pa.Scalar) -> Any:
+    """Return the value of a scalar; a description if Python has no such date, or the bytes are no text."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes()
+    except (ValueError, OverflowError):
+        return f"{spark_name(scalar.type)} number {scalar.value}"
 
 
 def _reason(call: Call, args: list[Any]) -> str:

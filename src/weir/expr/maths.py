@@ -16,7 +16,7 @@ from weir.expr.casts import cast, try_cast
 from weir.expr.decimals import fit, widen
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap, wrap_numbers
-from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer
+from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer, is_number
 from weir.expr.values import Value, keep_nulls, map_arrays, map_numbers, null_where
 
 
@@ -68,7 +68,7 @@ def _whole(kernel: Any) -> Function:
 def _round_rule(args: Sequence[Expr]) -> Signature:
     """Accept a number and an optional constant number of digits."""
     rules.check_count(args, 1, 2)
-    rules.check_types(args[:1], "numbers", rules.is_number_or_null)
+    rules.check_types(args[:1], "numbers", is_number)
     digits = args[1] if len(args) == 2 else Literal(0, INT)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
         raise rules.wrong_types(args, "a number and a constant number of digits")

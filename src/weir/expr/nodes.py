@@ -64,9 +64,14 @@ def name_flag(column: str) -> str:
     return f"{_FLAG}{column}"
 
 
+def is_flag(column: str) -> bool:
+    """True for the name of the flag of a computed column."""
+    return column.startswith(_FLAG)
+
+
 def is_internal(column: str) -> bool:
     """True for the name of a computed column or its flag, which users never see."""
-    return column.startswith(_FLAG) or _COMPUTED.fullmatch(column) is not None
+    return is_flag(column) or _COMPUTED.fullmatch(column) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,16 @@ class Call:
 
 
 Expr = Column | Literal | Call
+
+
+def depth_of(expr: Expr) -> int:
+    """Return how deeply calls are nested; without recursion, for expressions of any depth."""
+    deepest, waiting = 0, [(expr, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        waiting += [(arg, depth + 1) for arg in node.args] if isinstance(node, Call) else []
+    return deepest
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
+from unicodedata import decimal
 
 import numpy as np
 import pyarrow as pa
@@ -75,12 +77,28 @@ def _parse_float(text: pa.Array, out: pa.DataType) -> pa.Array:
 
 def _parse_decimal(text: pa.Array, out: pa.DataType) -> pa.Array:
     """Parse decimals and round them half up; text with an exponent is parsed as a double first."""
+    text = _to_ascii_digits(text)
     digits = pc.utf8_ltrim(_null_unless(_DECIMAL, text), characters="+")
     exact = fit(pc.cast(digits, pa.decimal256(76, 37)), out)
     with_exponent = _null_unless(_EXPONENT, text)
     if with_exponent.null_count == len(text):
         return exact
     return pc.coalesce(exact, decimal_from_float(_parse_float(with_exponent, pa.float64()), out))
+
+
+def _to_ascii_digits(text: pa.Array) -> pa.Array:
+    """Replace the digits of other scripts, which Java's decimals have and its integers do not."""
+    if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        return text
+    return pa.array(
+        [each if each is None else each.translate(_digits()) for each in text.to_pylist()], text.type
+    )
+
+
+@cache
+def _digits() -> dict[int, str]:
+    others = (code for code in range(0x80, 0x10000) if chr(code).isdecimal())
+    return {code: str(decimal(chr(code))) for code in others}
 
 
 def _parse_boolean(text: pa.Array) -> pa.Array:

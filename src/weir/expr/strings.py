@@ -122,10 +122,16 @@ def _like_pattern(pattern: str, escape: str = "\\") -> str:
     out, characters = [], iter(pattern)
     for character in characters:
         if character == escape:
-            out.append(re.escape(next(characters, escape)))
+            out.append(re.escape(_escaped(next(characters, ""), escape)))
         else:
             out.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
     return f"(?s)^{''.join(out)}$"
+
+
+def _escaped(character: str, escape: str) -> str:
+    if character not in ("%", "_", escape):
+        raise pa.ArrowInvalid(f"in a pattern, {escape} stands before %, _ or {escape} only")
+    return character
 
 
 def _like(text: Value, pattern: str, escape: str = "\\") -> Value:
@@ -135,6 +141,8 @@ def _like(text: Value, pattern: str, escape: str = "\\") -> Value:
             return pc.match_substring(text, body)
         if pattern in (f"{body}%", f"%{body}"):
             return (pc.starts_with if pattern[-1] == "%" else pc.ends_with)(text, body)
+    if isinstance(text, pa.Array) and text.null_count == len(text):
+        return pa.nulls(len(text), BOOLEAN)  # whatever the pattern
     # RE2's $ without (?m) matches at the end of the text only, not before a last newline.
     return pc.match_substring_regex(text, _like_pattern(pattern, escape))
 

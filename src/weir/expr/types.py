@@ -168,7 +168,10 @@ def _cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
         except pa.ArrowException as error:
             what = f"column '{field.name}': {column.type} cannot become {field.type}"
             raise QueryError(f"{what}: {error}") from error
-    return pa.table(columns, schema=schema)
+    try:
+        return pa.table(columns, schema=schema)
+    except pa.ArrowInvalid as error:
+        raise QueryError(f"the table is not valid: {error}") from error
 
 
 def _normalise_field(field: pa.Field) -> pa.Field:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from weir.errors import QueryError
 from weir.expr.evaluate import evaluate
-from weir.expr.nodes import Column, Expr, columns_of, streams_of
+from weir.expr.nodes import Column, Expr, columns_of, is_flag, streams_of
 from weir.expr.to_sql import to_sql
 from weir.expr.types import DOUBLE, common_type, is_float, is_integer, is_number, parse_type, spark_name
 from weir.kernel.keys import Bools, Int64s, decode, encode, is_always_exact, is_decodable
@@ -65,6 +65,12 @@ def describe_form(schema: StateSchema) -> StoredForm:
         columns={str(column): spark_name(column.type) for column in schema.payload},
         keys={name: _describe_key(c, schema.streams) for name, c in schema.keys.items()},
     )
+
+
+def columns_needed(schema: StateSchema) -> set[Column]:
+    """Return the columns of the streams from which slices of a schema are made."""
+    members = (member for c in schema.keys.values() for member in _own_members(c, schema.streams))
+    return {*schema.sources, *(column for member in members for column in columns_of(member))}
 
 
 def widens(stored: str, wanted: pa.DataType) -> bool:
@@ -133,7 +139,8 @@ class StateAdapter:
     def _has(self, column: Column) -> bool:
         if str(column) in self.form.columns:
             return widens(self.form.columns[str(column)], column.type)
-        return self._is_time(column) or self._find_decodable(column) is not None or self._is_filled(column)
+        is_known = self._is_time(column) or self._is_filled(column) or is_flag(column.name)
+        return is_known or self._find_decodable(column) is not None
 
     def _is_time(self, column: Column) -> bool:
         is_time = self.times.get(column.stream) == column.name
@@ -161,6 +168,8 @@ class StateAdapter:
             return data.column(time_name(column.stream)).cast(column.type, safe=False)
         elif (name := self._find_decodable(column)) is not None:
             values = decode(data.column(name).to_numpy(), parse_type(self.form.keys[name].domain))
+        elif is_flag(column.name):  # where it was not kept, nothing had failed
+            return pa.repeat(pa.scalar(False), data.num_rows)
         else:
             return pa.nulls(data.num_rows, column.type)
         return values if values.type == column.type else values.cast(column.type)

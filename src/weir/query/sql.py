@@ -12,7 +12,7 @@ from sqlglot import exp
 from weir.errors import QueryError, match_name
 from weir.expr.bind import bind
 from weir.expr.dialect import nesting_error, parse_statements
-from weir.expr.nodes import Column, Expr, is_internal
+from weir.expr.nodes import Column, Expr, depth_of, is_internal
 from weir.expr.scope import Scope
 from weir.expr.to_sql import to_sql
 from weir.query.model import Output, Stream, check_names
@@ -22,6 +22,8 @@ from weir.query.using import Using, read_using, share_columns
 from weir.query.window_clauses import split_window_clauses
 
 T = TypeVar("T")
+# The calls inside of calls for which Python's stack is deep enough wherever expressions are evaluated.
+_DEEPEST = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,12 @@ def bind_expression(node: exp.Expression, scope: Scope) -> Expr:
     """
     refuse_aggregates(node, scope.functions)
     try:
-        return bind(node, scope)
+        expr = bind(node, scope)
     except RecursionError:
         raise nesting_error() from None
+    if depth_of(expr) > _DEEPEST:
+        raise nesting_error()
+    return expr
 
 
 def parse_select_list(text: str) -> tuple[exp.Expression, ...]:

@@ -11,14 +11,15 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from weir.expr.nodes import Column, is_internal
 from weir.query.deferred import DeferredOutput
 from weir.spark.catalyst import Expression, analyse
+from weir.spark.frames import quote
 from weir.spark.functions import SparkFunctions
-from weir.spark.projection import quote
+from weir.spark.projection import Errors, guard
 from weir.spark.steps import Step
 
 _OUTPUT = "weir_output"
 
 
-def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions) -> Step:
+def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions, errors: Errors) -> Step:
     """Return the step after a join that replaces the first column each output reads by the output."""
     texts = {output.name: Expression(functions.rename(output.text), output.text) for output in deferred}
 
@@ -26,13 +27,12 @@ def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions) -> 
         shown = [name for name in results.columns if not is_internal(name)]
         outputs = [F.col(quote(name)).alias(f"{_OUTPUT}{number}") for number, name in enumerate(shown)]
         rows = results.select(*outputs, *_restore_streams(deferred)).alias("weir")
-        analyse(rows, list(texts.values()))
-        return rows.select(
-            *(
-                (F.expr(texts[name].text) if name in texts else F.col(f"{_OUTPUT}{number}")).alias(name)
-                for number, name in enumerate(shown)
-            )
-        )
+        found = dict(zip(texts, analyse(rows, list(texts.values())), strict=True))
+        columns = [
+            guard(rows, texts[name], found[name], errors) if name in texts else F.col(f"{_OUTPUT}{number}")
+            for number, name in enumerate(shown)
+        ]
+        return rows.select(*(column.alias(name) for name, column in zip(shown, columns, strict=True)))
 
     return compute
 

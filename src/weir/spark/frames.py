@@ -81,3 +81,8 @@ def refuse_mixture(frames: Mapping[str, DataFrame]) -> None:
 def _list(names: Sequence[str], kind: str) -> str:
     quoted = ", ".join(f"'{name}'" for name in names)
     return f"stream{'s' * (len(names) > 1)} {quoted} {'are' if len(names) > 1 else 'is'} {kind}"
+
+
+def quote(column: str) -> str:
+    """Return the name of a column as Spark reads it."""
+    return "`" + column.replace("`", "``") + "`"

@@ -92,7 +92,7 @@ def _find_window_changes(stored: JobDescription, job: JobDescription, query: Que
         if counts_rows != before.endswith((" row", " rows")):
             refusal = f"with the window {before} of stream '{name}' and the query asks for {now}, by which "
             yield Change(what, refusal=f"{refusal}stored rows were not kept; ask for {before} again")
-        elif stored.segments:
+        elif stored.segments and stored.partitions != 1:
             refusal = f"with spread='atr' for the window {before} of stream '{name}' and the query asks for "
             yield Change(what, refusal=f"{refusal}{now}; ask for {before} again")
         else:
@@ -204,12 +204,16 @@ def _find_spread_changes(stored: JobDescription, job: JobDescription) -> Iterato
         spread = f"spread='{stored.spread}'"
         refusal = f"with {spread} and the query asks for '{job.spread}'; pass {spread} to keep it"
         yield Change(f"spread {job.spread} after {stored.spread}", refusal=refusal)
-    elif stored.segments and job.segments and stored.segments != job.segments:
+    elif stored.segments and stored.partitions != 1 and stored.segments != job.segments:
         refusal = "with spread='atr' for other time bounds; change them back"
         yield Change("segments of time", refusal=refusal)
     elif job.partitions not in (None, stored.partitions):
         yield _change_partitions(stored, job)
-    elif stored.key and not (job.key and stored.key.agrees_with(job.key, job.streams)):
+    elif (
+        stored.key
+        and stored.partitions != 1
+        and not (job.key and stored.key.agrees_with(job.key, job.streams))
+    ):
         refusal = f"with rows divided by {stored.key} as {stored.key.domain}, by which it joins no more"
         yield Change(f"key {job.key} after {stored.key}", refusal=f"{refusal}; keep that condition")
 

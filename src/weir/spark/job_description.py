@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weir.expr.nodes import columns_of
+from weir.expr.nodes import columns_of, is_flag
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
-from weir.kernel.state_adaptation import StoredForm, describe_form
+from weir.kernel.state_adaptation import StoredForm, columns_needed, describe_form
 from weir.kernel.state_schema import StateSchema, derive_schemas
 from weir.options import JoinOptions
 from weir.partition.placement import SHARED_SPREADS
@@ -63,7 +63,7 @@ class JobDescription:
     """The query, plan and spread of a checkpoint from batch `since` on.
 
     - `columns`: the types of each stream's columns, with the streams in the order of their union;
-    - `states`: what the slices of each stream hold;
+    - `states`: what the slices of each stream hold, and `reads` the columns from which they are made;
     - `joins`: what the slices of joins depend on; if it changes, they are given up (`drops_joins`);
     - `filled`: columns that a source did not have at first, so that slices may lack them;
     - `partitions` is None where rows find partners in any partition, so that their number may change;
@@ -78,6 +78,7 @@ class JobDescription:
     query: str
     session: Mapping[str, str]
     states: Mapping[str, StoredForm]
+    reads: tuple[str, ...]
     joins: tuple[str, ...]
     plan: Join
     spread: str
@@ -111,7 +112,8 @@ class JobDescription:
     @property
     def asks_same_as(self) -> tuple[object, ...]:
         """What two jobs have in common if a batch of one may be repeated by the other."""
-        return self.definition, self.query, self.states
+        states = [(name, replace(form, columns=_without_flags(form))) for name, form in self.states.items()]
+        return self.definition, self.query, states
 
     def follow(self, earlier: JobDescription, since: int) -> JobDescription:
         """Return this job as the one that goes on from an earlier job's state with batch `since`."""
@@ -121,8 +123,8 @@ class JobDescription:
             for column in columns
             if column not in earlier.columns.get(stream, {})
         ]
-        needed = {name for state in self.states.values() for name in state.columns}
-        filled = dict.fromkeys((*earlier.filled, *(name for name in grown if name in needed)))
+        # What was not stored for a while may have had values then, so it is not NULL any more.
+        filled = dict.fromkeys(name for name in (*earlier.filled, *grown) if name in self.reads)
         job = replace(self, filled=tuple(filled))
         drops_joins = self.joins != earlier.joins
         if earlier.asks_same_as == self.asks_same_as and not drops_joins:
@@ -143,7 +145,7 @@ def describe_job(
     has_steps: bool = False,
 ) -> JobDescription:
     """Describe the job of a query over streams of these columns that starts with a plan and a routing."""
-    key = routing.key if routing.partitions > 1 else None
+    leaves = leaf_schemas(query, plan)
     return JobDescription(
         definition=_define(query, options),
         columns=columns,
@@ -151,16 +153,22 @@ def describe_job(
         windows={n: str(w or "from time bounds") for n, w in zip(query.names, query.windows, strict=True)},
         query=describe(replace(query, budget=None, basic=None)),
         session=session or {},
-        states={name: describe_form(schema) for name, schema in leaf_schemas(query, plan).items()},
+        states={name: describe_form(schema) for name, schema in leaves.items()},
+        reads=tuple(sorted(str(column) for schema in leaves.values() for column in columns_needed(schema))),
         joins=tuple(_describe_joins(query)),
         plan=plan,
         spread=routing.name,
         partitions=None if routing.is_shared else routing.partitions,
-        key=None if key is None else RoutingKey.of(key),
-        segments="" if routing.segments is None or routing.partitions == 1 else str(routing.segments),
+        key=None if routing.key is None else RoutingKey.of(routing.key),
+        segments="" if routing.segments is None else str(routing.segments),
         target=target,
         has_steps=has_steps,
     )
+
+
+def _without_flags(form: StoredForm) -> dict[str, str]:
+    """The stored columns but for flags, which a job has or has not by its `on_error`."""
+    return {name: kind for name, kind in form.columns.items() if not is_flag(name.partition(".")[2])}
 
 
 def leaf_schemas(query: Query, plan: Join) -> dict[str, StateSchema]:
@@ -210,7 +218,7 @@ def _show_micros(microseconds: int) -> str:
 
 def _describe_joins(query: Query) -> Iterator[str]:
     """Yield what the stored joins of some streams depend on, beside the rows of these streams."""
-    selected = {c for output in query.select for c in columns_of(output.expr)}
+    selected = {c for output in query.select for c in columns_of(output.expr) if not is_flag(c.name)}
     yield from sorted(f"{column} {spark_name(column.type)}" for column in selected)
     yield from sorted(_normalise(conjunct) for conjunct in query.predicate.conjuncts)
     for i, name in enumerate(query.names):

@@ -37,7 +37,7 @@ from weir.spark.frame_methods import FrameMethods
 from weir.spark.frames import read_frame, read_schema, refuse_mixture
 from weir.spark.functions import refuse_calls_of_spark, register_functions
 from weir.spark.preflight import use_own_python
-from weir.spark.projection import describe_projection, project
+from weir.spark.projection import Errors, describe_projection, project
 from weir.spark.read_back import ReadBack, choose_watermark, read_back
 from weir.spark.restart import explain_restart
 from weir.spark.routing import Routing, RoutingKey, choose_routing, choose_shared_spread
@@ -111,8 +111,12 @@ class SparkJoin(FrameMethods):
 
     def compute_in_kernel(self, expressions: Collection[tuple[str, str]]) -> SparkJoin:
         """Return the same join, of which the kernel computes some expressions (stream and text)."""
-        names, inputs = self.query.names, self.inputs
-        join = join_streams(inputs.sources, inputs.asked, expressions).reorder(names)
+        streams, inputs = self.query.streams, self.inputs
+        # The sources have the times that were asked for as expressions by now.
+        times = {stream.name: stream.time for stream in streams}
+        late = {stream.name: timedelta(microseconds=stream.late) for stream in streams}
+        asked = replace(inputs.asked, time=times, late=late)
+        join = join_streams(inputs.sources, asked, expressions).reorder(self.query.names)
         return SparkJoin(join.query, join.planned, join.inputs, join.options, self.user_steps)
 
     def route(
@@ -292,13 +296,14 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
     clauses = read_clauses(options).resolve_using(schemas)
     scope = make_scope(schemas, options)
     pushed = push_down_clauses(schemas, options, clauses, in_kernel)
-    frames = project(sources, pushed, functions, options.on_error if scope.session.ansi else "none")
+    errors: Errors = options.on_error if scope.session.ansi else "none"
+    frames = project(sources, pushed, functions, errors)
     computed = _read_schemas(frames)
     refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
     remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
     with _show_written_text():
         query = options.plan_request.divide_windows(build_query(computed, options, remaining))
-    steps = (make_step(deferred, functions),) if deferred else ()
+    steps = (make_step(deferred, functions, errors),) if deferred else ()
     inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), steps)
     return SparkJoin(query, _plan(query, frames, options), inputs, options)
 

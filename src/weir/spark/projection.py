@@ -24,7 +24,7 @@ from weir.errors import QueryError
 from weir.expr.nodes import name_flag
 from weir.query.pushdown import Computed, Pushdown, PushedFilter
 from weir.spark.catalyst import Analysed, Expression, analyse
-from weir.spark.frames import is_carried
+from weir.spark.frames import is_carried, quote
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
@@ -70,13 +70,14 @@ def _project_one(
         _check_condition(expression, found)
     if conditions:
         # One condition in the order of the query, in which Spark evaluates it.
-        frame = frame.filter(reduce(and_, (_filter_column(frame, *each, errors) for each in conditions)))
+        frame = frame.filter(reduce(and_, (guard(frame, *each, errors) for each in conditions)))
     return _add_columns(
         frame, [(part, *column) for part, column in zip(computed, columns, strict=True)], errors
     )
 
 
-def _filter_column(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
+def guard(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
+    """Return the column of an expression; where errors are NULL, one that does not fail."""
     session, column = frame.sparkSession, F.expr(expression.text)
     is_tried = errors == "null" and found.can_fail(session)
     return _try(session, column)["value"] if is_tried else column
@@ -124,8 +125,3 @@ def _check_type(part: Computed, found: Analysed) -> None:
         raise QueryError(
             f"'{part.text}' is {found.type.simpleString()}, which Arrow cannot carry; cast it to another type"
         )
-
-
-def quote(column: str) -> str:
-    """Return the name of a column as Spark reads it."""
-    return "`" + column.replace("`", "``") + "`"

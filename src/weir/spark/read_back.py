@@ -20,6 +20,7 @@ from weir.query.result_lateness import result_lateness
 from weir.query.windows import check_length
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.frames import quote
 from weir.spark.query import SparkQuery
 from weir.spark.result_log import LOG_FOLDER, ResultLog
 from weir.spark.steps import apply_steps
@@ -48,8 +49,7 @@ class ResultWatermark:
 
     def add(self, rows: DataFrame) -> DataFrame:
         """Return the rows with this watermark."""
-        quoted = self.column.replace("`", "``")
-        return rows.withWatermark(f"`{quoted}`", f"{self.milliseconds} milliseconds")
+        return rows.withWatermark(quote(self.column), f"{self.milliseconds} milliseconds")
 
 
 def read_back(

@@ -58,6 +58,8 @@ class Repartitioning:
             return replace(before, parts={})
         migration, stored, homes = choose_slices(before, decision.plan, self.query, self.store)
         old = before.placement or self.routing.first_placement()
+        if new.partitions == 1 and self.routing.segments is None:
+            return replace(before, parts={0: PartitionState(stored.entries, migration=migration)})
         rows = self._read(stored, homes, old, max(old.partitions, new.partitions))
         reports = assign_partitions(rows, new).mapInArrow(SliceCutter(stored), REPORT).collect()
         cut = [from_json(CutReport, json.loads(bytes(row.report))) for row in reports]

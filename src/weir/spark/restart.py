@@ -25,6 +25,7 @@ from weir.spark.checkpoint import Checkpoint
 from weir.spark.errors import ChangedQueryError
 from weir.spark.file_sinks import has_published
 from weir.spark.filesystem import open_folder, qualify
+from weir.spark.frames import quote
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
 from weir.spark.routing import Routing
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
 
 _LOG = logging.getLogger("weir")
-# What an expression means depends on these settings of the session.
-_SESSION = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
         join = _compute_for_stored(join, stored)
     plan, first_plan = _choose_plans(join, stored, restart.manifest.plan if stored is not None else None)
     routing = _route(join, first_plan, stored, restart.manifest)
-    conf = join.sparkSession.conf
+    session = join.query.session
     job = describe_job(
         join.query,
         join.inputs.asked,
@@ -115,7 +114,10 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
         },
         first_plan,
         routing,
-        {name: str(conf.get(name)) for name in _SESSION},
+        {
+            "spark.sql.session.timeZone": session.time_zone,
+            "spark.sql.ansi.enabled": str(session.ansi).lower(),
+        },
         target,
         bool(join.user_steps),
     )
@@ -235,7 +237,7 @@ def _restore(name: str, frame: DataFrame, columns: Any) -> DataFrame:
     def select(column: str, kind: str) -> Column:
         if column not in frame.columns:
             raise QueryError(f"stream '{name}' has no column '{column}' any more")
-        found = F.col("`" + column.replace("`", "``") + "`")
+        found = F.col(quote(column))
         return found if frame.schema[column].dataType.simpleString() == kind else found.cast(kind)
 
     return frame.select(*(select(column, kind).alias(column) for column, kind in columns.items()))

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from weir.errors import QueryError, match_name
 from weir.spark.file_sinks import FileSink
 from weir.spark.filesystem import open_folder
+from weir.spark.frames import quote
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.target import Target
@@ -116,7 +117,7 @@ def save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[D
             open_folder(spark, table.location), target.format, target.options, target.partition_by
         )
         # Formats without names, like csv, are read by position.
-        ordered = results.select(*(F.col(f"`{column.replace('`', '``')}`") for column in table.schema.names))
+        ordered = results.select(*(F.col(quote(column)) for column in table.schema.names))
         sink.emit(ordered, batch, cleans_up=True)
         if target.partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")

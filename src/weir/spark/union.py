@@ -26,7 +26,7 @@ from pyspark.sql.types import DataType
 from weir.expr.nodes import Column, columns_of
 from weir.partition.placement import Placement
 from weir.query.model import Query
-from weir.spark.projection import quote
+from weir.spark.frames import quote
 from weir.spark.routing import Routing, Segments
 from weir.spark.task import (
     COPY,

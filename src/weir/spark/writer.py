@@ -187,7 +187,8 @@ class JoinWriter:
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
             target = self._describe_target(table)
-            self._finish_begun_batch(location, folder, sink, target, workers)
+            if self._finish_begun_batch(location, folder, sink, target, workers):
+                sink = self._choose_sink(table)  # it may have read what is there already
             batches, writer = self._prepare(location, folder, sink, target, workers)
             started = lock.start(writer)
         batches.engine.watch(started)
@@ -200,14 +201,14 @@ class JoinWriter:
 
     def _finish_begun_batch(
         self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
-    ) -> None:
-        """Repeat a batch that an earlier query had begun with that query, into its own files."""
+    ) -> bool:
+        """Repeat a batch that an earlier query had begun with that query, if there is one."""
         spark = self._join.sparkSession
         restart = read_restart(spark, location)
         start = plan_start(self._join, restart, target).check(restart)
         repeat = plan_repeat(start, restart)
         if repeat is None:
-            return
+            return False
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
@@ -220,6 +221,7 @@ class JoinWriter:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
             batches.decider.close()
+        return True
 
     def _prepare(
         self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from weir.errors import QueryError
-from weir_lab.cli import bench, driver, grubjoin, jaqpot, psp, qualified, storm
+from weir_lab.cli import bench, driver, fuzz, grubjoin, jaqpot, psp, qualified, storm
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write every batch to this file.")]
@@ -197,3 +197,24 @@ def _storm(
 ) -> None:
     """Run one adaptive query on Spark while rates, lags, selectivities and memory change."""
     storm.storm(quick, out, Console())
+
+
+@app.command("fuzz")
+def _fuzz(
+    quick: Annotated[bool, typer.Option("--quick", help="A few hundred of each.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed of a run to repeat.")] = 0,
+    count: Annotated[int | None, typer.Option(min=1, help="How many to draw, with --only.")] = None,
+    only: Annotated[str | None, typer.Option(help="expressions, joins or inputs.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Draw random inputs, expressions and joins: no odd errors, and always the answers of Spark itself."""
+    if not fuzz.fuzz(quick, seed, count, only, json_file, Console()):
+        raise typer.Exit(1)
+
+
+@app.command("functions")
+def _functions(
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("docs/expressions.md"),
+) -> None:
+    """Try every function of Spark in a join, and write which of them work where."""
+    fuzz.functions(out)

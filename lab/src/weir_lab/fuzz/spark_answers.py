@@ -6,9 +6,12 @@ and a struct around the value, NULL or not, where it does not. (The CASE makes t
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pyarrow as pa
@@ -83,13 +86,17 @@ def _ask_weir(text: str, scope: Scope, tables: Mapping[str, pa.Table]) -> Answer
         expr = bind_expression(parse_condition(text), scope)
     except QueryError as error:
         return Answer(None, [str(error)])
+    except Exception as error:
+        return Answer(None, [repr(error)])
     value, failed = evaluate_rows(expr, lambda c: tables[c.stream][c.name].combine_chunks(), rows)
-    items = zip(_to_list(value), failed.tolist(), strict=True)
+    items = zip(to_items(value), failed.tolist(), strict=True)
     return Answer(expr.type, [FAILS if fails else item for item, fails in items])
 
 
-def _to_list(values: pa.Array) -> list[Any]:
-    """Return Python values; times as numbers, since Python's calendar is shorter than Spark's."""
+def to_items(values: pa.Array) -> list[Any]:
+    """Return Python values; times as numbers, as Python's calendar is shorter than Spark's; text as bytes."""
+    if pa.types.is_string(values.type):
+        return list(values.cast(pa.binary()).to_pylist())  # it may be no valid UTF-8
     if pa.types.is_temporal(values.type):
         values = (
             pc.cast(pc.cast(values, pa.int32()), pa.int64())
@@ -103,6 +110,8 @@ def ask_spark(
     spark: Any, expressions: Sequence[str], tables: Mapping[str, pa.Table], session: Session
 ) -> dict[str, Answer]:
     """Evaluate expressions over the rows of tables of one length by Spark, in a session."""
+    # Spark's client logs every expression that Spark refuses, with its stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", session.time_zone)
     own.conf.set("spark.sql.ansi.enabled", str(session.ansi).lower())
@@ -112,7 +121,7 @@ def ask_spark(
     own.conf.set("spark.sql.codegen.wholeStage", "false")
     own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     fields = {f"{s}_{f.name}": (s, f) for s, t in tables.items() for f in t.schema}
-    columns = [_to_spark(column) for table in tables.values() for column in table.columns]
+    columns = [to_spark(column) for table in tables.values() for column in table.columns]
     numbers = pa.array(range(len(columns[0])))
     rows = own.createDataFrame(pa.table([*columns, numbers], names=[*fields, "row"]))
     parts: dict[str, list[str]] = {name: [] for name in tables}
@@ -126,7 +135,7 @@ def ask_spark(
     return answers
 
 
-def _to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Give times without a zone as text: Spark would take them for local times of its session."""
     return pc.cast(column, pa.string()) if column.type == pa.timestamp("us") else column
 
@@ -145,16 +154,31 @@ def _evaluate(session: Any, pairs: Any, expressions: Sequence[str]) -> dict[str,
         )
         columns.append(Column(utils.column(tried)).alias(f"c{i}"))
     try:
-        table = _collect(pairs.select("row", *columns)).sort_by("row")
+        table = collect(pairs.select("row", *columns)).sort_by("row")
     except PySparkException as error:
         if len(expressions) == 1:
             return {expressions[0]: Answer(None, [str(error).splitlines()[0]])}
-        half = len(expressions) // 2
-        return _evaluate(session, pairs, expressions[:half]) | _evaluate(session, pairs, expressions[half:])
+        refused = _find_refused(pairs, expressions)
+        others = [text for text in expressions if text not in refused]
+        parts = [others] if refused else [others[: len(others) // 2], others[len(others) // 2 :]]
+        return reduce(or_, (_evaluate(session, pairs, part) for part in parts if part), refused)
     return {text: _read_answers(table[f"c{i}"].combine_chunks()) for i, text in enumerate(expressions)}
 
 
-def _collect(frame: Any) -> pa.Table:
+def _find_refused(pairs: Any, expressions: Sequence[str]) -> dict[str, Answer]:
+    from pyspark.errors import PySparkException
+
+    refused = {}
+    for text in expressions:
+        try:
+            pairs.selectExpr(text)
+        except PySparkException as error:
+            refused[text] = Answer(None, [str(error).splitlines()[0]])
+    return refused
+
+
+def collect(frame: Any) -> pa.Table:
+    """Return the rows of a DataFrame."""
     # Not toArrow, which casts all columns and fails for some types in structs.
     return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
 
@@ -163,6 +187,6 @@ def _read_answers(structs: Any) -> Answer:
     if isinstance(structs, pa.ChunkedArray):
         structs = structs.combine_chunks()
     values = pc.struct_field(structs, 0)
-    items = zip(_to_list(values), structs.is_valid().to_pylist(), strict=True)
+    items = zip(to_items(values), structs.is_valid().to_pylist(), strict=True)
     type = pa.timestamp("us", "UTC") if pa.types.is_timestamp(values.type) and values.type.tz else values.type
     return Answer(type, [value if is_valid else FAILS for value, is_valid in items])

@@ -1,0 +1,1 @@
+"""Fuzzing: random inputs, expressions and joins, whose answers are compared with Spark's own."""
