@@ -213,6 +213,19 @@ def test_errors_fail_again_and_computed_times_stay(spark: SparkSession, tmp_path
     assert answer and read_bag(tmp_path / "new") == answer
 
 
+def test_spark_computes_new_columns_that_the_kernel_does_not_know(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Stored rows lack them, so they are computed from the results, also where workers write the files."""
+    select = f"date_format(b.ts, 'ss') AS second, a.k, {IDS}"
+    asked = {**FIRST, "select": f"{FIRST_SELECT}, b.ts AS at"}
+    stopped = stop_after_two(spark, tmp_path, "ab", 3, **asked)
+    join = weir.join(**stopped.feed.frames(spark), **{**FIRST, "select": select})
+    run(join, tmp_path / "ckpt", tmp_path / "new")
+    answer = ask_duckdb(stopped.feed, f"strftime(b.ts, '%S') AS second, a.k, {IDS}", FIRST_WHERE)
+    assert answer and read_bag(tmp_path / "new") == answer
+
+
 def as_statement(frames: Mapping[str, DataFrame]) -> SparkJoin:
     text = f"SELECT {FIRST_SELECT} FROM a JOIN b ON {FIRST_WHERE} WINDOW 8 SECONDS"
     return weir.sql(text, late="6 seconds", partitions=2, **frames)

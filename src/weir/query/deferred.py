@@ -65,7 +65,13 @@ def _binds(item: Node, scope: Scope) -> bool:
 
 def _defer(item: Node, scope: Scope) -> DeferredOutput:
     node = item.unalias()
-    first, *others = dict.fromkeys(column for column, _ in columns_read(node, scope))
+    columns = dict.fromkeys(column for column, _ in columns_read(node, scope))
+    if not columns:
+        raise QueryError(
+            f"'{source_text(node)}' reads no column of a stream and is not a constant; "
+            "add it after the join, like .withColumn('name', ...)"
+        )
+    first, *others = columns
     name = item.alias or name_output(node, scope)
     hidden = [(name_computed(str(column)), column) for column in others]
     return DeferredOutput(name, source_text(node), ((name, first), *hidden))

@@ -45,7 +45,8 @@ class QueryOptions:
     )
     within: PerStream[Span] | None = argument(
         "How long a row can be joined after its event time, for all streams or by stream: '10 minutes', a "
-        "timedelta or weir.rows(1000). Not needed where the condition bounds the times.",
+        "timedelta or weir.rows(1000); a row exactly that much later joins no more. Not needed where the "
+        "condition bounds the times.",
         clause="'WINDOW 10 MINUTES'",
     )
     fresh: PerStream[Span] | None = argument(

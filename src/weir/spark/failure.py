@@ -63,7 +63,6 @@ class Failure:
 
     error: BaseException
     batch: int
-    sink: str
 
     def __str__(self) -> str:
         """Say in a sentence which batch failed, and why."""
@@ -73,7 +72,7 @@ class Failure:
 
     @property
     def _where(self) -> str:
-        return f"weir: batch {self.batch} failed ({self.sink})"
+        return f"weir: batch {self.batch} failed"
 
     def as_raised(self, reported: StreamingQueryException) -> Exception:
         """Return the error to raise in place of the one that Spark reports: of our class if it is ours."""

@@ -22,7 +22,7 @@ from weir.spark.errors import ChangedQueryError
 from weir.spark.job_description import JobDescription, leaf_schemas
 
 _COST = "or start with a new checkpointLocation, which reads the streams again from where their sources start"
-_SECTIONS = {"conditions": "condition", "select": "output column"}
+_SECTIONS = {"conditions": "condition", "select": "output column", "computed by Spark": "computed by Spark:"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class SparkBatches:
         except Exception as error:
             if self.is_stopping:
                 raise BatchInterruptedError from None
-            self.failure = Failure(error, batch, type(self.engine.sink).__name__)
+            self.failure = Failure(error, batch)
             # The query raises the original; what is raised here comes back as text inside Java's.
             raise BatchFailedError(str(self.failure)) from (error if is_debugging() else None)
 

@@ -121,6 +121,9 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
         target,
         bool(join.user_steps),
     )
+    computed = [f"  {line}" for line in join.inputs.projection]
+    if computed:
+        job = replace(job, query="\n".join([job.query, "computed by Spark", *computed]))
     return StartPlan(join, plan, first_plan, routing, job)
 
 

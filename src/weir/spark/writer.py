@@ -22,7 +22,7 @@ from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
-from weir.spark.restart import StartPlan, plan_repeat, plan_start, read_restart
+from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
 from weir.spark.routing import Routing, limit_changes
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
@@ -181,15 +181,18 @@ class JoinWriter:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
         check_spelling(self._options)
-        location, sink = self._locate_checkpoint(), self._choose_sink(table)
+        location, sink = self._locate_checkpoint(), self._choose_sink(table, join)
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
             target = self._describe_target(table)
-            if self._finish_begun_batch(location, folder, sink, target, workers):
-                sink = self._choose_sink(table)  # it may have read what is there already
-            batches, writer = self._prepare(location, folder, sink, target, workers)
+            self._finish_begun_batch(location, folder, sink, target, workers)
+            restart = read_restart(spark, location)
+            start = plan_start(join, restart, target).check(restart)
+            # The sink may have looked at what a repeated batch has changed since, and steps may be new.
+            sink = self._choose_sink(table, start.join)
+            batches, writer = self._prepare(location, folder, sink, start, restart, workers)
             started = lock.start(writer)
         batches.engine.watch(started)
         try:
@@ -201,35 +204,39 @@ class JoinWriter:
 
     def _finish_begun_batch(
         self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
-    ) -> bool:
+    ) -> None:
         """Repeat a batch that an earlier query had begun with that query, if there is one."""
         spark = self._join.sparkSession
         restart = read_restart(spark, location)
         start = plan_start(self._join, restart, target).check(restart)
         repeat = plan_repeat(start, restart)
         if repeat is None:
-            return False
+            return
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
             sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
         with CheckpointLock(spark, folder.uri) as lock:
-            batches, stream_writer = writer._prepare(location, folder, sink, earlier_target, workers)
+            start = plan_start(join, restart, earlier_target).check(restart)
+            batches, stream_writer = writer._prepare(location, folder, sink, start, restart, workers)
             query = lock.start(stream_writer)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
             batches.decider.close()
-        return True
 
     def _prepare(
-        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
+        self,
+        location: str,
+        folder: Folder,
+        sink: Sink,
+        start: StartPlan,
+        restart: Restart,
+        workers: WorkerCheck,
     ) -> tuple[SparkBatches, DataStreamWriter]:
-        spark = self._join.sparkSession
-        restart = read_restart(spark, location)
-        start = plan_start(self._join, restart, target).check(restart)
         join, routing, job = start.join, start.routing, start.job
+        spark = join.sparkSession
         if not restart.has_state:
             Checkpoint(folder).write_job(job)
         union, slots = tagged_union(join.query, join.frames, routing)
@@ -253,15 +260,14 @@ class JoinWriter:
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
-    def _choose_sink(self, table: str | None) -> Sink:
+    def _choose_sink(self, table: str | None, join: SparkJoin) -> Sink:
         if self._call is not None and table is not None:
             raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
             return CallSink(self._call)
         options, path = self._options.of_sink(), self._options.get("path")
-        schema = self._join.schema
-        target = Target(self._format, path, table, options, self._partition_by, self._name, schema)
-        return choose_sink(self._join.sparkSession, target, has_steps=bool(self._join.steps))
+        target = Target(self._format, path, table, options, self._partition_by, self._name, join.schema)
+        return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
 
     def _describe_target(self, table: str | None) -> FileTarget | None:
         """Describe a sink of files, so that a batch that had begun there can be repeated there."""
