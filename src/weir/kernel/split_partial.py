@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from weir.expr.evaluate import evaluate_predicate
 from weir.expr.nodes import Column, Expr, columns_of
@@ -16,6 +17,8 @@ from weir.kernel.row_ids import get_row_ids, partial_from_row_ids
 # The most bytes of the values that are gathered at a time: many times what calls into Arrow cost, and little
 # beside the memory of a process. Arrow could not put more than 2 GB of texts into one array.
 BYTES = 1 << 26
+# Of numbers and times, the only values whose width is the same for all.
+_NUMBER_BYTES = 8
 
 
 def split_by_bytes(partial: Partial, columns: Iterable[Column]) -> Iterator[Partial]:
@@ -23,13 +26,15 @@ def split_by_bytes(partial: Partial, columns: Iterable[Column]) -> Iterator[Part
 
     Each piece gathers no other rows than its own.
     """
-    stored = [partial.locate(column) for column in set(columns)]
-    most = partial.rows * sum(group.rows.most_bytes(name) for group, name in stored)
-    if most <= BYTES and not any(_gathers_more(group, name) for group, name in stored):
+    columns = set(columns)
+    wide = [partial.locate(column) for column in columns if not pa.types.is_primitive(column.type)]
+    numbers = _NUMBER_BYTES * (len(columns) - len(wide))
+    most = partial.rows * (numbers + sum(group.rows.most_bytes(name) for group, name in wide))
+    if most <= BYTES and not any(_gathers_more(group, name) for group, name in wide):
         yield partial
         return
-    sizes = np.zeros(partial.rows, np.int64)
-    for group, name in stored:
+    sizes = np.full(partial.rows, numbers, np.int64)
+    for group, name in wide:
         sizes += group.value_bytes(name)
     row_ids = get_row_ids(partial)
     for first, last in pairwise(cut_by_bytes(sizes, BYTES)):
