@@ -16,7 +16,6 @@ from weir.expr.build import callable_names
 from weir.expr.dialect import Node, UntranslatedSpark, source_text
 from weir.expr.scope import Scope
 from weir.options import JoinOptions
-from weir.query.pushdown import columns_read
 
 T = TypeVar("T", bound=JoinOptions)
 # What PySpark's functions `udf` and `pandas_udf` give to the objects that they make.
@@ -52,7 +51,7 @@ def refuse_calls_of_spark(
         if name.lower() in own and not is_lambda:
             continue
         if name.lower() in functions.registered or session.catalog.functionExists(name):
-            if not columns_read(call, scope):
+            if call.find(exp.Column) is None:
                 raise QueryError(
                     f"'{source_text(call, verified=False)}' in a condition reads no stream, so its value may "
                     "differ when a batch is repeated; compute it as a column of a stream before the join"

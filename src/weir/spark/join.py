@@ -305,7 +305,10 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
         query = options.plan_request.divide_windows(build_query(computed, options, remaining))
     steps = (make_step(deferred, functions, errors),) if deferred else ()
     inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), steps)
-    return SparkJoin(query, _plan(query, frames, options), inputs, options)
+    join = SparkJoin(query, _plan(query, frames, options), inputs, options)
+    if steps:  # refuse now what Spark does not know either
+        check_stateless(apply_steps(steps, join._empty_frame()))
+    return join
 
 
 def _plan(query: Query, frames: Frames, options: JoinOptions) -> PlannedJoin:

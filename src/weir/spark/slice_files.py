@@ -22,6 +22,7 @@ from weir.kernel.keys import Int64s
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.kernel.state_adaptation import StateAdapter, StoredForm, describe_form
+from weir.kernel.state_schema import StateSchema
 from weir.runtime.partition_batch import SliceEntry
 from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.worker_files import open_output, open_path
@@ -53,7 +54,7 @@ class FileStore:
             )
         key = (self.root, *entry.place)
         cached = _OPEN.get(key)
-        if cached is not None and cached.schema == schema:
+        if cached is not None and _has_columns_of(cached, schema):
             return cached
         form, batches = _read_file(f"{self.root}/{entry.file}", entry.checksum)
         data, ranks = _split_ranks(batches[entry.index])
@@ -94,6 +95,13 @@ class FileStore:
         named = {(self.root, *entry.place) for entry in live}
         for key in [key for key in _OPEN if key[0] == self.root and key not in named]:
             del _OPEN[key]
+
+
+def _has_columns_of(cached: Slice, schema: StateSchema) -> bool:
+    """True if an open slice has the columns of a schema, in its order, which another query may differ in."""
+    known = cached.schema
+    in_order = tuple(known.sources) == tuple(schema.sources) and tuple(known.keys) == tuple(schema.keys)
+    return in_order and known == schema
 
 
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
