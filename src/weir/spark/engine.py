@@ -44,7 +44,8 @@ from weir.spark.routing import Routing
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.steps import Steps, apply_steps
-from weir.spark.task import REPORT, BuildTask, ProbeTask, ResultFiles, StageCounts, UnionSlots, name_counts
+from weir.spark.task import BuildTask, ProbeTask, ResultFiles, StageCounts, UnionSlots, name_counts
+from weir.spark.task_reports import REPORT, collect_reports
 from weir.spark.union import assign_partitions, shuffle_by_partition
 from weir.stats.batch_counts import BatchCounts
 
@@ -141,8 +142,8 @@ class SparkEngine(Engine[DataFrame]):
         task = BuildTask(batch.assign(self._store), self._slots, results)
         tasks = 1 if batch.decision.one_task else placement.partitions
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), tasks)
-        reports = [from_json(TaskReport, report) for report in _collect(shuffled.mapInArrow(task, REPORT))]
-        return sorted(reports, key=lambda report: report.partition)
+        reports = collect_reports(shuffled.mapInArrow(task, REPORT))
+        return sorted((from_json(TaskReport, r) for r in reports), key=lambda report: report.partition)
 
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
@@ -161,7 +162,7 @@ class SparkEngine(Engine[DataFrame]):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
         else:
-            files = [name for names in _collect(probe_job.run(results, REPORT)) for name in names]
+            files = [name for names in collect_reports(probe_job.run(results, REPORT)) for name in names]
             sink.publish(batch.number, files, cleans_up)
         return probe_job.read_reports()
 
@@ -192,7 +193,8 @@ class SparkEngine(Engine[DataFrame]):
         return replace(self.sink.results, spark_types=self._schema.json())
 
     def _use_session(self, session: SparkSession) -> None:
-        for name, value in _SESSION.items() if session is not self._session else ():
+        # Spark gives all batches of a run one session of their own, each time in a new object.
+        for name, value in _SESSION.items() if self._session is None else ():
             session.conf.set(name, value)
         self._session = session
 
@@ -200,10 +202,6 @@ class SparkEngine(Engine[DataFrame]):
 def _placement_of(decision: Decision) -> Placement:
     assert decision.placement is not None, "on Spark every decision places its rows"
     return decision.placement
-
-
-def _collect(reports: DataFrame) -> list[Any]:
-    return [json.loads(bytes(row.report)) for row in reports.collect()]
 
 
 class _ProbeJob:
