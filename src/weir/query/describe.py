@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from weir.expr.nodes import is_internal
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
 from weir.query.model import Query
@@ -12,16 +13,17 @@ from weir.query.windows import RowWindow, TimeBound
 from weir.units import format_interval
 
 
-def describe(query: Query) -> str:
-    """List the streams, the kind of each conjunct, the time bounds and the output columns."""
-    conditions = (*query.predicate.filters, *query.predicate.conjuncts)
+def describe(query: Query, deferred: Mapping[str, str] | None = None) -> str:
+    """List the streams, the kind of each conjunct, the time bounds and the output columns.
+
+    `deferred` holds the texts of the output columns that the engine computes from the results.
+    """
     sections = {
         "streams": _describe_streams(query),
-        "conditions": [f"{type(part).__name__.lower()}: {to_sql(part.expr)}" for part in conditions]
-        + [f"time bound: {bound}" for bound in query.predicate.bounds],
+        "conditions": describe_conditions(query),
         "classes": map(_describe_class, query.predicate.classes),
         "time bounds": _describe_bounds(query),
-        "select": (f"{output.name}: {to_sql(output.expr)}" for output in query.select),
+        "select": (f"{name}: {text}" for name, text in describe_outputs(query, deferred or {}).items()),
         "basic windows": [format_interval(query.basic)] if query.basic else [],
         "budget": [str(query.budget)] if query.budget else [],
     }
@@ -30,6 +32,19 @@ def describe(query: Query) -> str:
         indented = [f"  {line}" for line in content]
         lines += [title, *indented] if indented else []
     return "\n".join(lines)
+
+
+def describe_conditions(query: Query) -> tuple[str, ...]:
+    """Return a line for each condition, with its kind."""
+    conditions = (*query.predicate.filters, *query.predicate.conjuncts)
+    lines = [f"{type(part).__name__.lower()}: {to_sql(part.expr)}" for part in conditions]
+    return (*lines, *(f"time bound: {bound}" for bound in query.predicate.bounds))
+
+
+def describe_outputs(query: Query, deferred: Mapping[str, str]) -> dict[str, str]:
+    """Return the text of each output column that users see."""
+    shown = (output for output in query.select if not is_internal(output.name))
+    return {output.name: deferred.get(output.name) or to_sql(output.expr) for output in shown}
 
 
 def _describe_streams(query: Query) -> Iterator[str]:

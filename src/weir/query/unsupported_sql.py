@@ -46,6 +46,15 @@ def refuse_clauses(select: exp.Select) -> None:
             raise QueryError(f"{clause} is not supported; expected SELECT, FROM, JOIN and WHERE")
 
 
+def refuse_after_window(word: str, clause: str) -> None:
+    """Refuse a keyword that stands after WINDOW or FRESHNESS, the last clauses of a statement."""
+    if word in ("FROM", "JOIN", "ON", "WHERE", "AND", "OR"):
+        raise QueryError(f"{word} stands after {clause}; write {clause} at the end, after the conditions")
+    sentence = _CLAUSES.get(word.lower())
+    if sentence is not None:
+        raise QueryError(sentence)
+
+
 def refuse_subqueries(select: exp.Select) -> None:
     """Refuse a query inside the query."""
     for node in select.find_all(exp.Query):

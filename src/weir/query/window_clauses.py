@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
 from weir.expr.dialect import UntranslatedSpark, syntax_error
+from weir.query.unsupported_sql import refuse_after_window
 
 Lengths = str | Mapping[str, str]
 
@@ -83,6 +84,8 @@ def _parse_lengths(clause: str, tokens: Sequence[Token], text: str) -> Lengths:
         raise QueryError(
             f"{clause} needs a length, like '{clause} 10 MINUTES' or '{clause} a 10 MINUTES, b 1000 ROWS'"
         )
+    for token in (token for item in items for token in item[1:] if token.token_type not in _QUOTED):
+        refuse_after_window(token.text.upper().partition(" ")[0], clause)
     if len(items) == 1 and items[0][0].token_type in _AMOUNT:
         return _source_text(items[0], text)
     lengths: dict[str, str] = {}

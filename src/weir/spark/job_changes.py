@@ -6,7 +6,7 @@ not found again. What cannot be had from the stored rows is refused, with what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,9 +20,10 @@ from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.spark.errors import ChangedQueryError
 from weir.spark.job_description import JobDescription, leaf_schemas
+from weir.units import format_interval
 
 _COST = "or start with a new checkpointLocation, which reads the streams again from where their sources start"
-_SECTIONS = {"conditions": "condition", "select": "output column", "computed by Spark": "computed by Spark:"}
+_FROM_NOW_ON = "from the next batch on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ def find_changes(stored: JobDescription, job: JobDescription, query: Query) -> I
     if set(stored.streams) != set(job.streams):
         return
     yield from _find_session_changes(stored, job)
-    yield from _find_window_changes(stored, job, query)
+    yield from _find_window_changes(stored, job)
     yield from _find_column_changes(stored, job, query)
-    yield from _find_text_changes(stored, job)
-    yield from _find_plan_changes(stored, job, query)
+    yield from _find_clause_changes(stored, job)
+    yield from _find_plan_changes(stored, job)
     yield from _find_spread_changes(stored, job)
 
 
@@ -66,9 +67,9 @@ def _find_stream_changes(stored: JobDescription, job: JobDescription) -> Iterato
         refusal = f"with the streams {before} and the query joins {now}; join the same streams"
         yield Change(f"streams {now} after {before}", refusal=refusal)
         return
-    for name, time in stored.times.items():
-        if job.times[name] != time:
-            taken = job.times[name]
+    for name, time in stored.definition.time.items():
+        taken = job.definition.time[name]
+        if taken != time:
             kept = f"the time column '{time}' of stream '{name}'"
             refusal = f"with {kept} and the query takes '{taken}'; pass time='{time}'"
             yield Change(f"time column {taken} of stream '{name}' after {time}", refusal=refusal)
@@ -82,14 +83,14 @@ def _find_session_changes(stored: JobDescription, job: JobDescription) -> Iterat
             yield Change(f"{name} {now} after {before}", refusal=refusal)
 
 
-def _find_window_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
-    for name, before in stored.windows.items():
-        now = job.windows[name]
-        if now == before:
+def _find_window_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    for name, window in stored.definition.windows.items():
+        wanted = job.definition.windows[name]
+        if wanted == window:
             continue
+        before, now = (str(each or "from time bounds") for each in (window, wanted))
         what = f"window {now} of stream '{name}' after {before}"
-        counts_rows = isinstance(query.windows[query.names.index(name)], RowWindow)
-        if counts_rows != before.endswith((" row", " rows")):
+        if isinstance(wanted, RowWindow) != isinstance(window, RowWindow):
             refusal = f"with the window {before} of stream '{name}' and the query asks for {now}, by which "
             yield Change(what, refusal=f"{refusal}stored rows were not kept; ask for {before} again")
         elif stored.segments and stored.partitions != 1:
@@ -108,7 +109,8 @@ def _find_column_changes(stored: JobDescription, job: JobDescription, query: Que
             elif known[column] != columns[column]:
                 yield _compare_types(f"{name}.{column}", known[column], columns[column], job)
     for name, schema in leaf_schemas(query, job.plan).items():
-        missing = StateAdapter(stored.states[name], schema, job.times, _grown(stored, job)).find_missing()
+        times, filled = job.definition.time, _grown(stored, job)
+        missing = StateAdapter(stored.states[name], schema, times, filled).find_missing()
         if missing is not None:
             yield _describe_missing(missing, name, stored, query)
 
@@ -144,40 +146,36 @@ def _describe_missing(missing: Missing, name: str, stored: JobDescription, query
     form = stored.states[name]
     members = (member for key in form.keys.values() for member in key.members)
     columns = (Column(name, column.removeprefix(f"{name}."), pa.null()).text for column in form.columns)
-    kept = ", ".join(dict.fromkeys((f"{name}.{stored.times[name]}", *members, *columns)))
+    kept = ", ".join(dict.fromkeys((f"{name}.{stored.definition.time[name]}", *members, *columns)))
     selected = {column.text for output in query.select for column in columns_of(output.expr)}
     place = "SELECT list" if missing.name in selected else "condition"
     lacks = f"{missing.name}, which the {place} needs now: the state of '{name}' keeps only {kept}"
     return Change(f"column {missing.name}", refusal=f"without {lacks}; leave it out of the {place}")
 
 
-def _find_text_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
-    """Yield changes of conditions, output columns and lateness, all of which may change."""
-    before, now = _read_sections(stored.query), _read_sections(job.query)
-    for section, thing in _SECTIONS.items():
-        old, new = before.get(section, []), now.get(section, [])
-        for line in (line for line in new if line not in old):
-            yield Change(f"{thing} {line} is new", "from the next batch on")
-        for line in (line for line in old if line not in new):
-            yield Change(f"{thing} {line} is gone", "from the next batch on")
+def _find_clause_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
+    """Yield changes of conditions, output columns, lateness and freshness, all of which may change."""
+    outputs = [[f"{name}: {text}" for name, text in each.outputs.items()] for each in (stored, job)]
+    yield from _compare_lines("condition", stored.conditions, job.conditions)
+    yield from _compare_lines("output column", *outputs)
+    yield from _compare_lines("computed by Spark:", stored.computed, job.computed)
     for name, late in stored.definition.late.items():
-        if job.definition.late[name] != late:
-            what = f"lateness {job.definition.late[name]} of stream '{name}' after {late}"
-            yield Change(what, "from the next batch on; the watermark does not go back")
+        asked = job.definition.late[name]
+        if asked != late:
+            what = f"lateness {format_interval(asked)} of stream '{name}' after {format_interval(late)}"
+            yield Change(what, f"{_FROM_NOW_ON}; the watermark does not go back")
+    for name, fresh in stored.definition.fresh.items():
+        wanted = job.definition.fresh[name]
+        if fresh not in (None, wanted):
+            yield Change(f"freshness {wanted or 'for ever'} of stream '{name}' after {fresh}", _FROM_NOW_ON)
 
 
-def _read_sections(text: str) -> dict[str, list[str]]:
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("  "):
-            lines.append(line.strip())
-        else:
-            lines = sections.setdefault(line, [])
-    return sections
+def _compare_lines(thing: str, before: Collection[str], now: Collection[str]) -> Iterator[Change]:
+    yield from (Change(f"{thing} {line} is new", _FROM_NOW_ON) for line in now if line not in before)
+    yield from (Change(f"{thing} {line} is gone", _FROM_NOW_ON) for line in before if line not in now)
 
 
-def _find_plan_changes(stored: JobDescription, job: JobDescription, query: Query) -> Iterator[Change]:
+def _find_plan_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
     # Plans that differ in their probing orders only have the same text, and the same state.
     if str(stored.plan) != str(job.plan):
         kept, asked = stored.plan, job.plan
@@ -188,7 +186,7 @@ def _find_plan_changes(stored: JobDescription, job: JobDescription, query: Query
         refusal = f"with the join windows {before} and the plan has {now}; drop plan= to keep them"
         yield Change(f"join windows {now} after {before}", refusal=refusal)
     elif stored.joins != job.joins and not job.plan.is_mjoin:
-        counts_rows = any(isinstance(window, RowWindow) for window in query.windows)
+        counts_rows = any(isinstance(window, RowWindow) for window in job.definition.windows.values())
         if is_composed(job.plan) or counts_rows:
             why = "a window of rows" if counts_rows else "windows of its joins"
             refusal = f"with stored joins of the plan {job.plan}, which cannot be built again under {why}; "

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,32 +18,32 @@ from weir.options import JoinOptions
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join, is_composed
-from weir.query.describe import describe
+from weir.query.describe import describe_conditions, describe_outputs
 from weir.query.model import Query
 from weir.query.predicate import Conjunct, Equality
-from weir.query.windows import RowWindow
+from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.spark.errors import ChangedQueryError
-from weir.spark.routing import Routing, RoutingKey
+from weir.spark.routing import Routing, RoutingKey, Segments
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a query was asked with, so that it can be built again; lengths are in units of `weir.units`.
+    """What a query was asked with, so that it can be built again; lateness and `basic` are in microseconds.
 
-    With a `statement`, windows and freshness stand there. Of user functions only the names are known.
+    A `statement` has the lengths of `windows` and `fresh` too. Of user functions only the names are known.
     """
 
     statement: str | None
     on: str | None
     select: str | None
-    within: Mapping[str, str]
-    fresh: Mapping[str, str]
+    windows: Mapping[str, Window | None]
+    fresh: Mapping[str, Window | None]
     time: Mapping[str, str]
-    late: Mapping[str, str]
+    late: Mapping[str, int]
     cross: bool
-    basic: str | None
+    basic: int | None
     functions: tuple[str, ...]
 
 
@@ -63,6 +63,7 @@ class JobDescription:
     """The query, plan and spread of a checkpoint from batch `since` on.
 
     - `columns`: the types of each stream's columns, with the streams in the order of their union;
+    - `conditions`, `outputs` and `computed` (by Spark) describe the query as `explain` does;
     - `states`: what the slices of each stream hold, and `reads` the columns from which they are made;
     - `joins`: what the slices of joins depend on; if it changes, they are given up (`drops_joins`);
     - `filled`: columns that a source did not have at first, so that slices may lack them;
@@ -73,9 +74,9 @@ class JobDescription:
 
     definition: Definition
     columns: Mapping[str, Mapping[str, str]]
-    times: Mapping[str, str]
-    windows: Mapping[str, str]
-    query: str
+    conditions: tuple[str, ...]
+    outputs: Mapping[str, str]
+    computed: tuple[str, ...]
     session: Mapping[str, str]
     states: Mapping[str, StoredForm]
     reads: tuple[str, ...]
@@ -84,7 +85,7 @@ class JobDescription:
     spread: str
     partitions: int | None
     key: RoutingKey | None
-    segments: str
+    segments: Segments | None
     target: FileTarget | None
     has_steps: bool
     filled: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ class JobDescription:
     def asks_same_as(self) -> tuple[object, ...]:
         """What two jobs have in common if a batch of one may be repeated by the other."""
         states = [(name, replace(form, columns=_without_flags(form))) for name, form in self.states.items()]
-        return self.definition, self.query, states
+        return self.definition, self.conditions, self.outputs, self.computed, self.joins, states
 
     def follow(self, earlier: JobDescription, since: int) -> JobDescription:
         """Return this job as the one that goes on from an earlier job's state with batch `since`."""
@@ -127,7 +128,7 @@ class JobDescription:
         filled = dict.fromkeys(name for name in (*earlier.filled, *grown) if name in self.reads)
         job = replace(self, filled=tuple(filled))
         drops_joins = self.joins != earlier.joins
-        if earlier.asks_same_as == self.asks_same_as and not drops_joins:
+        if earlier.asks_same_as == self.asks_same_as:
             since, drops_joins, before = earlier.since, earlier.drops_joins, earlier.earlier
         else:
             before = replace(earlier, earlier=None)
@@ -140,19 +141,26 @@ def describe_job(
     columns: Mapping[str, Mapping[str, str]],
     plan: Join,
     routing: Routing,
-    session: Mapping[str, str] | None = None,
+    computed: Sequence[str] = (),
+    deferred: Mapping[str, str] | None = None,
     target: FileTarget | None = None,
     has_steps: bool = False,
 ) -> JobDescription:
-    """Describe the job of a query over streams of these columns that starts with a plan and a routing."""
-    leaves = leaf_schemas(query, plan)
+    """Describe the job of a query over streams of these columns that starts with a plan and a routing.
+
+    Spark computes what `computed` says and, from the results, the output columns `deferred`.
+    """
+    leaves, session = leaf_schemas(query, plan), query.session
     return JobDescription(
         definition=_define(query, options),
         columns=columns,
-        times={s.name: s.time for s in query.streams},
-        windows={n: str(w or "from time bounds") for n, w in zip(query.names, query.windows, strict=True)},
-        query=describe(replace(query, budget=None, basic=None)),
-        session=session or {},
+        conditions=describe_conditions(query),
+        outputs=describe_outputs(query, deferred or {}),
+        computed=tuple(computed),
+        session={
+            "spark.sql.session.timeZone": session.time_zone,
+            "spark.sql.ansi.enabled": str(session.ansi).lower(),
+        },
         states={name: describe_form(schema) for name, schema in leaves.items()},
         reads=tuple(sorted(str(column) for schema in leaves.values() for column in columns_needed(schema))),
         joins=tuple(_describe_joins(query)),
@@ -160,7 +168,7 @@ def describe_job(
         spread=routing.name,
         partitions=None if routing.is_shared else routing.partitions,
         key=None if routing.key is None else RoutingKey.of(routing.key),
-        segments="" if routing.segments is None else str(routing.segments),
+        segments=routing.segments,
         target=target,
         has_steps=has_steps,
     )
@@ -187,33 +195,24 @@ def check_version(stored: Mapping[str, Any], uri: str) -> None:
 
 
 def _define(query: Query, options: JoinOptions) -> Definition:
-    by_argument = options.statement is None
-    windows = {n: w for n, w in zip(query.names, query.windows, strict=True) if w is not None}
-    fresh = {n: f for n, f in zip(query.names, query.fresh, strict=True) if f is not None}
+    windows = dict(zip(query.names, query.windows, strict=True))
 
-    def show_fresh(name: str, length: int) -> str:
-        return str(RowWindow(length)) if isinstance(windows.get(name), RowWindow) else _show_micros(length)
+    def read_fresh(name: str, length: int | None) -> Window | None:
+        kind = RowWindow if isinstance(windows[name], RowWindow) else TimeWindow
+        return None if length is None else kind(length)
 
     return Definition(
         statement=options.statement,
         on=options.on,
         select=options.select,
-        within={n: _show_window(w) for n, w in windows.items()} if by_argument else {},
-        fresh={n: show_fresh(n, f) for n, f in fresh.items()} if by_argument else {},
+        windows=windows,
+        fresh={name: read_fresh(name, f) for name, f in zip(query.names, query.fresh, strict=True)},
         time={s.name: s.time for s in query.streams},
-        late={s.name: _show_micros(s.late) for s in query.streams},
+        late={s.name: s.late for s in query.streams},
         cross=options.cross,
-        basic=None if query.basic is None else _show_micros(query.basic),
+        basic=query.basic,
         functions=tuple(sorted(options.functions or ())),
     )
-
-
-def _show_window(window: Any) -> str:
-    return str(window) if isinstance(window, RowWindow) else _show_micros(window.microseconds)
-
-
-def _show_micros(microseconds: int) -> str:
-    return f"{microseconds} microseconds"
 
 
 def _describe_joins(query: Query) -> Iterator[str]:

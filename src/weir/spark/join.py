@@ -56,14 +56,15 @@ class JoinInputs:
     """What a join was built from: the options `asked`, its streams as `sources`, and with what Spark adds.
 
     `frames` are the sources with the columns that Spark computes before the join, which `projection`
-    describes; `deferred` are steps for the columns that it computes after it.
+    describes; the output columns `deferred` (their texts by name) it computes in `steps` after the join.
     """
 
     asked: JoinOptions
     sources: Frames
     frames: Frames
     projection: tuple[str, ...]
-    deferred: Steps
+    deferred: Mapping[str, str]
+    steps: Steps
 
     def reorder(self, names: Sequence[str]) -> JoinInputs:
         """Return the same inputs with the streams in another order."""
@@ -97,7 +98,7 @@ class SparkJoin(FrameMethods):
     @property
     def steps(self) -> Steps:
         """What is done with the results of each batch."""
-        return (*self.inputs.deferred, *self.user_steps)
+        return (*self.inputs.steps, *self.user_steps)
 
     def reorder(self, names: Sequence[str]) -> SparkJoin:
         """Return the same join with its streams in another order; its results have the same columns."""
@@ -251,9 +252,11 @@ class SparkJoin(FrameMethods):
     def explanation(self) -> str:
         """Return what `explain` prints without a mode."""
         plan = explain_plan(self.planned, self.options.allowance)
-        projection = "".join(f"\n  {line}" for line in self.inputs.projection)
-        computed = f"\ncomputed by Spark{projection}" if projection else ""
-        return f"{describe(self.query)}{computed}\n\nover {self.routing}\n\n{plan}"
+        inputs = self.inputs
+        computed = [*inputs.projection, *(f"after the join: {name}" for name in inputs.deferred)]
+        lines = "".join(f"\n  {line}" for line in computed)
+        by_spark = f"\ncomputed by Spark{lines}" if lines else ""
+        return f"{describe(self.query, inputs.deferred)}{by_spark}\n\nover {self.routing}\n\n{plan}"
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -304,7 +307,8 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
     with _show_written_text():
         query = options.plan_request.divide_windows(build_query(computed, options, remaining))
     steps = (make_step(deferred, functions, errors),) if deferred else ()
-    inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), steps)
+    texts = {output.name: output.text for output in deferred}
+    inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), texts, steps)
     join = SparkJoin(query, _plan(query, frames, options), inputs, options)
     if steps:  # refuse now what Spark does not know either
         check_stateless(apply_steps(steps, join._empty_frame()))

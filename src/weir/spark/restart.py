@@ -8,8 +8,9 @@ decisions           0 1 2 3 4      so batch 4 had begun: it is repeated with the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +21,8 @@ from weir.expr.nodes import is_internal
 from weir.kernel.state_adaptation import StateAdapter
 from weir.options import JoinOptions
 from weir.plan.tree import Join
+from weir.query.options import Span
+from weir.query.windows import Window
 from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.errors import ChangedQueryError
@@ -104,26 +107,21 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
         join = _compute_for_stored(join, stored)
     plan, first_plan = _choose_plans(join, stored, restart.manifest.plan if stored is not None else None)
     routing = _route(join, first_plan, stored, restart.manifest)
-    session = join.query.session
+    inputs = join.inputs
     job = describe_job(
         join.query,
-        join.inputs.asked,
+        inputs.asked,
         {
             name: {field.name: field.dataType.simpleString() for field in frame.schema}
-            for name, frame in join.inputs.sources.items()
+            for name, frame in inputs.sources.items()
         },
         first_plan,
         routing,
-        {
-            "spark.sql.session.timeZone": session.time_zone,
-            "spark.sql.ansi.enabled": str(session.ansi).lower(),
-        },
+        inputs.projection,
+        inputs.deferred,
         target,
         bool(join.user_steps),
     )
-    computed = [f"  {line}" for line in join.inputs.projection]
-    if computed:
-        job = replace(job, query="\n".join([job.query, "computed by Spark", *computed]))
     return StartPlan(join, plan, first_plan, routing, job)
 
 
@@ -213,12 +211,12 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
             statement=definition.statement,
             on=definition.on,
             select=definition.select,
-            within=definition.within or None,
-            fresh=definition.fresh or None,
+            within=_spans(definition.windows) if definition.statement is None else None,
+            fresh=_spans(definition.fresh) if definition.statement is None else None,
             time=definition.time,
-            late=definition.late,
+            late={name: timedelta(microseconds=late) for name, late in definition.late.items()},
             cross=definition.cross,
-            basic=definition.basic,
+            basic=None if definition.basic is None else timedelta(microseconds=definition.basic),
             functions={name: given[name] for name in definition.functions} or None,
             on_null_time=join.options.on_null_time,
             on_error=join.options.on_error,
@@ -232,6 +230,11 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
             f"batch {begun} of the checkpoint {restart.uri} was begun by the earlier query, which cannot be "
             f"built again: {error}; run the earlier program once to finish batch {begun}, then change it"
         ) from error
+
+
+def _spans(lengths: Mapping[str, Window | None]) -> dict[str, Span] | None:
+    """Return the lengths that streams have, as arguments."""
+    return {name: length for name, length in lengths.items() if length is not None} or None
 
 
 def _restore(name: str, frame: DataFrame, columns: Any) -> DataFrame:
