@@ -41,6 +41,9 @@ a.x BETWEEN b.x AND double('NaN') | a.i == 3 | a.i <> -1 | a.i IN (1, 2, 3) | a.
 a.s IN ('abc', '', 'naïve') | a.s NOT IN ('abc', NULL) | a.x IN (0.0, double('NaN'), 1)
 a.d IN (DATE '2020-02-29', b.d) | a.k IN (1L, 2.5) | a.m IN (1.5, 2) | a.l IN (9223372036854775807, 0)
 'abc' IN (a.s, b.s)
+a.n = b.i | a.l = b.n | a.n = b.k | a.n <=> b.l | a.n < b.x | b.f >= a.n | a.n <=> b.f | a.n <> b.m
+a.w = b.n | a.q <= b.n | a.n = 1 | a.n > 0.005 | a.i = '1' | a.x <> '12345.678' | a.i BETWEEN '-1' AND b.n
+CASE a.n WHEN b.i THEN 1 WHEN '' THEN 2 END | nullif(a.n, 1)
 """
 ARITHMETIC = """
 a.i + b.i | a.i - b.i | a.i * b.i | a.l * b.l | a.l + b.i | a.k + b.k | a.k * a.k * a.k * b.k | a.i / b.i

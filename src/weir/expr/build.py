@@ -15,12 +15,13 @@ from weir.expr.nodes import PLAIN, Call, Column, Expr, Literal, Mode, columns_of
 from weir.expr.scope import UserFunction
 from weir.expr.to_sql import to_sql
 from weir.expr.type_rules import Function
-from weir.expr.types import DOUBLE, is_integer, spark_name
+from weir.expr.types import DOUBLE, is_integer, is_number, parsed_type, spark_name
 
+_COMPARISONS = {"=", "<=>", "<>", "<", "<=", ">", ">="}
 # Functions that cast their arguments to a common type.
 _SHARING = {
-    "+", "-", "*", "%", "pmod", "=", "<=>", "<>", "<", "<=", ">", ">=", "in", "coalesce", "case", "if",
-    "nvl2", "nullif", "greatest", "least", "try_add", "try_subtract", "try_multiply", "try_mod",
+    "+", "-", "*", "%", "pmod", *_COMPARISONS, "in", "coalesce", "case", "if", "nvl2", "nullif", "greatest",
+    "least", "try_add", "try_subtract", "try_multiply", "try_mod",
 }  # fmt: skip
 
 
@@ -33,6 +34,8 @@ def call(name: str, args: Sequence[Expr], mode: Mode = PLAIN) -> Expr:
     function = ALIASES.get(name.lower(), name.lower())
     if function not in FUNCTIONS:
         raise _unknown_function(name)
+    if function in _COMPARISONS:
+        args = _parse_text(args, mode)
     if mode.ansi and function in _SHARING:
         args = _widen_floats(args)
     try:
@@ -41,6 +44,15 @@ def call(name: str, args: Sequence[Expr], mode: Mode = PLAIN) -> Expr:
         raise _name_call(error, name, Call(function, tuple(args), pa.null())) from None
     cast_args = tuple(cast(arg, type, mode=mode) for arg, type in zip(args, types, strict=True))
     return _fold(Call(function, cast_args, out, _reduce(mode, FUNCTIONS[function], cast_args, out)))
+
+
+def _parse_text(args: Sequence[Expr], mode: Mode) -> Sequence[Expr]:
+    """Cast text that is compared with a number to a number."""
+    numbers = [arg.type for arg in args if is_number(arg.type)]
+    if len(args) != 2 or len(numbers) != 1:
+        return args
+    kind = parsed_type(numbers[0], mode.ansi)
+    return [cast(arg, kind, mode=mode) if pa.types.is_string(arg.type) else arg for arg in args]
 
 
 def _widen_floats(args: Sequence[Expr]) -> Sequence[Expr]:

@@ -126,6 +126,17 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def parsed_type(number: pa.DataType, ansi: bool) -> pa.DataType:
+    """Return the type that Spark casts text to where it is compared with a number of this type.
+
+    >>> parsed_type(pa.int32(), ansi=True), parsed_type(pa.int32(), ansi=False)
+    (DataType(int64), DataType(int32))
+    """
+    if ansi:
+        return BIGINT if is_integer(number) else DOUBLE
+    return DOUBLE if pa.types.is_decimal(number) and number.scale else number
+
+
 def common_type_of(types: list[pa.DataType]) -> pa.DataType | None:
     """Return the common type of several types, or None if there is none."""
     return reduce(lambda common, type: common and common_type(common, type), types)

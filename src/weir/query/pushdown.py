@@ -25,9 +25,9 @@ from weir.expr.to_sql import to_sql
 from weir.query.classify import extract_time_bounds, loosen_time_bounds, split_condition
 from weir.query.sql import SelectStatement, bind_expression
 from weir.query.struct_equality import expand_struct_equality
+from weir.query.text_numbers import COMPARISONS, write_casts
 from weir.query.unsupported_sql import refuse_aggregates
 
-_COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 # Nodes that are no values: only what they contain can be computed. Nothing inside of the last ones can.
 _NO_VALUES = (exp.Alias, exp.Kwarg, exp.PropertyEQ, exp.Tuple, exp.Ordered)
 _CLOSED = (exp.Lambda, exp.Any, exp.All, exp.DataType)
@@ -90,6 +90,7 @@ def push_down(
         elif lifting.is_computable(conjunct) and lifting.may_drop(conjunct, times, counted):
             filters.append(PushedFilter(next(iter(streams)), source_text(conjunct)))
         else:
+            conjunct = write_casts(conjunct, scope) if len(streams) > 1 else conjunct
             remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting)))
     select = (
         None if clauses.select is None else tuple(_rewrite_item(item, lifting) for item in clauses.select)
@@ -209,7 +210,7 @@ def _is_strict(conjunct: Node, lifting: _Lifting) -> bool:
     """True where sides of a comparison, or a filter, are computed for every row anyway."""
     if len(lifting.streams_of(conjunct)) == 1:
         return True
-    sides = (conjunct.left, conjunct.right) if isinstance(conjunct, _COMPARISONS) else ()
+    sides = (conjunct.left, conjunct.right) if isinstance(conjunct, COMPARISONS) else ()
     return bool(sides) and all(len(lifting.streams_of(side)) == 1 for side in sides)
 
 
