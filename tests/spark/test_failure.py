@@ -89,6 +89,34 @@ def test_an_error_of_ours_in_a_worker_is_one_sentence(
     assert "batch 0 failed" in error.value.__notes__[0]
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (
+            {"on": "a.k = b.k AND  10 / (a.id\n - 3) > 0"},
+            r"the filter 10 / \(a.id - 3\) > 0 of stream 'a' fails: Division by zero \[DIVIDE_BY_ZERO\]; use",
+        ),
+        (
+            {"on": "cast(b.id - 2 AS string) || 'x' = a.k"},
+            r"the expression CAST\(.*\) of stream 'b' fails: The value '-?\d+x' .* cast to .BIGINT. ",
+        ),
+    ],
+    ids=["filter", "key"],
+)
+def test_an_error_of_sparks_on_data_names_the_stream(
+    asked: dict[str, str], says: str, feed: Feed, spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    try:
+        join = weir.join(**feed.frames(spark), **{**PAIR, **asked}, partitions=1)
+        with pytest.raises(weir.EvaluationError, match=says) as error:
+            run(join, tmp_path / "c", tmp_path / "out")
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "false")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+    assert error.value.__notes__ == ["weir: batch 0 failed; the next start repeats it"]
+
+
 def test_own_errors_are_found_in_what_workers_print() -> None:
     printed = (
         "Job aborted\nTraceback (most recent call last):\n  File 'x'\n"

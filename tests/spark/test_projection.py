@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from tests.spark.streams import LATE, pair_feed, read_bag, repeat_last_batch, run
@@ -41,6 +42,8 @@ CONDITIONS = [
     "to_date(a.ts) = to_date(b.ts) AND a.x = b.x",
     "coalesce(a.x, -1) = coalesce(b.y, -1)",
     "cast(a.x AS string) = b.s",
+    "a.s = b.x",
+    "a.c <=> b.s AND a.s >= b.y",
     "a.st = b.st",
     "(a.x, a.k) = (b.x, b.k)",
     "struct(a.x AS p, lower(a.k) AS q) <=> struct(b.x AS p, lower(b.k) AS q)",
@@ -162,6 +165,7 @@ def test_output_columns_have_the_values_of_spark(spark: SparkSession, pair: dict
         "lower(a.k) = lower(b.k)", "a.x = b.y + 1", "a.st.k = b.st.k", "a.st = b.st",
         "to_date(a.ts) = to_date(b.ts)",
         "cast(a.x AS string) = b.s", "coalesce(a.x, 0) = coalesce(b.x, 0)", "a.m['x'] <=> b.m['x']",
+        "a.s = b.x", "b.c <=> a.s", "a.d = lower(b.s)",
     ],
 )  # fmt: skip
 def test_an_equality_over_expressions_divides_rows_by_key(pair: dict[str, DataFrame], on: str) -> None:
@@ -178,6 +182,10 @@ def test_explain_says_what_spark_computes(pair: dict[str, DataFrame]) -> None:
     assert "equality: lower(a.k) = lower(b.k)" in text and "residual: (a.y + 1) * b.y > 2" in text
     assert "over 2 partitions by lower(a.k)=lower(b.k)" in text
     assert "weir" not in text
+    select = "a.x, format_string('%s-%s', a.k, b.k) AS both"
+    text = weir.join(**pair, on="a.k = b.k", within="10 minutes", select=select).explanation()
+    assert "select\n  x: a.x\n  both: format_string('%s-%s', a.k, b.k)\n" in text
+    assert "computed by Spark\n  after the join: both\n" in text and "weir" not in text
 
 
 @pytest.mark.parametrize(
@@ -265,18 +273,47 @@ def ansi(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", "false")
 
 
+def _make(spark: SparkSession, values: dict[int, str]) -> DataFrame:
+    given = [(_START, key, value) for key, value in values.items()]
+    return spark.createDataFrame(given, "ts timestamp, k int, s string").coalesce(1)
+
+
 @pytest.mark.usefixtures("ansi")
-def test_in_ansi_mode_only_rows_that_join_can_fail(spark: SparkSession) -> None:
+@pytest.mark.parametrize("on", ["a.s = b.k", "b.k <=> a.s", "a.s < b.k / 2", "a.s > cast(b.k AS decimal)"])
+def test_in_ansi_mode_text_that_is_no_number_fails_as_in_spark(spark: SparkSession, on: str) -> None:
+    right = _make(spark, {1: "", 2: "", 3: ""})
+    for values, malformed in (("1", " 2 ", "3"), False), (("1", "1e0", "three"), True):
+        pair = {"a": _make(spark, dict(enumerate(values))), "b": right}
+        asked: dict[str, Any] = {"on": on, "within": "1 minute", "select": "a.s, b.k", "partitions": 2}
+        answers = [weir.join(**pair, **asked).toDF(), _join_by_spark(pair, on, ["a.s", "b.k"])]
+        if malformed:
+            for answer in answers:
+                with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+                    answer.collect()
+            null = weir.join(**pair, **asked, on_error="null").toDF().collect()
+            assert {row.s for row in null} <= {"1", "1e0"}
+        else:
+            found, expected = (Counter(map(tuple, answer.collect())) for answer in answers)
+            assert found == expected and found
+
+
+@pytest.mark.usefixtures("ansi")
+def test_in_ansi_mode_only_rows_that_join_can_fail(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def make(values: dict[int, str]) -> DataFrame:
-        given = [(_START, key, value) for key, value in values.items()]
-        return spark.createDataFrame(given, "ts timestamp, k int, s string").coalesce(1)
+        return _make(spark, values)
 
     pair = {"a": make({1: "7", 2: "bad"}), "b": make({1: "8", 3: "no"})}
     asked: dict[str, Any] = {"within": "1 minute", "select": "cast(a.s AS int) + 1 AS n, lower(b.s) AS l"}
     joined = weir.join(**pair, on="a.k = b.k", **asked)
     (row,) = joined.toDF().collect()
     assert (row.n, row.l) == (8, "8") and joined.columns == ["n", "l"]
-    with pytest.raises(Exception, match=r"cast\(a.s AS int\) \+ 1 fails: Spark cannot compute it"):
+    with pytest.raises(PythonException, match=r"cast\(a.s AS int\) \+ 1 fails: Spark cannot comp") as error:
+        weir.join(**pair, on="a.k < b.k", **asked).toDF().collect()
+    assert "Traceback" not in str(error.value)
+    monkeypatch.setenv("WEIR_DEBUG", "1")
+    with pytest.raises(PythonException, match=r"(?s)Traceback.*fails: Spark cannot compute it"):
         weir.join(**pair, on="a.k < b.k", **asked).toDF().collect()
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):  # as Spark, which filters before it joins
         weir.join(**pair, on="a.k = b.k AND cast(a.s AS int) > 0", **asked).toDF().collect()

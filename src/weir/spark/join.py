@@ -30,9 +30,11 @@ from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import show_given
+from weir.query.pushdown import Pushdown
 from weir.query.sql import name_streams, read_clauses
 from weir.spark.deferred import make_step
 from weir.spark.event_time import find_event_times
+from weir.spark.failure import is_debugging
 from weir.spark.frame_methods import FrameMethods
 from weir.spark.frames import read_frame, read_schema, refuse_mixture
 from weir.spark.functions import refuse_calls_of_spark, register_functions
@@ -55,16 +57,21 @@ _COMPUTED = re.compile(r"(?:`[^`]+`|\w+)\.`weir\d*:((?:[^`]|``)*)`")
 class JoinInputs:
     """What a join was built from: the options `asked`, its streams as `sources`, and with what Spark adds.
 
-    `frames` are the sources with the columns that Spark computes before the join, which `projection`
-    describes; the output columns `deferred` (their texts by name) it computes in `steps` after the join.
+    `frames` are the sources with what was `pushed` down to Spark; the output columns `deferred` (their texts
+    by name) it computes in `steps` after the join.
     """
 
     asked: JoinOptions
     sources: Frames
     frames: Frames
-    projection: tuple[str, ...]
+    pushed: Pushdown
     deferred: Mapping[str, str]
     steps: Steps
+
+    @property
+    def projection(self) -> tuple[str, ...]:
+        """Lines that say what Spark computes before the join."""
+        return tuple(describe_projection(self.pushed))
 
     def reorder(self, names: Sequence[str]) -> JoinInputs:
         """Return the same inputs with the streams in another order."""
@@ -176,7 +183,7 @@ class SparkJoin(FrameMethods):
         union, slots = tagged_union(self.query, self.frames, self.routing)
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
-        task = StaticJoinTask(physical, decision, slots, self.options.on_null_time)
+        task = StaticJoinTask(physical, decision, slots, self.options.on_null_time, is_debugging())
         placed = assign_partitions(union, self.routing.first_placement())
         rows = shuffle_by_partition(placed, self.routing.partitions)
         results = apply_steps(self.steps, rows.mapInArrow(task, self._result_schema()))
@@ -308,7 +315,7 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
         query = options.plan_request.divide_windows(build_query(computed, options, remaining))
     steps = (make_step(deferred, functions, errors),) if deferred else ()
     texts = {output.name: output.text for output in deferred}
-    inputs = JoinInputs(asked, sources, frames, tuple(describe_projection(pushed)), texts, steps)
+    inputs = JoinInputs(asked, sources, frames, pushed, texts, steps)
     join = SparkJoin(query, _plan(query, frames, options), inputs, options)
     if steps:  # refuse now what Spark does not know either
         check_stateless(apply_steps(steps, join._empty_frame()))

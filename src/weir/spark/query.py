@@ -19,9 +19,11 @@ from weir.options import check_allowance
 from weir.partition.resize import Resize, ResizeMode
 from weir.plan.tree import Join
 from weir.query.model import Budget
+from weir.query.pushdown import Pushdown
 from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
+from weir.spark.data_errors import name_stream
 from weir.spark.engine import SparkEngine
 from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
 from weir.spark.preflight import WorkerCheck, check_memory
@@ -39,9 +41,10 @@ class SparkBatches:
         start: DecidedPlan,
         on_null_time: str,
         workers: WorkerCheck,
+        pushed: Pushdown,
     ) -> None:
         plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
-        self.engine, self._workers = engine, workers
+        self.engine, self._workers, self._pushed = engine, workers, pushed
         self.decider = Decider(policy, start, plans, log, engine)
         self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
@@ -58,7 +61,7 @@ class SparkBatches:
         except Exception as error:
             if self.is_stopping:
                 raise BatchInterruptedError from None
-            self.failure = Failure(error, batch)
+            self.failure = Failure(name_stream(error, self._pushed), batch)
             # The query raises the original; what is raised here comes back as text inside Java's.
             raise BatchFailedError(str(self.failure)) from (error if is_debugging() else None)
 

@@ -6,6 +6,7 @@ Workers import this module, so it needs neither pyspark nor what decides on the 
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.codec import to_json
+from weir.errors import QueryError
 from weir.kernel.batch import build, probe
 from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
@@ -169,16 +171,28 @@ class ProbeTask:
 
 @dataclass(frozen=True)
 class StaticJoinTask:
-    """Join all rows of a partition at once, for static DataFrames."""
+    """Join all rows of a partition at once, for static DataFrames.
+
+    An error of ours is a sentence; only with `shows_frames`, the calls that led to it follow.
+    """
 
     physical: PhysicalPlan
     decision: Decision
     slots: UnionSlots
     on_null_time: str
+    shows_frames: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield every result."""
         acknowledge_at_once()
+        try:
+            yield from self._join(batches)
+        except QueryError:
+            if not self.shows_frames:  # the worker reports the error and then exits
+                os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+            raise
+
+    def _join(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for tables, _ in self.slots.split(batches).values():
             counts = BatchCounts()
             state = build(self.physical, self.decision, State(), tables, 0, counts)

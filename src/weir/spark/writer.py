@@ -248,7 +248,8 @@ class JoinWriter:
         if join.options.partitions is not None:
             engine.start_with(routing.partitions)
         decided = _decide_start(start, Checkpoint(folder))
-        batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers)
+        on_null_time, pushed = join.options.on_null_time, join.inputs.pushed
+        batches = SparkBatches(engine, log, policy, decided, on_null_time, workers, pushed)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
