@@ -1,4 +1,4 @@
-"""What may change at a restart: the table of docs/spark.md, every row of it run on Spark.
+"""What may change at a restart: `test_restart_table` says which test is of which row of docs/spark.md.
 
 Two batches run with one query, the third with another. DuckDB says what each has to give: results whose last
 row came with the first two batches are those of the first query, all others those of the second.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 SECOND = 1_000_000
 SCHEMA = pa.schema(
     {
-        "ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "v": pa.int32(), "name": pa.string(),
-        "price": pa.float64(), "cost": pa.decimal128(8, 2), "id": pa.int64(),
+        "ts": pa.timestamp("us", "UTC"), "k": pa.int32(), "v": pa.int32(), "name": pa.string(),
+        "price": pa.float64(), "cost": pa.decimal128(8, 2), "id": pa.int64(), "weight": pa.float32(),
     }
 )  # fmt: skip
 FIRST: dict[str, Any] = {
@@ -47,6 +48,10 @@ FIRST: dict[str, Any] = {
 }
 IDS = "a.id AS aid, b.id AS bid"
 MORE = f"{FIRST['on']} AND a.id % 3 <> b.id % 2"
+# Another query to start from, with a filter and a freshness.
+FILTERED: dict[str, Any] = {
+    **FIRST, "on": f"{FIRST['on']} AND a.price > 2", "select": f"b.weight, {IDS}", "fresh": "1 minute",
+}  # fmt: skip
 
 
 def make(streams: str, seed: int, rows: int = 60) -> dict[str, list[pa.Table]]:
@@ -62,6 +67,7 @@ def make(streams: str, seed: int, rows: int = 60) -> dict[str, list[pa.Table]]:
             "price": rng.integers(0, 10, rows) / 2,
             "cost": pa.array(rng.integers(0, 3000, rows) / 100).cast(pa.decimal128(8, 2)),
             "id": number * rows + np.arange(rows),
+            "weight": np.arange(rows) / 4,
         }
         return pa.table({n: pa.array(c).cast(SCHEMA.field(n).type) for n, c in columns.items()}, SCHEMA)
 
@@ -93,6 +99,11 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> St
     return stop_after_two(spark, tmp_path_factory.mktemp("pair"), "ab", 3, **FIRST)
 
 
+@pytest.fixture(scope="module")
+def filtered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+    return stop_after_two(spark, tmp_path_factory.mktemp("filtered"), "ab", 3, **FILTERED)
+
+
 def ask_duckdb(
     feed: Feed, select: str, where: str, seconds: int = 8, since: int = 2, until: int = 2
 ) -> Counter[tuple[Any, ...]]:
@@ -117,8 +128,11 @@ def ask_duckdb(
 FIRST_WHERE, FIRST_SELECT = FIRST["on"], FIRST["select"]
 
 
-def cast(column: str, kind: str) -> Any:
-    return lambda frames: {n: f.withColumn(column, F.col(column).cast(kind)) for n, f in frames.items()}
+def cast(**kinds: str) -> Any:
+    return lambda frames: {
+        name: frame.withColumns({column: F.col(column).cast(kind) for column, kind in kinds.items()})
+        for name, frame in frames.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,7 @@ class Row:
     select: str = ""
     seconds: int = 8
     frames: Any = field(default=lambda frames: frames)
+    first: Mapping[str, Any] = field(default_factory=lambda: FIRST)
 
 
 ALLOWED: dict[str, Row] = {
@@ -156,7 +171,12 @@ ALLOWED: dict[str, Row] = {
         {"within": {"a": "8 seconds", "b": "6 seconds"}},
         f"{FIRST_WHERE} AND epoch_us(a.ts) - epoch_us(b.ts) < {6 * SECOND}",
     ),
-    "a budget": Row({"budget": weir.Budget(cpu=0.9, memory="200m")}),
+    "settings": Row(
+        {
+            "budget": weir.Budget(cpu=0.9, memory="200m"), "basic": "1 second", "shed": "harvest",
+            "driver_order": "consumption-rate", "adapt": weir.Adapt(calibrate=2), "on_null_time": "fail",
+        }
+    ),
     "a source that grew a column": Row(
         {"select": f"b.grown, {IDS}"},
         select=f"CASE WHEN b.batch = 2 THEN b.id * 2 END AS grown, {IDS}",
@@ -166,16 +186,29 @@ ALLOWED: dict[str, Row] = {
         {"on": "a.v < b.v", "partitions": 1},
         "a.v < b.v AND (a.k IS NOT NULL OR a.batch = 2) AND (b.k IS NOT NULL OR b.batch = 2)",
     ),
-    "int to bigint": Row({}, frames=cast("v", "bigint")),
-    "a wider decimal": Row({}, frames=cast("cost", "decimal(12,4)")),
+    "int to bigint": Row({}, frames=cast(v="bigint")),
+    "int to double and a wider decimal": Row({}, frames=cast(v="double", cost="decimal(12,4)")),
+    "a filter less and no freshness": Row(
+        {"on": FIRST_WHERE, "fresh": None}, f"{FIRST_WHERE} AND (a.price > 2 OR a.batch = 2)", first=FILTERED
+    ),
+    "another freshness": Row(  # rows of b that came before are older by now, those of a are not
+        {"fresh": {"a": "2 minutes", "b": "9 seconds"}}, f"{FILTERED['on']} AND b.batch = 2", first=FILTERED
+    ),
+    "float to double and a lost column": Row(
+        {},
+        FILTERED["on"],
+        frames=lambda frames: {n: f.drop("name") for n, f in cast(weight="double")(frames).items()},
+        first=FILTERED,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ALLOWED.values(), ids=ALLOWED)
 def test_a_change_holds_from_the_next_batch_on(
-    row: Row, stopped: Stopped, spark: SparkSession, tmp_path: Path
+    row: Row, stopped: Stopped, filtered: Stopped, spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder, asked = stopped.copy(tmp_path), {**FIRST, **row.asked}
+    stopped = filtered if row.first is FILTERED else stopped
+    folder, asked = stopped.copy(tmp_path), {**row.first, **row.asked}
     frames = row.frames(stopped.feed.frames(spark))
     join = as_statement(frames) if asked.pop("statement", False) else weir.join(**frames, **asked)
     run(join, folder / "ckpt", folder / "new")
@@ -187,7 +220,8 @@ def test_a_change_holds_from_the_next_batch_on(
         "no result needs the state"
     )
     assert read_bag(folder / "new") == answer
-    assert read_bag(folder / "out") == ask_duckdb(stopped.feed, FIRST_SELECT, FIRST_WHERE, since=0, until=1)
+    before = ask_duckdb(stopped.feed, row.first["select"], row.first["on"], since=0, until=1)
+    assert read_bag(folder / "out") == before
 
 
 def test_a_grown_column_may_become_a_key(stopped: Stopped, spark: SparkSession, tmp_path: Path) -> None:
@@ -266,44 +300,81 @@ def test_stored_joins_are_built_again_for_a_changed_query(spark: SparkSession, t
     assert answer.total() > 50 and read_bag(tmp_path / "new") == answer
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+REFUSED: dict[str, tuple[Row, str]] = {
     "a column that the state lacks": (
-        {"select": f"b.price, {IDS}"},
+        Row({"select": f"b.price, {IDS}"}),
         "without b.price, which the SELECT list needs now: the state of 'b' keeps only b.ts, b.k, b.v, "
         "b.name, b.cost, b.id; leave it out of the SELECT list, or start with a new checkpointLocation, "
         "which reads the streams again from where their sources start",
     ),
     "an expression over such a column": (
-        {"select": f"upper(a.name) AS upper, {IDS}"},
+        Row({"select": f"upper(a.name) AS upper, {IDS}"}),
         "a.name.*, which the SELECT list needs now: the state of 'a' keeps only",
     ),
     "a condition on such a column": (
-        {"on": f"{FIRST_WHERE} AND a.price <> b.price"},
+        Row({"on": f"{FIRST_WHERE} AND a.price <> b.price"}),
         "without a.price, which the condition needs now",
     ),
     "another key": (
-        {"on": "a.v = b.v"},
+        Row({"on": "a.v = b.v"}),
         "with rows divided by a.k = b.k as bigint, by which it joins no more; keep that condition",
     ),
-    "another time column": ({"time": {"a": "seen", "b": "ts"}}, "with the time column 'ts' of stream 'a'"),
+    "a key compared as another type": (
+        Row({}, frames=cast(k="double")),
+        "with key a.k as bigint and the query reads double; cast it back before the join, or start with",
+    ),
+    "other streams": (
+        Row({"on": "a.k = c.k", "select": "a.k"}, frames=lambda each: {"a": each["a"], "c": each["b"]}),
+        "with the streams a, b and the query joins a, c; join the same streams",
+    ),
+    "another time column": (
+        Row({"time": {"a": "seen", "b": "ts"}}),
+        "with the time column 'ts' of stream 'a' and the query takes 'seen'; pass time='ts'",
+    ),
+    "a narrower type": (
+        Row({}, frames=cast(v="smallint")),
+        "column a.v was int and now it is smallint, into which stored values may not fit; cast it to int",
+    ),
     "a window of rows": (
-        {"within": "9 rows", "partitions": 1},
+        Row({"within": "9 rows", "partitions": 1}),
         "with the window 8 seconds of stream 'a' and the query asks for 9 rows, by which stored rows ",
     ),
-    "freshness": ({"fresh": "1 minute"}, "without a freshness of stream 'a', so that stored rows lack"),
+    "freshness": (
+        Row({"fresh": "1 minute"}),
+        "without a freshness of stream 'a', so that stored rows lack",
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "says"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("row", "says"), REFUSED.values(), ids=REFUSED)
 def test_what_the_state_cannot_give_is_refused_in_a_sentence(
-    change: dict[str, Any], says: str, stopped: Stopped, spark: SparkSession
+    row: Row, says: str, stopped: Stopped, spark: SparkSession
 ) -> None:
     frames = {n: f.withColumn("seen", F.col("ts")) for n, f in stopped.feed.frames(spark).items()}
     with pytest.raises(ChangedQueryError, match=says) as error:
-        weir.join(**frames, **{**FIRST, **change}).writeStream.start(
+        weir.join(**row.frames(frames), **{**FIRST, **row.asked}).writeStream.start(
             str(stopped.folder / "none"), checkpointLocation=str(stopped.folder / "ckpt")
         )
     assert f"the checkpoint file:{stopped.folder}/ckpt/weir was written w" in str(error.value)
+
+
+def test_segments_of_time_take_another_query_but_no_other_window(spark: SparkSession, tmp_path: Path) -> None:
+    asked = {**FIRST, "spread": "atr"}
+    stopped = stop_after_two(spark, tmp_path, "ab", 3, **asked)
+    frames = stopped.feed.frames(spark)
+    for change, says in (
+        (
+            {"within": "9 seconds"},
+            "spread='atr' for the window 8 seconds of stream 'a' and .* 9 seconds; ask",
+        ),
+        ({"on": f"{FIRST_WHERE} AND a.ts <= b.ts"}, "spread='atr' for other time bounds; change them back"),
+    ):
+        with pytest.raises(ChangedQueryError, match=says):
+            run(weir.join(**frames, **{**asked, **change}), tmp_path / "ckpt", tmp_path / "new")
+    changed = {**asked, "on": MORE, "select": f"a.v + b.v AS total, {IDS}"}
+    run(weir.join(**frames, **changed), tmp_path / "ckpt", tmp_path / "new")
+    answer = ask_duckdb(stopped.feed, changed["select"], MORE)
+    assert answer and read_bag(tmp_path / "new") == answer
 
 
 class Crash:
@@ -317,14 +388,20 @@ class Crash:
             raise ConnectionError("the plug was pulled")
 
 
-def crash(join: SparkJoin, folder: Path, phase: str) -> None:
-    """Run a join into files until it crashes in its second batch."""
+def crash(join: SparkJoin, folder: Path, phase: str, sink: Any = run) -> None:
+    """Run a join into files, or another sink, until it crashes in its second batch."""
     stop = listen(Crash(phase))
     try:
         with pytest.raises(Exception, match="the plug was pulled"):
-            run(join, folder / "ckpt", folder / "out")
+            sink(join, folder / "ckpt", folder / "out")
     finally:
         stop()
+
+
+def run_into_table(join: SparkJoin, checkpoint: Path, name: str | Path) -> None:
+    """Run a join over all that is there into a table."""
+    writer = join.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    finish(writer.toTable(f"weir_{Path(name).name}"))
 
 
 SECOND_SELECT = f"a.v + b.v AS total, {IDS}"
@@ -361,8 +438,21 @@ def test_a_new_sink_takes_a_begun_batch_of_the_same_query_if_nothing_is_publishe
     assert read_bag(tmp_path / "new") == third + (second if since == 1 else Counter())
 
 
-def test_the_new_sink_takes_a_batch_that_had_begun_for_a_function(
-    spark: SparkSession, tmp_path: Path
+def test_a_batch_that_had_begun_for_a_table_is_repeated_there(spark: SparkSession, tmp_path: Path) -> None:
+    feed = write_feed(tmp_path / "in", make("ab", 5))
+    try:
+        crash(weir.join(**feed.frames(spark), **FIRST), tmp_path, "emitted", run_into_table)
+        run_into_table(weir.join(**feed.frames(spark), **CHANGED), tmp_path / "ckpt", "new")
+        tables = [bag(spark.table(name).toArrow()) for name in ("weir_out", "weir_new")]
+    finally:
+        for name in ("weir_out", "weir_new"):
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+    first = ask_duckdb(feed, FIRST_SELECT, FIRST_WHERE, since=0, until=1)
+    assert tables == [first, ask_duckdb(feed, SECOND_SELECT, CHANGED_WHERE)]
+
+
+def test_a_function_takes_a_batch_that_had_begun_only_with_the_columns_it_expects(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     feed, taken = write_feed(tmp_path / "in", make("ab", 6)), dict[int, Counter[tuple[Any, ...]]]()
 
@@ -380,10 +470,20 @@ def test_the_new_sink_takes_a_batch_that_had_begun_for_a_function(
 
     with pytest.raises(Exception, match="the other side hung up"):
         start(fail, FIRST)
-    start(take, CHANGED)
+    says = (
+        r"batch 1 of the checkpoint .* was begun by the earlier query, whose results \(k int, .*\) the "
+        r"sink of this query \(total int, aid bigint, bid bigint\) does not expect; run the earlier program "
+        "once to finish batch 1, then change it"
+    )
+    with pytest.raises(ChangedQueryError, match=says):
+        start(take, CHANGED)
+    weir.join(**feed.frames(spark), **CHANGED).explain(checkpoint=str(tmp_path / "ckpt"))
+    assert "the sink of this query (total int, aid bigint" in capsys.readouterr().out
+    assert not taken
+    start(take, {**CHANGED, "select": FIRST_SELECT})
     assert taken == {
         1: ask_duckdb(feed, FIRST_SELECT, FIRST_WHERE, since=1, until=1),
-        2: ask_duckdb(feed, SECOND_SELECT, CHANGED_WHERE),
+        2: ask_duckdb(feed, FIRST_SELECT, CHANGED_WHERE),
     }
 
 
@@ -406,18 +506,39 @@ def test_a_begun_batch_whose_query_is_lost_is_finished_by_its_own_program(
     assert [progress["batchId"] for progress in query.recentProgress] == [1, 2]
 
 
-def test_another_zone_is_refused_and_explained(stopped: Stopped, spark: SparkSession) -> None:
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+@contextmanager
+def session_with(spark: SparkSession, setting: str, value: str) -> Iterator[str]:
+    """Set a setting for a while, and give its value before."""
+    before = str(spark.conf.get(setting))
+    spark.conf.set(setting, value)
     try:
+        yield before
+    finally:
+        spark.conf.set(setting, before)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("spark.sql.session.timeZone", "Asia/Tokyo"), ("spark.sql.ansi.enabled", "true")]
+)
+def test_another_session_is_refused(setting: str, value: str, stopped: Stopped, spark: SparkSession) -> None:
+    with session_with(spark, setting, value) as before:
         join = weir.join(**stopped.feed.frames(spark), **FIRST)
-        says = (
-            f"with spark.sql.session.timeZone = {zone} and this session has Asia/Tokyo; set it to {zone}, or"
-        )
+        says = f"with {setting} = {before} and this session has {value}; set it to {before}, or start"
         with pytest.raises(ChangedQueryError, match=says):
             run(join, stopped.folder / "ckpt", stopped.folder / "out")
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+def test_a_batch_that_failed_on_data_goes_on_with_null(spark: SparkSession, tmp_path: Path) -> None:
+    feed, select = write_feed(tmp_path / "in", make("ab", 5)), f"100 / (a.id - 75) AS share, {IDS}"
+    asked = {**FIRST, "select": select}
+    with session_with(spark, "spark.sql.ansi.enabled", "true"):
+        with pytest.raises(weir.EvaluationError, match=r"100 / \(a.id - 75\) fails: Spark cannot compute it"):
+            run(weir.join(**feed.frames(spark), **asked), tmp_path / "ckpt", tmp_path / "out")
+        join = weir.join(**feed.frames(spark), **asked, on_error="null")
+        query = run(join, tmp_path / "ckpt", tmp_path / "out")
+    assert [progress["batchId"] for progress in query.recentProgress] == [1, 2]
+    answer = ask_duckdb(feed, f"100 / nullif(a.id - 75, 0) AS share, {IDS}", FIRST_WHERE, since=0)
+    assert any(row[-1] is None for row in answer) and read_bag(tmp_path / "out") == answer
 
 
 def test_explain_tells_beforehand(

@@ -109,15 +109,10 @@ def _find_column_changes(stored: JobDescription, job: JobDescription, query: Que
             elif known[column] != columns[column]:
                 yield _compare_types(f"{name}.{column}", known[column], columns[column], job)
     for name, schema in leaf_schemas(query, job.plan).items():
-        times, filled = job.definition.time, _grown(stored, job)
+        times, filled = job.definition.time, job.list_grown(stored)
         missing = StateAdapter(stored.states[name], schema, times, filled).find_missing()
         if missing is not None:
             yield _describe_missing(missing, name, stored, query)
-
-
-def _grown(stored: JobDescription, job: JobDescription) -> list[str]:
-    new = ((s, c) for s, columns in job.columns.items() for c in columns if c not in stored.columns[s])
-    return [*stored.filled, *(f"{stream}.{column}" for stream, column in new)]
 
 
 def _compare_types(name: str, before: str, now: str, job: JobDescription) -> Change:
@@ -140,10 +135,13 @@ def _describe_missing(missing: Missing, name: str, stored: JobDescription, query
     if missing.name.endswith("@arrival"):
         refusal = f"without a freshness of stream '{name}', so that stored rows lack their arrival; drop it"
         return Change(f"freshness of stream '{name}'", refusal=refusal)
-    if missing.stored:
-        wide = f"column {missing.name} as {missing.stored} and the query reads {missing.wanted}"
-        return Change(f"type of {missing.name}", refusal=f"with {wide}; cast it back before the join")
     form = stored.states[name]
+    keys = (key for key in form.keys.values() if missing.name in key.members)
+    domain = next((key.domain for key in keys if key.domain != missing.wanted), "")
+    if kind := missing.stored or domain:
+        what = "column" if missing.stored else "key"
+        wide = f"{what} {missing.name} as {kind} and the query reads {missing.wanted}"
+        return Change(f"type of {missing.name}", refusal=f"with {wide}; cast it back before the join")
     members = (member for key in form.keys.values() for member in key.members)
     columns = (Column(name, column.removeprefix(f"{name}."), pa.null()).text for column in form.columns)
     kept = ", ".join(dict.fromkeys((f"{name}.{stored.definition.time[name]}", *members, *columns)))

@@ -116,17 +116,17 @@ class JobDescription:
         states = [(name, replace(form, columns=_without_flags(form))) for name, form in self.states.items()]
         return self.definition, self.conditions, self.outputs, self.computed, self.joins, states
 
+    def list_grown(self, earlier: JobDescription) -> list[str]:
+        """List the columns that sources did not have when an earlier job stored slices."""
+        columns = ((stream, name) for stream, names in self.columns.items() for name in names)
+        grown = (f"{stream}.{name}" for stream, name in columns if name not in earlier.columns[stream])
+        return list(dict.fromkeys((*earlier.filled, *grown)))
+
     def follow(self, earlier: JobDescription, since: int) -> JobDescription:
         """Return this job as the one that goes on from an earlier job's state with batch `since`."""
-        grown = [
-            f"{stream}.{column}"
-            for stream, columns in self.columns.items()
-            for column in columns
-            if column not in earlier.columns.get(stream, {})
-        ]
         # What was not stored for a while may have had values then, so it is not NULL any more.
-        filled = dict.fromkeys(name for name in (*earlier.filled, *grown) if name in self.reads)
-        job = replace(self, filled=tuple(filled))
+        filled = tuple(name for name in self.list_grown(earlier) if name in self.reads)
+        job = replace(self, filled=filled)
         drops_joins = self.joins != earlier.joins
         if earlier.asks_same_as == self.asks_same_as:
             since, drops_joins, before = earlier.since, earlier.drops_joins, earlier.earlier

@@ -182,7 +182,10 @@ def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarg
     if stored is None or restart.begun is None:
         return None
     if stored.asks_same_as != job.asks_same_as:
-        return _rebuild(stored, start.join, restart), stored.target
+        earlier = _rebuild(stored, start.join, restart)
+        if stored.target is None:
+            _refuse_other_columns(earlier, start.join, restart)
+        return earlier, stored.target
     if stored.target in (None, job.target) or not _has_published(start.join, stored.target, restart.begun):
         return None
     return start.join, stored.target
@@ -225,11 +228,23 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
         )
         return join.redefine(frames, options)
     except QueryError as error:
-        begun = restart.begun
-        raise ChangedQueryError(
-            f"batch {begun} of the checkpoint {restart.uri} was begun by the earlier query, which cannot be "
-            f"built again: {error}; run the earlier program once to finish batch {begun}, then change it"
-        ) from error
+        raise _need_earlier_program(restart, f"which cannot be built again: {error}") from error
+
+
+def _refuse_other_columns(earlier: SparkJoin, join: SparkJoin, restart: Restart) -> None:
+    """Refuse to give results of the earlier query to a sink that was written for others."""
+    if earlier.dtypes != join.dtypes:
+        before, now = (", ".join(f"{name} {kind}" for name, kind in each.dtypes) for each in (earlier, join))
+        why = f"whose results ({before}) the sink of this query ({now}) does not expect"
+        raise _need_earlier_program(restart, why)
+
+
+def _need_earlier_program(restart: Restart, why: str) -> ChangedQueryError:
+    begun = restart.begun
+    return ChangedQueryError(
+        f"batch {begun} of the checkpoint {restart.uri} was begun by the earlier query, {why}; "
+        f"run the earlier program once to finish batch {begun}, then change it"
+    )
 
 
 def _spans(lengths: Mapping[str, Window | None]) -> dict[str, Span] | None:
@@ -263,7 +278,15 @@ def explain_restart(join: SparkJoin, location: str) -> str:
     lines = [f"the checkpoint {uri} {'refuses' if is_refused else 'takes'} these changes:"]
     lines += [f"  {change}" for change in changes]
     if restart.begun is not None:
-        lines.append(f"batch {restart.begun} had begun, and is repeated with the earlier query first")
+        lines.append(_explain_repeat(start, restart))
     if not is_refused:
         lines.append(f"they hold from batch {restart.next_batch} on")
     return "\n".join(lines)
+
+
+def _explain_repeat(start: StartPlan, restart: Restart) -> str:
+    try:
+        plan_repeat(start, restart)
+    except ChangedQueryError as error:
+        return str(error)
+    return f"batch {restart.begun} had begun, and is repeated with the earlier query first"
