@@ -76,6 +76,11 @@ class CheckpointLock:
         if self._path is not None:
             _release(self._path)
 
+    @property
+    def is_held(self) -> bool:
+        """True while no other driver can run from this checkpoint."""
+        return self._path is not None
+
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query, which holds the lock from then on."""
         if self._manager is None or self._path is None:

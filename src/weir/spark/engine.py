@@ -35,17 +35,21 @@ from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import Assignment, TaskReport
-from weir.spark.checkpoint import CLEAN_UP_EVERY
-from weir.spark.filesystem import Folder
+from weir.spark.count_files import CountFiles
+from weir.spark.durability import Durability
+from weir.spark.epoch import Epoch
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
+from weir.spark.job_description import VERSION
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
+from weir.spark.state_names import BatchAndEpoch
 from weir.spark.steps import Steps, apply_steps
-from weir.spark.task import REPORT, BuildTask, ProbeTask, ResultFiles, StageCounts, UnionSlots, name_counts
+from weir.spark.task import REPORT, BuildTask, ProbeTask, ResultFiles, UnionSlots
 from weir.spark.union import assign_partitions, shuffle_by_partition
+from weir.spark.vacuum import CLEAN_UP_EVERY
 from weir.stats.batch_counts import BatchCounts
 
 _LOG = logging.getLogger("weir")
@@ -66,13 +70,15 @@ class SparkEngine(Engine[DataFrame]):
         policy: Policy,
         routing: Routing,
         slots: UnionSlots,
-        folder: Folder,
+        epoch: Epoch,
+        durability: Durability,
         sink: Sink,
         steps: Steps,
         filled: tuple[str, ...] = (),
     ) -> None:
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
-        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices", filled)
+        self._epoch, self._durability = epoch, durability
+        self._store = FileStore(f"{epoch.folder.uri}/slices", filled, epoch.number)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         self._repartitioning = Repartitioning(spark, policy.query, routing, self._store)
@@ -156,7 +162,7 @@ class SparkEngine(Engine[DataFrame]):
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
             return tasks
-        probe_job = _ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
+        probe_job = _ProbeJob(self._session, self._epoch, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
@@ -213,9 +219,11 @@ class _ProbeJob:
     """
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, assignment: Assignment, tasks: Sequence[TaskReport]
+        self, spark: SparkSession, epoch: Epoch, assignment: Assignment, tasks: Sequence[TaskReport]
     ) -> None:
-        self._spark, self._folder, self._tasks = spark, folder, tasks
+        self._spark, self._folder, self._tasks = spark, epoch.folder, tasks
+        written = BatchAndEpoch(assignment.batch, epoch.number)
+        self._counts = CountFiles(epoch.folder.uri, epoch.id, written, VERSION)
         self._placement = _placement_of(assignment.decision)
         parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
         self._assignment = replace(assignment, parts=parts)
@@ -226,7 +234,7 @@ class _ProbeJob:
         if not self._tasks:
             return self._spark.createDataFrame([], schema)
         self._folder.write("stats/.keep", b"")
-        counts, partitions = f"{self._folder.uri}/stats", self._placement.partitions
+        counts, partitions = self._counts, self._placement.partitions
         # One row for each partition that got rows of the batch, divided over as many tasks as partitions.
         numbers = self._spark.range(0, partitions, 1, partitions)
         numbers = numbers.filter(numbers.id.isin([task.partition for task in self._tasks]))
@@ -262,12 +270,11 @@ class _ProbeJob:
         for stage in range(self._shuffles + 1):
             sent_to: set[int] = set()
             for partition in partitions:
-                names.append(f"stats/{name_counts(self._assignment.batch, partition, stage)}")
-                data = self._folder.read(names[-1])
-                if data is None:
+                names.append(self._counts.name(partition, stage))
+                stage_counts = self._counts.parse(self._folder.read(names[-1]), partition, stage)
+                if stage_counts is None:
                     is_complete = False
                     continue
-                stage_counts = from_json(StageCounts, json.loads(data))
                 totals[partition] = totals.get(partition, BatchCounts()) + stage_counts.counts
                 sent_to.update(stage_counts.sent_to)
             partitions = sorted(sent_to)

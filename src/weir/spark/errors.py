@@ -13,6 +13,10 @@ class ChangedQueryError(QueryError):
     """The query differs from the one that wrote the checkpoint; the message says in what."""
 
 
+class TakenOverError(QueryError):
+    """Another driver started a query from the same checkpoint, so this one stops."""
+
+
 def damaged_state(damage: str) -> DamagedStateError:
     """Return the error for what is wrong with a file, with what to do about it."""
     return DamagedStateError(f"{damage}; restore it, or start with a new checkpointLocation")

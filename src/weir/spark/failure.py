@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pyspark.errors import StreamingQueryException
 
 from weir.errors import QueryError
+from weir.spark.errors import TakenOverError
 from weir.spark.java_errors import reason_of
 
 _OWN = re.compile(r"^\s*(weir(?:\.\w+)+): (.+)$", re.MULTILINE)
@@ -67,6 +68,8 @@ class Failure:
     def __str__(self) -> str:
         """Say in a sentence which batch failed, and why."""
         own, python = find_own_error(self.error), _PYTHON.findall(str(self.error))
+        if isinstance(own, TakenOverError):
+            return f"weir: {own}"
         last = python[-1] if python else f"{type(self.error).__name__}: {reason_of(self.error)}"
         return f"{self._where}: {own or last}; the next start repeats it"
 
@@ -82,7 +85,8 @@ class Failure:
             raised.__cause__ = self.error
             return raised
         raised = type(own)(*own.args)
-        raised.add_note(f"{self._where}; the next start repeats it")
+        if not isinstance(own, TakenOverError):
+            raised.add_note(f"{self._where}; the next start repeats it")
         raised.__cause__ = reported if is_debugging() else None
         raised.__suppress_context__ = True
         return raised

@@ -49,11 +49,26 @@ class LocalFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
+        self.move(self.write_hidden(name, data), name)
+
+    def write_hidden(self, name: str, data: bytes) -> str:
+        """Write what will be moved to a name; return the hidden name that it has until then."""
+        hidden = _hide(name)
+        target = self._root / hidden
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        return hidden
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that does not exist; False if it exists, however many try it at once."""
         target = self._root / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        hidden.write_bytes(data)
-        os.replace(hidden, target)
+        try:
+            with target.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            return False
+        return True
 
     def names(self, below: str = "") -> list[str]:
         """List the names in a folder below this one; none if it does not exist."""
@@ -92,6 +107,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri, self._spark = uri.rstrip("/"), spark
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
+        self._context = _open_context(spark, self._files.getUri())
 
     @_as_os_errors()
     def read(self, name: str) -> bytes | None:
@@ -103,13 +119,31 @@ class HadoopFolder:
         with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
-    @_as_os_errors()
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
-        hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
+        self.move(self.write_hidden(name, data), name)
+
+    @_as_os_errors()
+    def write_hidden(self, name: str, data: bytes) -> str:
+        """Write what will be moved to a name; return the hidden name that it has until then."""
+        hidden = _hide(name)
         with closing(self._files.create(self._path(hidden), True)) as stream:
             stream.write(bytearray(data))
-        self.move(hidden, name)
+        return hidden
+
+    @_as_os_errors()
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that does not exist; False if it exists, however many try it at once."""
+        path = self._path(name)
+        try:
+            stream = self._files.create(path, False)
+        except JAVA_ERRORS:
+            if self._files.exists(path):
+                return False
+            raise
+        with closing(stream):
+            stream.write(bytearray(data))
+        return True
 
     @_as_os_errors()
     def names(self, below: str = "") -> list[str]:
@@ -132,16 +166,42 @@ class HadoopFolder:
     @_as_os_errors()
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
-        if not self._files.rename(self._path(source), self._path(target)):
+        if self._context is not None:
+            self._context.rename(self._path(source), self._path(target), self._overwrite())
+        elif not self._files.rename(self._path(source), self._path(target)):
+            # A file system of which Hadoop knows no more than this cannot replace in one step.
             self._files.delete(self._path(target), False)
             if not self._files.rename(self._path(source), self._path(target)):
                 raise OSError(f"cannot rename {source} to {target} in {self.uri}")
+
+    def _overwrite(self) -> Any:
+        """The option of a rename that replaces its target in one step."""
+        jvm: Any = self._spark._jvm
+        gateway: Any = self._spark.sparkContext._gateway
+        kind = getattr(jvm.org.apache.hadoop.fs, "Options$Rename")
+        options = gateway.new_array(kind, 1)
+        options[0] = kind.OVERWRITE
+        return options
 
     def _path(self, name: str) -> Any:
         return _hadoop_path(self._spark, f"{self.uri}/{name}" if name else self.uri)
 
 
 Folder: TypeAlias = LocalFolder | HadoopFolder
+
+
+def _hide(name: str) -> str:
+    below, slash, file = name.rpartition("/")
+    return f"{below}{slash}.{file}.{uuid.uuid4().hex[:8]}"
+
+
+def _open_context(spark: SparkSession, uri: Any) -> Any | None:
+    """Hadoop's `FileContext` of a file system, which can rename over a file; None if it has none."""
+    jvm: Any = spark._jvm
+    try:
+        return jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, spark._jsc.hadoopConfiguration())
+    except JAVA_ERRORS:
+        return None
 
 
 def _hadoop_path(spark: SparkSession, path: str) -> Any:

@@ -22,13 +22,17 @@ from weir.options import JoinOptions
 from weir.plan.tree import Join
 from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
+from weir.spark.checkpoint_check import check_logs
+from weir.spark.epoch import read_id
 from weir.spark.errors import ChangedQueryError
 from weir.spark.file_sinks import has_published
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.frames import quote
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
+from weir.spark.result_names import make_id
 from weir.spark.routing import Routing
+from weir.spark.spark_logs import SparkLogs
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
@@ -40,10 +44,12 @@ _LOG = logging.getLogger("weir")
 class Restart:
     """What a start finds in a checkpoint: the job, the last manifest, and which batches Spark has done.
 
-    `begun` is the batch that had begun and is not committed; None if there is none.
+    `id` is the query's, a new one if the checkpoint has no job. `begun` is the batch that had begun and is
+    not committed; None if there is none.
     """
 
     uri: str
+    id: str
     stored: JobDescription | None
     manifest: Manifest
     committed: int
@@ -83,11 +89,13 @@ class StartPlan:
 def read_restart(spark: SparkSession, location: str) -> Restart:
     """Read what a checkpoint says of the job there."""
     checkpoint = Checkpoint(open_folder(spark, f"{location}/weir"))
-    names = open_folder(spark, location).names("commits")
-    committed = max((int(name) for name in names if name.isdigit()), default=-1)
-    begun = max((batch for batch in checkpoint.batches("decisions") if batch > committed), default=None)
+    logs = SparkLogs(open_folder(spark, location))
+    check_logs(checkpoint, logs)
+    committed = logs.committed
+    begun = max((batch for batch in checkpoint.batches("decision") if batch > committed), default=None)
     stored, manifest = checkpoint.read_job(), checkpoint.read_manifest()
-    return Restart(checkpoint.folder.uri, stored, manifest, committed, begun)
+    id = checkpoint.id or read_id(checkpoint.folder) or make_id()
+    return Restart(checkpoint.folder.uri, id, stored, manifest, committed, begun)
 
 
 def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> StartPlan:
@@ -106,6 +114,7 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
     routing = _route(join, first_plan, stored, restart.manifest)
     session = join.query.session
     job = describe_job(
+        restart.id,
         join.query,
         join.inputs.asked,
         {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import process_time
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
+from weir.spark.count_files import CountFiles
 from weir.spark.worker_files import open_output
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -97,14 +98,6 @@ class ResultFiles:
 
 
 @dataclass(frozen=True)
-class StageCounts:
-    """What one partition counted in one stage of probing, and to which partitions it sent partials."""
-
-    counts: BatchCounts
-    sent_to: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class BuildTask:
     """Store the rows of every partition that a task holds rows of; with `results`, probe as well."""
 
@@ -155,7 +148,7 @@ class ProbeTask:
     """
 
     assignment: Assignment
-    counts: str
+    counts: CountFiles
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -166,7 +159,7 @@ class ProbeTask:
             counts = BatchCounts()
             chunks = probe_partition(assignment, partition, counts)
             yield from deliver_results(self.results, assignment, partition, chunks)
-            write_counts(self.counts, name_counts(assignment.batch, partition, 0), counts)
+            self.counts.write(partition, 0, counts)
 
 
 @dataclass(frozen=True)
@@ -228,14 +221,3 @@ def _write_results(
 def report_row(report: object) -> pa.RecordBatch:
     """Return a row that carries a report to the driver."""
     return pa.RecordBatch.from_pydict({"report": [json.dumps(report).encode()]})
-
-
-def name_counts(batch: int, partition: int, stage: int) -> str:
-    """Name the file of a partition's counts."""
-    return f"{batch}-{partition}-{stage}.json"
-
-
-def write_counts(folder: str, name: str, counts: BatchCounts, sent_to: Iterable[int] = ()) -> None:
-    """Write what a partition counted in a stage, in place of an earlier run's counts."""
-    with open_output(f"{folder}/{name}") as stream:
-        stream.write(json.dumps(to_json(StageCounts(counts, tuple(sent_to)))).encode())

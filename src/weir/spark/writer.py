@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -15,10 +15,13 @@ from weir.errors import QueryError
 from weir.query.options import show_given
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.runtime.manifest_adaptation import adapt_manifest
-from weir.spark.checkpoint import Checkpoint, CheckpointLog
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_lock import CheckpointLock
+from weir.spark.checkpoint_log import CheckpointLog
+from weir.spark.durability import ProcessDurability
 from weir.spark.engine import SparkEngine
-from weir.spark.filesystem import Folder, open_folder, qualify
+from weir.spark.epoch import Epoch, take_epoch
+from weir.spark.filesystem import open_folder, qualify
 from weir.spark.job_description import FileTarget
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
@@ -26,9 +29,11 @@ from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read
 from weir.spark.routing import Routing, limit_changes
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
+from weir.spark.spark_logs import SparkLogs
 from weir.spark.target import Target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
+from weir.spark.vacuum import Vacuum
 from weir.spark.writer_options import WriterOptions, check_spelling, show_option
 from weir.units import parse_interval
 
@@ -37,6 +42,16 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("weir")
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on."""
+
+    location: str
+    epoch: Epoch
+    restart: Restart
+    start: StartPlan
 
 
 class JoinWriter:
@@ -184,15 +199,16 @@ class JoinWriter:
         location, sink = self._locate_checkpoint(), self._choose_sink(table, join)
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
+            restart, target = read_restart(spark, location), self._describe_target(table)
+            plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            target = self._describe_target(table)
-            self._finish_begun_batch(location, folder, sink, target, workers)
-            restart = read_restart(spark, location)
-            start = plan_start(join, restart, target).check(restart)
+            run = self._take_over(location, take_epoch(folder, restart.id), target)
+            if self._finish_begun_batch(run, sink, workers):
+                run = self._take_over(location, take_epoch(folder, restart.id), target)
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
-            sink = self._choose_sink(table, start.join)
-            batches, writer = self._prepare(location, folder, sink, start, restart, workers)
+            sink = self._choose_sink(table, run.start.join)
+            batches, writer = self._prepare(run, sink, workers, is_alone=lock.is_held)
             started = lock.start(writer)
         batches.engine.watch(started)
         try:
@@ -202,54 +218,55 @@ class JoinWriter:
             raise
         return SparkQuery(spark, started, batches)
 
-    def _finish_begun_batch(
-        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
-    ) -> None:
-        """Repeat a batch that an earlier query had begun with that query, if there is one."""
-        spark = self._join.sparkSession
-        restart = read_restart(spark, location)
-        start = plan_start(self._join, restart, target).check(restart)
-        repeat = plan_repeat(start, restart)
+    def _take_over(self, location: str, epoch: Epoch, target: FileTarget | None) -> _Run:
+        """Read the checkpoint again: no older driver begins a batch from here on."""
+        restart = read_restart(self._join.sparkSession, location)
+        return _Run(location, epoch, restart, plan_start(self._join, restart, target).check(restart))
+
+    def _finish_begun_batch(self, run: _Run, sink: Sink, workers: WorkerCheck) -> bool:
+        """Repeat a batch that an earlier query had begun with that query; False if there is none."""
+        spark, restart = self._join.sparkSession, run.restart
+        repeat = plan_repeat(run.start, restart)
         if repeat is None:
-            return
+            return False
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
             sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
-        with CheckpointLock(spark, folder.uri) as lock:
-            start = plan_start(join, restart, earlier_target).check(restart)
-            batches, stream_writer = writer._prepare(location, folder, sink, start, restart, workers)
+        with CheckpointLock(spark, restart.uri) as lock:
+            run = replace(run, start=plan_start(join, restart, earlier_target).check(restart))
+            batches, stream_writer = writer._prepare(run, sink, workers, is_alone=lock.is_held)
             query = lock.start(stream_writer)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
             batches.decider.close()
+        return True
 
     def _prepare(
-        self,
-        location: str,
-        folder: Folder,
-        sink: Sink,
-        start: StartPlan,
-        restart: Restart,
-        workers: WorkerCheck,
+        self, run: _Run, sink: Sink, workers: WorkerCheck, is_alone: bool
     ) -> tuple[SparkBatches, DataStreamWriter]:
+        start, epoch, durability = run.start, run.epoch, ProcessDurability()
         join, routing, job = start.join, start.routing, start.job
-        spark = join.sparkSession
-        if not restart.has_state:
-            Checkpoint(folder).write_job(job)
+        spark, checkpoint = join.sparkSession, Checkpoint(epoch.folder)
         union, slots = tagged_union(join.query, join.frames, routing)
         policy = self._make_policy(join, routing)
         # A repeated batch needs the manifest before it, whatever the session says.
         retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
-        log = CheckpointLog(folder, retained, job, lambda manifest: adapt_manifest(manifest, join.query))
-        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps, job.filled)
+        vacuum = Vacuum(checkpoint, epoch, retained, is_alone)
+        logs = SparkLogs(open_folder(spark, run.location))
+        log = CheckpointLog(
+            epoch, job, lambda manifest: adapt_manifest(manifest, join.query), logs, durability, vacuum
+        )
+        if not run.restart.has_state:
+            log.record_job()
+        engine = SparkEngine(spark, policy, routing, slots, epoch, durability, sink, join.steps, job.filled)
         if join.options.partitions is not None:
             engine.start_with(routing.partitions)
-        decided = _decide_start(start, Checkpoint(folder))
+        decided = _decide_start(start, checkpoint)
         batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers)
-        writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
+        writer = union.writeStream.option("checkpointLocation", run.location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
 
