@@ -77,9 +77,9 @@ class CheckpointLock:
             _release(self._path)
 
     @property
-    def is_held(self) -> bool:
-        """True while no other driver can run from this checkpoint."""
-        return self._path is not None
+    def is_alone(self) -> bool:
+        """True if no other query can run from this checkpoint, be it of this process."""
+        return self._path is not None and _held[self._path].runs == 1
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query, which holds the lock from then on."""

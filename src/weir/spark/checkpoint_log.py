@@ -27,9 +27,9 @@ _MAX_HISTORY_LINES = 1000
 
 
 class CheckpointLog(Checkpoint, BatchLog):
-    """Keeps the last manifest in memory too; those from before the job's first batch are adapted to its query.
+    """Keeps the last manifest in memory too, and looks for a newer epoch where the protocol says so.
 
-    After every write by which another driver could be misled, it looks for a newer epoch.
+    Manifests from before the job's first batch are adapted to its query.
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class CheckpointLog(Checkpoint, BatchLog):
         newest = max(self.batches("manifest"), default=-1)
         if newest > batch:
             raise damaged_state(
-                f"Spark begins batch {batch} in the checkpoint {self.folder.uri}, where weir has finished batch "
-                f"{newest}: entries of Spark's logs are missing there"
+                f"Spark begins batch {batch}, and weir has finished batch {newest} in {self.folder.uri}: "
+                "entries of Spark's logs are missing"
             )
         before = self.read_manifest(before=batch)
         if before.batch != batch - 1:

@@ -38,11 +38,13 @@ from weir.runtime.partition_batch import Assignment, TaskReport
 from weir.spark.count_files import CountFiles
 from weir.spark.durability import Durability
 from weir.spark.epoch import Epoch
+from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
 from weir.spark.job_description import VERSION
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.state_names import BatchAndEpoch
@@ -159,17 +161,24 @@ class SparkEngine(Engine[DataFrame]):
         sink, results = self.sink, self._result_files
         # Failed attempts and speculative tasks leave hidden files behind: look for them now and then.
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
+        sink_batch = SinkBatch(batch.number, self._epoch.number, cleans_up, self._before_publish)
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
-            sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
+            # The log has synced the files with the batch, and looked for a newer epoch.
+            sink_batch = replace(sink_batch, before_publish=lambda output, names: None)
+            sink.publish(sink_batch, [name for task in tasks for name in task.files])
             return tasks
         probe_job = _ProbeJob(self._session, self._epoch, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
-            sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
+            sink.emit(apply_steps(self._steps, frame), sink_batch)
         else:
             files = [name for names in _collect(probe_job.run(results, REPORT)) for name in names]
-            sink.publish(batch.number, files, cleans_up)
+            sink.publish(sink_batch, files)
         return probe_job.read_reports()
+
+    def has_published(self, batch: int) -> bool:
+        """True if results of an earlier attempt can be seen, as far as that is known; no more will be."""
+        return self.sink.has_published(batch, self._epoch.number)
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
@@ -195,7 +204,11 @@ class SparkEngine(Engine[DataFrame]):
         """Where workers write results; None if the sink takes a DataFrame."""
         if isinstance(self.sink, FrameSink):
             return None
-        return replace(self.sink.results, spark_types=self._schema.json())
+        return replace(self.sink.results, epoch=self._epoch.number, spark_types=self._schema.json())
+
+    def _before_publish(self, output: Folder, names: Sequence[str]) -> None:
+        self._durability.sync_hidden(output, names)
+        self._epoch.check()
 
     def _use_session(self, session: SparkSession) -> None:
         for name, value in _SESSION.items() if session is not self._session else ():

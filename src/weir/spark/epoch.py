@@ -3,9 +3,9 @@
     new driver    takes an epoch, then reads decisions
     old driver    writes a decision, then looks for a newer epoch
 
-So either the new driver sees the decision and obeys it, or the old one sees the epoch and stops. A look before
-publishing would not be enough, since a driver may be paused right after it; but what it does then is harmless:
-its results have the names and the rows that the new driver's have, and the names of its manifests and slices
+So either the new driver sees the decision and obeys it, or the old one sees the epoch and stops. It looks
+again before it publishes and before it commits. It may be paused right after that, but what it does then is
+harmless: its results have the names and rows of the new driver's, and the names of its manifests and slices
 carry its epoch, of which readers take the highest.
 """
 
@@ -42,10 +42,11 @@ class Epoch:
         epochs = list_epochs(self.folder)
         newest = max(epochs, default=0)
         if newest > self.number:
+            holder = _describe_holder(self.folder, newest)
             raise TakenOverError(
-                f"another driver ({_describe_holder(self.folder, newest)}) has taken over the checkpoint "
-                f"{self.folder.uri} and goes on with its query, so this driver stops; let only one driver run "
-                "from a checkpoint, or give each a checkpointLocation of its own"
+                f"another driver ({holder}) has taken over the checkpoint {self.folder.uri} and goes on with "
+                "its query, so this one stops; let one driver at a time run from a checkpoint, or give each "
+                "a checkpointLocation of its own"
             )
         if self.number not in epochs:
             path = f"{self.folder.uri}/{name_epoch(self.number)}"

@@ -23,6 +23,8 @@ from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
+from weir.spark.epoch import Epoch
+from weir.spark.errors import TakenOverError
 from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.progress import JoinProgress, add_section
@@ -39,9 +41,10 @@ class SparkBatches:
         start: DecidedPlan,
         on_null_time: str,
         workers: WorkerCheck,
+        epoch: Epoch,
     ) -> None:
         plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
-        self.engine, self._workers = engine, workers
+        self.engine, self._workers, self._epoch = engine, workers, epoch
         self.decider = Decider(policy, start, plans, log, engine)
         self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
@@ -58,9 +61,19 @@ class SparkBatches:
         except Exception as error:
             if self.is_stopping:
                 raise BatchInterruptedError from None
-            self.failure = Failure(error, batch)
+            self.failure = Failure(self.explain(error), batch)
             # The query raises the original; what is raised here comes back as text inside Java's.
             raise BatchFailedError(str(self.failure)) from (error if is_debugging() else None)
+
+    def explain(self, error: Exception) -> Exception:
+        """Return the cause of an error: whatever fails after another driver has taken over fails by that."""
+        try:
+            self._epoch.check()
+        except TakenOverError as cause:
+            return cause
+        except Exception:
+            return error  # the checkpoint cannot be read, which may be why it failed
+        return error
 
 
 class SparkQuery:
@@ -112,9 +125,7 @@ class SparkQuery:
     def exception(self) -> Exception | None:
         """Return the error that ended the query, as `awaitTermination` raises it; None if there is none."""
         reported = self._query.exception()
-        if reported is None or self._batches.failure is None:
-            return reported
-        return self._batches.failure.as_raised(reported)
+        return None if reported is None else self._find_cause(reported)
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
@@ -175,12 +186,17 @@ class SparkQuery:
         try:
             yield
         except StreamingQueryException as reported:
-            if self._batches.failure is None:
+            raised = self._find_cause(reported)
+            if raised is reported:
                 raise
-            raised = self._batches.failure.as_raised(reported)
         else:
             return
         raise raised
+
+    def _find_cause(self, reported: StreamingQueryException) -> Exception:
+        """Return the error that ended the query, which Spark reports; its own, if Spark itself failed."""
+        failure = self._batches.failure
+        return self._batches.explain(reported) if failure is None else failure.as_raised(reported)
 
     def _add_section(self, progress: StreamingQueryProgress) -> JoinProgress:
         return add_section(progress, self._batches.progress.get(progress.batchId))

@@ -25,12 +25,12 @@ from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_check import check_logs
 from weir.spark.epoch import read_id
 from weir.spark.errors import ChangedQueryError
-from weir.spark.file_sinks import has_published
+from weir.spark.file_sinks import withdraw_hidden
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.frames import quote
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
-from weir.spark.result_names import make_id
+from weir.spark.result_names import ResultNames, make_id
 from weir.spark.routing import Routing
 from weir.spark.spark_logs import SparkLogs
 
@@ -187,23 +187,26 @@ def _route(join: SparkJoin, first_plan: Join, stored: JobDescription | None, las
     return join.route(first_plan, stored.is_shared, kept, stored.key)
 
 
-def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarget | None] | None:
+def plan_repeat(start: StartPlan, restart: Restart, epoch: int) -> tuple[SparkJoin, FileTarget | None] | None:
     """Return the join that repeats a batch that had begun, and its sink; None if the start may repeat it."""
     stored, job = restart.stored, start.job
     if stored is None or restart.begun is None:
         return None
     if stored.asks_same_as != job.asks_same_as:
         return _rebuild(stored, start.join, restart), stored.target
-    if stored.target in (None, job.target) or not _has_published(start.join, stored.target, restart.begun):
+    if stored.target in (None, job.target):
+        return None
+    if not _has_published(start.join, stored, restart.begun, epoch):
         return None
     return start.join, stored.target
 
 
-def _has_published(join: SparkJoin, target: FileTarget | None, batch: int) -> bool:
+def _has_published(join: SparkJoin, stored: JobDescription, batch: int, epoch: int) -> bool:
     """True if a sink of files holds some of a batch, or is a table, whose folder Spark knows."""
-    if target is None or target.path is None:
+    if stored.target is None or stored.target.path is None:
         return True
-    return has_published(open_folder(join.sparkSession, target.path), batch)
+    folder = open_folder(join.sparkSession, stored.target.path)
+    return withdraw_hidden(folder, ResultNames(stored.id), batch, epoch)
 
 
 def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> SparkJoin:

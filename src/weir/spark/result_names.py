@@ -1,8 +1,8 @@
 """Names of result files; they carry the query's id, so that queries may share a folder.
 
-part-<id>-<batch>-<partition>-0.<ending>      results of a published batch
-_part-<id>-<batch>-<partition>-<hex>.parquet  what a task writes, until the driver renames it
-_batch-<id>-<batch>                           a folder that Spark's writer fills, until its files are moved
+part-<id>-<batch>-<partition>-0.<ending>              results of a published batch
+_part-<id>-<batch>-<partition>-<epoch>-<hex>.parquet  what a task writes, until the driver renames it
+_batch-<id>-<batch>-<epoch>                           a folder that Spark's writer fills, until files are moved
 
 Workers import this module.
 """
@@ -41,9 +41,9 @@ class ResultNames:
 
     id: str
 
-    def hide(self, batch: int, partition: int) -> str:
+    def hide(self, batch: int, partition: int, epoch: int) -> str:
         """Return a new name for what a task writes."""
-        return f"_part-{self.id}-{batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
+        return f"_part-{self.id}-{batch:09d}-{partition:04d}-{epoch:04d}-{uuid.uuid4().hex[:12]}.parquet"
 
     def reveal(self, hidden: str) -> str:
         """Return the name under which a hidden file is published."""
@@ -53,9 +53,9 @@ class ResultNames:
         """Return the name of a file of results; `number` tells those of a batch apart."""
         return f"part-{self.id}-{batch:09d}-{number:04d}-0.{ending}"
 
-    def name_folder(self, batch: int) -> str:
+    def name_folder(self, batch: int, epoch: int) -> str:
         """Return the name of the folder into which Spark writes a batch."""
-        return f"_batch-{self.id}-{batch:09d}"
+        return f"_batch-{self.id}-{batch:09d}-{epoch:04d}"
 
     def is_own(self, name: str) -> bool:
         """True for a published file of this query."""
@@ -65,6 +65,7 @@ class ResultNames:
         """True for a published file of a batch of this query."""
         return re.fullmatch(rf"(.*/)?part-{self.id}-{batch:09d}-[^/]*", path) is not None
 
-    def is_hidden(self, path: str) -> bool:
-        """True for what a batch of this query has not published, or not yet."""
-        return re.fullmatch(rf"(.*/)?_(part|batch)-{self.id}-[^/]*", path) is not None
+    def is_hidden(self, path: str, epoch: int) -> bool:
+        """True for what a driver of this epoch or an older one has not published, or not yet."""
+        name = re.fullmatch(rf"(.*/)?_(?:part-{self.id}-\d+|batch-{self.id})-\d+-(\d+)(-[^/]*)?", path)
+        return name is not None and int(name[2]) <= epoch

@@ -112,9 +112,6 @@ def _read_at_restart(names: Iterable[str]) -> list[str]:
 
 
 def _newest_of_each_source(paths: Iterable[str]) -> set[str]:
-    newest: dict[str, str] = {}
-    for path in sorted(
-        (path for path in paths if path.startswith("sources/")), key=lambda p: _number(p.rpartition("/")[2])
-    ):
-        newest[path.rpartition("/")[0]] = path
-    return set(newest.values())
+    entries = [path.rpartition("/") for path in paths if path.startswith("sources/")]
+    newest = {folder: name for folder, _, name in sorted(entries, key=lambda entry: _number(entry[2]))}
+    return {f"{folder}/{name}" for folder, name in newest.items()}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -15,6 +14,8 @@ from weir.spark.file_sinks import FileSink
 from weir.spark.filesystem import open_folder
 from weir.spark.frames import quote
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
+from weir.spark.output_owner import claim_folder
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.target import Target
 
@@ -102,25 +103,37 @@ def _compare(name: str, table: StructType, result: StructType) -> None:
         )
 
 
-def save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:
-    """Write files into the table's folder, so that a repeated batch replaces its own; else append."""
-    target = prepare_table(spark, target, name)
+@dataclass(frozen=True)
+class TableSink:
+    """Files in the folder of a table, so that a repeated batch replaces its own."""
 
-    def append(results: DataFrame, batch: int) -> None:
-        results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
+    spark: SparkSession
+    target: Target
+    name: str
+    claimed: set[str] = field(default_factory=set)
 
-    def save(results: DataFrame, batch: int) -> None:
-        table = find_table(spark, name)
+    def open(self) -> tuple[FileSink, StructType]:
+        """Return the sink of the table's folder as it is now, and the table's schema."""
+        table, target = find_table(self.spark, self.name), self.target
         if table is None:
-            raise QueryError(f"table '{name}' was dropped while the query ran; start it again")
-        sink = FileSink(
-            open_folder(spark, table.location), target.format, target.options, target.partition_by
-        )
-        # Formats without names, like csv, are read by position.
-        ordered = results.select(*(F.col(quote(column)) for column in table.schema.names))
-        sink.emit(ordered, batch, cleans_up=True)
-        if target.partition_by:
-            spark.sql(f"MSCK REPAIR TABLE {name}")
-        spark.catalog.refreshTable(name)
+            raise QueryError(f"table '{self.name}' was dropped while the query ran; start it again")
+        folder = open_folder(self.spark, table.location)
+        if table.location not in self.claimed:  # the table may have been moved since
+            claim_folder(self.spark, folder, target.owner)
+            self.claimed.add(table.location)
+        names, options, columns = target.owner.names, target.options, target.partition_by
+        return FileSink(folder, names, target.format, options, columns), table.schema
 
-    return save if target.format in FILE_FORMATS else append
+    def emit(self, results: DataFrame, batch: SinkBatch) -> None:
+        """Write the results as files of the table."""
+        sink, schema = self.open()
+        # Formats without names, like csv, are read by position.
+        ordered = results.select(*(F.col(quote(column)) for column in schema.names))
+        sink.emit(ordered, replace(batch, cleans_up=True))
+        if self.target.partition_by:
+            self.spark.sql(f"MSCK REPAIR TABLE {self.name}")
+        self.spark.catalog.refreshTable(self.name)
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen; older drivers can publish no more of it."""
+        return self.open()[0].has_published(batch, epoch)

@@ -1,8 +1,8 @@
 """Delete what no retained manifest needs, and nothing that another driver may still commit.
 
-A driver deletes files of its own epoch and of older ones, never of a higher one. Files of older epochs that no
-manifest names go when this driver has committed a batch of its own: until then a driver that was paused may
-commit the batch that they belong to. Where a lock shows that no other driver runs, they go at once.
+A driver deletes files of its own epoch and of older ones, never of a higher one. Files of older epochs that
+no manifest names go when this driver has committed a batch of its own: until then a driver that was paused
+may commit the batch that they belong to. Where a lock shows that no other driver runs, they go at once.
 """
 
 from __future__ import annotations

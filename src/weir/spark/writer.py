@@ -21,8 +21,9 @@ from weir.spark.checkpoint_log import CheckpointLog
 from weir.spark.durability import ProcessDurability
 from weir.spark.engine import SparkEngine
 from weir.spark.epoch import Epoch, take_epoch
-from weir.spark.filesystem import open_folder, qualify
+from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
+from weir.spark.output_owner import Owner
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
@@ -46,12 +47,16 @@ _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 @dataclass(frozen=True)
 class _Run:
-    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on."""
+    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on.
 
-    location: str
+    `is_alone`: a lock keeps all other drivers from running.
+    """
+
+    owner: Owner
     epoch: Epoch
     restart: Restart
     start: StartPlan
+    is_alone: bool
 
 
 class JoinWriter:
@@ -196,19 +201,21 @@ class JoinWriter:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
         check_spelling(self._options)
-        location, sink = self._locate_checkpoint(), self._choose_sink(table, join)
+        location = self._locate_checkpoint()
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
-            restart, target = read_restart(spark, location), self._describe_target(table)
+            is_alone, restart = lock.is_alone, read_restart(spark, location)
+            owner = Owner(restart.id, location)
+            sink, target = self._choose_sink(table, join, owner), self._describe_target(table)
             plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            run = self._take_over(location, take_epoch(folder, restart.id), target)
+            run = self._take_over(owner, folder, target, is_alone)
             if self._finish_begun_batch(run, sink, workers):
-                run = self._take_over(location, take_epoch(folder, restart.id), target)
+                run = self._take_over(owner, folder, target, is_alone)
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
-            sink = self._choose_sink(table, run.start.join)
-            batches, writer = self._prepare(run, sink, workers, is_alone=lock.is_held)
+            sink = self._choose_sink(table, run.start.join, owner)
+            batches, writer = self._prepare(run, sink, workers)
             started = lock.start(writer)
         batches.engine.watch(started)
         try:
@@ -218,25 +225,27 @@ class JoinWriter:
             raise
         return SparkQuery(spark, started, batches)
 
-    def _take_over(self, location: str, epoch: Epoch, target: FileTarget | None) -> _Run:
-        """Read the checkpoint again: no older driver begins a batch from here on."""
-        restart = read_restart(self._join.sparkSession, location)
-        return _Run(location, epoch, restart, plan_start(self._join, restart, target).check(restart))
+    def _take_over(self, owner: Owner, folder: Folder, target: FileTarget | None, is_alone: bool) -> _Run:
+        """Take an epoch, then read the checkpoint again: an older driver begins no batch from here on."""
+        epoch = take_epoch(folder, owner.id)
+        restart = read_restart(self._join.sparkSession, owner.checkpoint)
+        start = plan_start(self._join, restart, target).check(restart)
+        return _Run(owner, epoch, restart, start, is_alone)
 
     def _finish_begun_batch(self, run: _Run, sink: Sink, workers: WorkerCheck) -> bool:
         """Repeat a batch that an earlier query had begun with that query; False if there is none."""
-        spark, restart = self._join.sparkSession, run.restart
-        repeat = plan_repeat(run.start, restart)
+        spark, restart, owner = self._join.sparkSession, run.restart, run.owner
+        repeat = plan_repeat(run.start, restart, run.epoch.number)
         if repeat is None:
             return False
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
-            sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
+            sink = choose_sink(spark, _read_target(earlier_target, join, owner), has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
         with CheckpointLock(spark, restart.uri) as lock:
             run = replace(run, start=plan_start(join, restart, earlier_target).check(restart))
-            batches, stream_writer = writer._prepare(run, sink, workers, is_alone=lock.is_held)
+            batches, stream_writer = writer._prepare(run, sink, workers)
             query = lock.start(stream_writer)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
@@ -244,18 +253,16 @@ class JoinWriter:
             batches.decider.close()
         return True
 
-    def _prepare(
-        self, run: _Run, sink: Sink, workers: WorkerCheck, is_alone: bool
-    ) -> tuple[SparkBatches, DataStreamWriter]:
-        start, epoch, durability = run.start, run.epoch, ProcessDurability()
+    def _prepare(self, run: _Run, sink: Sink, workers: WorkerCheck) -> tuple[SparkBatches, DataStreamWriter]:
+        start, epoch, location, durability = run.start, run.epoch, run.owner.checkpoint, ProcessDurability()
         join, routing, job = start.join, start.routing, start.job
         spark, checkpoint = join.sparkSession, Checkpoint(epoch.folder)
         union, slots = tagged_union(join.query, join.frames, routing)
         policy = self._make_policy(join, routing)
         # A repeated batch needs the manifest before it, whatever the session says.
         retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
-        vacuum = Vacuum(checkpoint, epoch, retained, is_alone)
-        logs = SparkLogs(open_folder(spark, run.location))
+        vacuum = Vacuum(checkpoint, epoch, retained, run.is_alone)
+        logs = SparkLogs(open_folder(spark, location))
         log = CheckpointLog(
             epoch, job, lambda manifest: adapt_manifest(manifest, join.query), logs, durability, vacuum
         )
@@ -265,8 +272,8 @@ class JoinWriter:
         if join.options.partitions is not None:
             engine.start_with(routing.partitions)
         decided = _decide_start(start, checkpoint)
-        batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers)
-        writer = union.writeStream.option("checkpointLocation", run.location).foreachBatch(batches)
+        batches = SparkBatches(engine, log, policy, decided, join.options.on_null_time, workers, epoch)
+        writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
 
@@ -277,13 +284,15 @@ class JoinWriter:
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
-    def _choose_sink(self, table: str | None, join: SparkJoin) -> Sink:
+    def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
         if self._call is not None and table is not None:
             raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
             return CallSink(self._call)
         options, path = self._options.of_sink(), self._options.get("path")
-        target = Target(self._format, path, table, options, self._partition_by, self._name, join.schema)
+        target = Target(
+            self._format, path, table, options, self._partition_by, self._name, join.schema, owner
+        )
         return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
 
     def _describe_target(self, table: str | None) -> FileTarget | None:
@@ -324,9 +333,9 @@ def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     return columns
 
 
-def _read_target(target: FileTarget, join: SparkJoin) -> Target:
+def _read_target(target: FileTarget, join: SparkJoin, owner: Owner) -> Target:
     columns, schema = target.partition_by, join.schema
-    return Target(target.format, target.path, target.table, target.options, columns, None, schema)
+    return Target(target.format, target.path, target.table, target.options, columns, None, schema, owner)
 
 
 def _decide_start(start: StartPlan, checkpoint: Checkpoint) -> DecidedPlan:
