@@ -2,7 +2,7 @@
 
 part-<id>-<batch>-<partition>-0.<ending>              results of a published batch
 _part-<id>-<batch>-<partition>-<epoch>-<hex>.parquet  what a task writes, until the driver renames it
-_batch-<id>-<batch>-<epoch>                           a folder that Spark's writer fills, until files are moved
+_batch-<id>-<batch>-<epoch>                           a folder that Spark fills, until its files are moved
 
 Workers import this module.
 """

@@ -12,8 +12,8 @@ from weir.spark.filesystem import Folder
 class SinkBatch:
     """The batch that a sink gets: its number, and the epoch of the driver that runs it.
 
-    A sink of files writes under hidden names and calls `before_publish` with the folder and these names before
-    it renames the first. With `cleans_up` it looks for what earlier attempts left behind.
+    A sink of files writes under hidden names, and calls `before_publish` with the folder and these names
+    before it renames the first. With `cleans_up` it looks for what earlier attempts left behind.
     """
 
     number: int

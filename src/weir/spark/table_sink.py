@@ -84,13 +84,13 @@ def _create(spark: SparkSession, target: Target, name: str) -> None:
 
 def _compare(name: str, table: StructType, result: StructType) -> None:
     """Refuse a result whose columns are not those of the table: files are read by the table's schema."""
-    own = {field.name.lower(): field for field in table}
-    for field in result:
-        known = own.pop(field.name.lower(), None)
+    own = {column.name.lower(): column for column in table}
+    for column in result:
+        known = own.pop(column.name.lower(), None)
         if known is None:
-            match_name("result column", field.name, table.names, where=f" in table '{name}'")
-        elif known.dataType != field.dataType:
-            kind, other = field.dataType.simpleString(), known.dataType.simpleString()
+            match_name("result column", column.name, table.names, where=f" in table '{name}'")
+        elif known.dataType != column.dataType:
+            kind, other = column.dataType.simpleString(), known.dataType.simpleString()
             raise QueryError(
                 f"column '{known.name}' of table '{name}' is {other}, but the result's is {kind}; "
                 f"cast it in the SELECT list, like CAST(... AS {other.upper()}) AS {known.name}"

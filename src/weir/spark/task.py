@@ -88,8 +88,8 @@ def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 class ResultFiles:
     """Where tasks write results; with `path` None they count them and keep nothing.
 
-    `id` is the query's and `epoch` the driver's, for the names of the files. `spark_types` is Spark's own description of the columns'
-    types, without which it reads an interval back as a number.
+    `id` is the query's and `epoch` the driver's, for the names of the files. `spark_types` is Spark's own
+    description of the columns' types, without which it reads an interval back as a number.
     """
 
     path: str | None = None
