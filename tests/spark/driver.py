@@ -37,12 +37,14 @@ TRIPLE: dict[str, Any] = {
 STREAMS = "abc"
 # Where a batch may be when its driver dies.
 PLACES = (
-    "decide",  # before ingest
+    "vacuum",  # before anything
+    "decide",  # before the decision
     "build",  # during it
-    "built",  # slices are written
-    "moved",  # during the sink: the first of its result files is there
-    "emitted",  # before the manifest
-    "committed",  # after the manifest, before Spark's own commit
+    "sync_batch",  # slices are written
+    "moved",  # during the step "publish": the first of its result files is there
+    "sync_results",  # before the manifest is written
+    "commit",  # before it is renamed
+    "spark_commit",  # after the manifest, before Spark's own commit
 )
 
 
@@ -94,7 +96,7 @@ def die_everywhere(batch: int) -> None:
     def check(reached: str, number: int) -> None:
         if number != batch:
             return
-        if reached == "emit":
+        if reached == "publish":
             emitting.stops = take("moved")
         elif take(reached):
             if reached == "build":
@@ -128,21 +130,21 @@ def session(master: str, conf: dict[str, str]) -> SparkSession:
 
 
 def meet(queries: int, batch: int) -> None:
-    """All queries wait for each other before they emit a batch."""
+    """All queries wait for each other before they publish a batch."""
     barrier = threading.Barrier(queries, lambda: print("met", flush=True))
 
     def wait(reached: str, number: int) -> None:
-        if (reached, number) == ("emit", batch):
+        if (reached, number) == ("publish", batch):
             barrier.wait(120)
 
     listen(wait)
 
 
 def hang(batch: int) -> None:
-    """Say that the batch is about to emit, and go no further."""
+    """Say that the batch is about to publish, and go no further."""
 
     def wait(reached: str, number: int) -> None:
-        if (reached, number) == ("emit", batch):
+        if (reached, number) == ("publish", batch):
             print("hangs", flush=True)
             threading.Event().wait()
 

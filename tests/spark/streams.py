@@ -145,6 +145,18 @@ def copy_query(source: Path, target: Path) -> None:
     shutil.rmtree(target / "out" / "_weir")
 
 
+def state_file(checkpoint: Path, kind: str, batch: int) -> Path:
+    """The decision or manifest of a batch that counts: that of the highest epoch."""
+    return max((checkpoint / "weir" / f"{kind}s").glob(f"{batch}-*.json"))
+
+
+def read_state(checkpoint: Path, kind: str, batch: int) -> dict[str, Any]:
+    """What the decision or manifest of a batch holds."""
+    sealed = json.loads(state_file(checkpoint, kind, batch).read_text())
+    content: dict[str, Any] = json.loads(sealed["body"])["content"]
+    return content
+
+
 def repeat_last_batch(checkpoint: Path) -> None:
     """Make Spark forget that it finished its last batch, as if it had died just before."""
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())

@@ -129,7 +129,7 @@ def test_paths_with_special_characters_are_not_decoded(odd: str, spark: SparkSes
     join = weir.join(**feed.frames(spark), **PAIR, partitions=1)
     run(join, tmp_path / odd / "ckpt", tmp_path / odd / "out")
     assert sum(read_bag(tmp_path / odd / "out").values()) == 1
-    assert (tmp_path / odd / "ckpt" / "weir" / "manifests" / "0.json").exists()
+    assert (tmp_path / odd / "ckpt" / "weir" / "manifests" / "0-0001.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in", odd])
 
 

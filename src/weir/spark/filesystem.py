@@ -49,7 +49,7 @@ class LocalFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write or replace a file; it is complete when it appears."""
-        self.move(self.write_hidden(name, data), name)
+        os.replace(self._root / self.write_hidden(name, data), self._root / name)
 
     def write_hidden(self, name: str, data: bytes) -> str:
         """Write what will be moved to a name; return the hidden name that it has until then."""

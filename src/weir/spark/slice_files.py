@@ -59,9 +59,9 @@ class FileStore:
         if cached is not None and _has_columns_of(cached, schema):
             return cached
         form, batches = _read_file(f"{self.root}/{entry.file}", entry.checksum)
-        data, ranks = _split_ranks(batches[entry.index])
-        if data.num_rows != entry.rows:
+        if not 0 <= entry.index < len(batches) or batches[entry.index].num_rows != entry.rows:
             raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
+        data, ranks = _split_ranks(batches[entry.index])
         stored = Slice(
             schema=schema,
             batch=entry.batch,
