@@ -4,7 +4,8 @@ Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `
 and if wanted `fail_once` = a file that is made when a function fails for the first time, `joins` = what to
 ask for instead, several joins at once, each in a folder of its own name, `meet` = the batch at which those
 wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES, `hang` = the
-batch whose results are never written, `insist` = start when another driver has, and again while that runs.
+batch whose results are never written, `insist` = start when another driver has, and again while that runs,
+`pause` = the batch whose manifest is not renamed until there is a file `go`.
 """
 
 from __future__ import annotations
@@ -151,6 +152,20 @@ def hang(batch: int) -> None:
     listen(wait)
 
 
+def pause(batch: int, go: Path) -> None:
+    """Say that the manifest of a batch is about to be renamed, and wait for a file."""
+    move = LocalFolder.move
+
+    def wait_and_move(folder: LocalFolder, source: str, target: str) -> None:
+        if target.startswith(f"manifests/{batch}-"):
+            print("pauses", flush=True)
+            while not go.exists():
+                time.sleep(0.05)
+        move(folder, source, target)
+
+    LocalFolder.move = wait_and_move  # type: ignore[method-assign] # the pause falls after the last check
+
+
 def frames(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
     sources = {name: str(folder / "in" / name) for name in STREAMS}
     return {
@@ -195,10 +210,16 @@ def main(settings: dict[str, Any]) -> None:
     given = frames(spark, folder)
     if "hang" in settings:
         hang(settings["hang"])
+    if "pause" in settings:
+        pause(settings["pause"], folder / "go")
     begin = insist if "insist" in settings else start
     queries = [begin(given, one, folder / name) for name, one in (joins or {"": asked}).items()]
     for query in queries:
-        query.awaitTermination()
+        try:
+            query.awaitTermination()
+        except weir.QueryError as error:
+            print(type(error).__name__, error, flush=True)
+            raise
     spark.stop()
 
 

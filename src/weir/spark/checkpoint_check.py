@@ -15,23 +15,22 @@ def check_logs(checkpoint: Checkpoint, logs: SparkLogs) -> None:
     """Refuse a checkpoint of which some part is missing, damaged, or of another time or query."""
     logs.check_metadata()
     weir, spark, committed = checkpoint.folder.uri, logs.folder.uri, logs.committed
-    manifests, decisions = checkpoint.batches("manifest"), checkpoint.batches("decision")
-    if checkpoint.id is None and (manifests or decisions):
-        raise damaged_state(
-            f"{weir}/jobs is missing or empty, which says what the state in {weir} belongs to"
-        )
-    newest = max(manifests, default=-1)
+    decisions, record = checkpoint.batches("decision"), checkpoint.manifest_record()
+    newest = -1 if record is None else record.manifest.batch
+    if checkpoint.id is None and (decisions or record is not None):
+        raise damaged_state(f"{weir}/jobs is missing or empty, which says to which query the state belongs")
     if newest < committed:
-        missing = f"{weir}/manifests/{committed}-*.json is" if newest >= 0 else f"weir's state in {weir} is"
-        raise damaged_state(f"{missing} missing, and Spark has finished batch {committed} in {spark}")
-    if newest > committed + 1:
-        raise damaged_state(
-            f"{spark}/commits ends with batch {committed}, and weir's state in {weir} is that after batch "
-            f"{newest}: entries of Spark's logs are missing"
+        missing = (
+            f"weir's state in {weir}" if checkpoint.id is None else f"{weir}/manifests/{committed}-*.json"
         )
-    record = checkpoint.manifest_record()
+        raise damaged_state(f"{missing} is missing, and Spark has finished batch {committed} in {spark}")
+    if newest > committed + 1:
+        last = f"{spark}/commits " + (
+            f"ends with batch {committed}" if committed >= 0 else "is empty or missing"
+        )
+        raise damaged_state(f"{last}, and weir has finished batch {newest} in {weir}")
     if record is not None:
         logs.check(record.spark_logs, newest)
     begun = max(decisions, default=-1)
-    if begun > max(committed, newest) and (decision := checkpoint.decision_record(begun)) is not None:
+    if begun > committed and (decision := checkpoint.decision_record(begun)) is not None:
         logs.check(decision.spark_logs, begun)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_check import check_logs
 from weir.spark.epoch import read_id
-from weir.spark.errors import ChangedQueryError
+from weir.spark.errors import ChangedQueryError, DamagedStateError
 from weir.spark.file_sinks import withdraw_hidden
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.frames import quote
@@ -87,7 +88,14 @@ class StartPlan:
 
 
 def read_restart(spark: SparkSession, location: str) -> Restart:
-    """Read what a checkpoint says of the job there."""
+    """Read what a checkpoint says of the job there, and refuse one that is damaged."""
+    for _ in range(2):
+        with suppress(DamagedStateError):  # another driver may be at work while several files are read
+            return _read_restart(spark, location)
+    return _read_restart(spark, location)
+
+
+def _read_restart(spark: SparkSession, location: str) -> Restart:
     checkpoint = Checkpoint(open_folder(spark, f"{location}/weir"))
     logs = SparkLogs(open_folder(spark, location))
     check_logs(checkpoint, logs)
