@@ -57,6 +57,7 @@ class CheckpointLog(Checkpoint, BatchLog):
 
     def begin(self, batch: int) -> Manifest:
         """Return the manifest that a batch starts from, and delete what no retained manifest needs."""
+        self._epoch.check()
         before = self._last
         if before is None or before.batch != batch - 1:
             before = self._read_before(batch)

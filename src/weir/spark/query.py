@@ -29,6 +29,9 @@ from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure,
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.progress import JoinProgress, add_section
 
+# The condition of Spark's error if an entry of its logs is there that it was about to write.
+_SPARKS_LOG_TAKEN = "CONCURRENT_STREAM_LOG_UPDATE"
+
 
 class SparkBatches:
     """What `foreachBatch` calls: every call is one batch, and may be a repeat of an earlier one."""
@@ -73,6 +76,11 @@ class SparkBatches:
             return cause
         except Exception:
             return error  # the checkpoint cannot be read, which may be why it failed
+        if _SPARKS_LOG_TAKEN in str(error):
+            return QueryError(
+                f"an earlier driver of the checkpoint {self._epoch.folder.uri} still wrote an entry of Spark's "
+                "log, so this one stops; no result is lost: end the earlier driver, and start again"
+            )
         return error
 
 
