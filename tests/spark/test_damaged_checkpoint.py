@@ -236,11 +236,11 @@ def test_late_files_of_an_older_driver_are_ignored(
         change(newest.with_name("2-0001.json"), epoch=1)
     lost = newest.with_name("2-0001.json")
     change_content(lost, lambda content: name_lost_slices(content["manifest"]))
-    change_content(state_file(checkpoint, "decision", 2).with_name("2-0001.json"), prefer_other_order)
+    change_content(state_file(checkpoint, "decision", 2).with_name("2-0001.json"), give_other_reason)
     repeat_last_batch(checkpoint)
     query = run(join, checkpoint, tmp_path / "out")
     assert query.lastProgress is not None and query.lastProgress["batchId"] == 2
-    assert query.lastProgress["weir"]["decision"]["driverOrder"] != ["b", "a"]
+    assert query.lastProgress["weir"]["decision"]["reason"] == "as requested"
     assert read_bag(tmp_path / "out") == answer
     assert state_file(checkpoint, "manifest", 2).name == "2-0003.json"
 
@@ -251,5 +251,5 @@ def name_lost_slices(manifest: dict[str, Any]) -> None:
             entry["file"] = "000000002-0000-00-0001-0123456789ab.arrow"
 
 
-def prefer_other_order(content: dict[str, Any]) -> None:
-    content["decision"]["driver_order"] = ["b", "a"]
+def give_other_reason(content: dict[str, Any]) -> None:
+    content["decision"]["reason"] = "late"

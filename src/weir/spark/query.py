@@ -77,9 +77,10 @@ class SparkBatches:
         except Exception:
             return error  # the checkpoint cannot be read, which may be why it failed
         if _SPARKS_LOG_TAKEN in str(error):
+            uri = self._epoch.folder.uri
             return QueryError(
-                f"an earlier driver of the checkpoint {self._epoch.folder.uri} still wrote an entry of Spark's "
-                "log, so this one stops; no result is lost: end the earlier driver, and start again"
+                f"an earlier driver of the checkpoint {uri} still wrote an entry of Spark's log, so this one "
+                "stops; no result is lost: end the earlier driver, and start again"
             )
         return error
 
