@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from weir.errors import QueryError
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.spark.checkpoint import Checkpoint, ManifestRecord, seal_record
+from weir.spark.checkpoint_log import CheckpointLog
 from weir.spark.count_files import CountFiles
 from weir.spark.epoch import Epoch, take_epoch
 from weir.spark.errors import DamagedStateError, TakenOverError
@@ -130,6 +132,19 @@ def test_of_several_epochs_the_highest_counts(folder: LocalFolder) -> None:
     assert {parse_slice(file).epoch for file in Checkpoint(folder).read_manifest().files} == {2, 10}  # type: ignore[union-attr]
 
 
+def test_a_batch_below_a_manifest_does_not_begin(folder: LocalFolder) -> None:
+    given: Any = None  # what is not reached
+    log = CheckpointLog(take_epoch(folder, ID), given, given, given, given, given)
+    commit(folder, 3, 1)
+    with pytest.raises(DamagedStateError, match=r"Spark begins batch 2, and weir has finished batch 3 in"):
+        log.begin(2)
+    with pytest.raises(DamagedStateError, match=r"manifests/4-\*.json is missing, and batch 5 starts"):
+        log.begin(5)
+    folder.create("epochs/0002.json", b"")
+    with pytest.raises(TakenOverError):
+        log.begin(4)
+
+
 def other_kind(folder: LocalFolder) -> None:
     folder.write("manifests/1-0001.json", seal_record("decision", ID, 1, 1, ManifestRecord(Manifest(1), {})))
 
@@ -194,4 +209,5 @@ def test_hidden_results_of_older_drivers_are_withdrawn(folder: LocalFolder) -> N
     assert folder.names() == sorted([hidden[3], foreign])
     folder.write(names.reveal(names.hide(7, 0, 1)), b"rows")
     assert withdraw_hidden(folder, names, batch=7, epoch=2)
+    assert names.name_folder(7, 1) != names.name_folder(7, 2), "two drivers would write into one"
     assert not withdraw_hidden(folder, names, batch=8, epoch=2)

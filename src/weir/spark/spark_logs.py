@@ -74,9 +74,7 @@ class SparkLogs:
         except (ValueError, KeyError, TypeError):
             is_intact = False
         if not is_intact:
-            raise damaged_state(
-                f"{self.folder.uri}/metadata, in which Spark keeps its query's id, is damaged"
-            )
+            raise damaged_state(f"{self.folder.uri}/metadata, where Spark keeps its query's id, is damaged")
 
     def _read_sum(self, path: str) -> int | None:
         data = self.folder.read(path)
