@@ -63,5 +63,12 @@ class CountFiles:
 
     def _describe(self, partition: int, stage: int) -> dict[str, str | int]:
         batch, epoch = self.written
-        about = {"kind": "counts", "id": self.id, "batch": batch, "epoch": epoch, "version": self.version}
-        return {**about, "partition": partition, "stage": stage}
+        return {
+            "kind": "counts",
+            "id": self.id,
+            "batch": batch,
+            "epoch": epoch,
+            "version": self.version,
+            "partition": partition,
+            "stage": stage,
+        }

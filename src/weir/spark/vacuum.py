@@ -11,6 +11,7 @@ from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.epoch import Epoch, list_epochs, name_epoch
 from weir.spark.state_names import (
+    BatchAndEpoch,
     BatchFileKind,
     name_batch_file,
     name_job,
@@ -81,11 +82,14 @@ class Vacuum:
         """Delete slice files that no retained manifest names, of batches up to the newest; None: of all."""
         named = self._named()
         for name in self._folder.names("slices"):
-            written = parse_slice(name)
-            is_older = written is not None and written.epoch <= self._own
-            is_left = is_older and (newest is None or written.batch <= newest)
-            if name not in named and (is_left or name.startswith(_PROBE)):
+            if name not in named and (name.startswith(_PROBE) or self._is_ours(parse_slice(name), newest)):
                 self._folder.delete(f"slices/{name}")
+
+    def _is_ours(self, written: BatchAndEpoch | None, newest: int | None) -> bool:
+        """True for a slice file of this epoch or an older one, and of a batch up to the newest."""
+        if written is None or written.epoch > self._own:
+            return False
+        return newest is None or written.batch <= newest
 
     def _sweep_epochs(self) -> None:
         """Delete what drivers of older epochs recorded of themselves, and what they were writing."""
