@@ -38,11 +38,11 @@ def take_over(spark: SparkSession, checkpoint: Path) -> None:
 
 
 @contextmanager
-def once(at: str, number: int, act: Callable[[], None]) -> Iterator[None]:
-    """Do something in the pause before a step of a batch."""
+def once(at: str, act: Callable[[], None]) -> Iterator[None]:
+    """Do something in the pause before a step of the first batch."""
 
     def notice(phase: str, batch: int) -> None:
-        if (phase, batch) == (at, number):
+        if (phase, batch) == (at, 0):
             act()
 
     stop = listen(notice)
@@ -56,33 +56,33 @@ def once(at: str, number: int, act: Callable[[], None]) -> Iterator[None]:
 def test_a_driver_that_was_taken_over_stops_at_its_next_step(
     step: str, format: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    feed = pair_feed(tmp_path / "in", 2)
+    feed = pair_feed(tmp_path / "in", 1)
     join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
-    with once(step, 1, lambda: take_over(spark, tmp_path / "ckpt")):
+    with once(step, lambda: take_over(spark, tmp_path / "ckpt")):
         writer = join.writeStream.format(format).option("checkpointLocation", str(tmp_path / "ckpt"))
         query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
         with pytest.raises(TakenOverError, match=SAYS):
             query.awaitTermination(120)
     cause = query.exception()
     assert isinstance(cause, TakenOverError) and "\n" not in str(cause)
-    slices = list((tmp_path / "ckpt/weir/slices").glob("000000001-*-0001-*"))
-    results = list((tmp_path / "out").glob("part-*-000000001-*"))
+    slices = list((tmp_path / "ckpt/weir/slices").glob("000000000-*-0001-*"))
+    results = list((tmp_path / "out").glob("part-*"))
     assert (bool(slices), bool(results)) == (step != "decide", step == "commit")
-    assert not list((tmp_path / "ckpt/weir/manifests").glob("1-*"))
+    assert not list((tmp_path / "ckpt/weir/manifests").glob("*.json"))
     run(join, tmp_path / "ckpt", tmp_path / "out", format)
     assert read_bag(tmp_path / "out", format) == expected(feed.tables(), **PAIR)
-    assert state_file(tmp_path / "ckpt", "manifest", 1).name == "1-0003.json"
+    assert state_file(tmp_path / "ckpt", "manifest", 0).name == "0-0003.json"
 
 
 def test_a_pause_between_the_last_check_and_the_manifest(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed = pair_feed(tmp_path / "in", 2)
+    feed = pair_feed(tmp_path / "in", 1)
     join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
     move = LocalFolder.move
 
     def pause(folder: LocalFolder, source: str, target: str) -> None:
-        if target == "manifests/1-0001.json":
+        if target == "manifests/0-0001.json":
             take_over(spark, tmp_path / "ckpt")
         move(folder, source, target)
 
@@ -90,8 +90,8 @@ def test_a_pause_between_the_last_check_and_the_manifest(
         patched.setattr(LocalFolder, "move", pause)
         with pytest.raises(TakenOverError, match=SAYS):
             run(join, tmp_path / "ckpt", tmp_path / "out")
-    assert state_file(tmp_path / "ckpt", "manifest", 1).name == "1-0001.json"
-    assert not (tmp_path / "ckpt/commits/1").exists(), "Spark would find its log ahead of the new driver"
+    assert state_file(tmp_path / "ckpt", "manifest", 0).name == "0-0001.json"
+    assert not (tmp_path / "ckpt/commits/0").exists(), "Spark would find its log ahead of the new driver"
     run(join, tmp_path / "ckpt", tmp_path / "out")
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
 
@@ -99,7 +99,7 @@ def test_a_pause_between_the_last_check_and_the_manifest(
 @pytest.mark.slow
 def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, tmp_path: Path) -> None:
     """Two processes without a lock: the first is paused right before it renames the manifest of batch 1."""
-    feed = write_feed(tmp_path / "in", generate(3, 5, 40, 6, seed=13))
+    feed = write_feed(tmp_path / "in", generate(3, 4, 40, 6, seed=13))
     frames = {name: feed.frame(spark, name) for name in "abc"}
 
     def go_on() -> None:
@@ -117,7 +117,7 @@ def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, t
         assert TakenOverError.__name__ in said and "has taken over the checkpoint" in said
         answer = expected(feed.tables(), **TRIPLE)
         assert sum(answer.values()) > 200 and read_bag(tmp_path / "out") == answer
-        assert {path.name for path in (tmp_path / "ckpt/weir/manifests").glob("*.json")} >= {"4-0002.json"}
+        assert {path.name for path in (tmp_path / "ckpt/weir/manifests").glob("*.json")} >= {"3-0002.json"}
         go_on()
         assert read_bag(tmp_path / "out") == answer
     finally:

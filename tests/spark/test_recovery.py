@@ -262,7 +262,7 @@ def test_old_slices_manifests_and_decisions_are_deleted(spark: SparkSession, tmp
 def test_a_start_deletes_slices_that_no_manifest_names(
     copy: Path, stopped: tuple[Feed, Path], spark: SparkSession
 ) -> None:
-    orphan = copy / "ckpt/weir/slices/000000002-0000-00-0001-abandoned123.arrow"
+    orphan = copy / "ckpt/weir/slices/000000002-0000-00-0001-0badc0ffee12.arrow"
     orphan.write_bytes(b"what a killed task left")
     run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), copy / "ckpt", copy / "out")
     assert not orphan.exists()
