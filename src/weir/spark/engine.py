@@ -7,7 +7,6 @@ shared spreads     one action stores; a second one probes, since it needs the sl
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
@@ -49,7 +48,8 @@ from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
 from weir.spark.state_names import BatchAndEpoch
 from weir.spark.steps import Steps, apply_steps
-from weir.spark.task import REPORT, BuildTask, ProbeTask, ResultFiles, UnionSlots
+from weir.spark.task import BuildTask, ProbeTask, ResultFiles, UnionSlots
+from weir.spark.task_reports import REPORT, collect_reports
 from weir.spark.union import assign_partitions, shuffle_by_partition
 from weir.spark.vacuum import CLEAN_UP_EVERY
 from weir.stats.batch_counts import BatchCounts
@@ -149,8 +149,8 @@ class SparkEngine(Engine[DataFrame]):
         task = BuildTask(batch.assign(self._store), self._slots, results)
         tasks = 1 if batch.decision.one_task else placement.partitions
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), tasks)
-        reports = [from_json(TaskReport, report) for report in _collect(shuffled.mapInArrow(task, REPORT))]
-        return sorted(reports, key=lambda report: report.partition)
+        reports = collect_reports(shuffled.mapInArrow(task, REPORT))
+        return sorted((from_json(TaskReport, r) for r in reports), key=lambda report: report.partition)
 
     def emit(
         self, batch: Batch, tasks: Sequence[TaskReport]
@@ -172,7 +172,7 @@ class SparkEngine(Engine[DataFrame]):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), sink_batch)
         else:
-            files = [name for names in _collect(probe_job.run(results, REPORT)) for name in names]
+            files = [name for names in collect_reports(probe_job.run(results, REPORT)) for name in names]
             sink.publish(sink_batch, files)
         return probe_job.read_reports()
 
@@ -211,7 +211,8 @@ class SparkEngine(Engine[DataFrame]):
         self._epoch.check()
 
     def _use_session(self, session: SparkSession) -> None:
-        for name, value in _SESSION.items() if session is not self._session else ():
+        # Spark gives all batches of a run one session of their own, each time in a new object.
+        for name, value in _SESSION.items() if self._session is None else ():
             session.conf.set(name, value)
         self._session = session
 
@@ -219,10 +220,6 @@ class SparkEngine(Engine[DataFrame]):
 def _placement_of(decision: Decision) -> Placement:
     assert decision.placement is not None, "on Spark every decision places its rows"
     return decision.placement
-
-
-def _collect(reports: DataFrame) -> list[Any]:
-    return [json.loads(bytes(row.report)) for row in reports.collect()]
 
 
 class _ProbeJob:

@@ -7,7 +7,6 @@ is repeated, they are cut again from the same slices.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -39,7 +38,7 @@ from weir.spark.recut import (
 )
 from weir.spark.routing import Routing
 from weir.spark.slice_files import FileStore
-from weir.spark.task import REPORT
+from weir.spark.task_reports import REPORT, collect_reports
 from weir.spark.union import assign_partitions, hash_key
 
 
@@ -61,8 +60,8 @@ class Repartitioning:
         if new.partitions == 1 and self.routing.segments is None:
             return replace(before, parts={0: PartitionState(stored.entries, migration=migration)})
         rows = self._read(stored, homes, old, max(old.partitions, new.partitions))
-        reports = assign_partitions(rows, new).mapInArrow(SliceCutter(stored), REPORT).collect()
-        cut = [from_json(CutReport, json.loads(bytes(row.report))) for row in reports]
+        reports = collect_reports(assign_partitions(rows, new).mapInArrow(SliceCutter(stored), REPORT))
+        cut = [from_json(CutReport, report) for report in reports]
         return replace(before, parts=gather_pieces(cut, migration))
 
     def _read(self, stored: StoredSlices, homes: tuple[int, ...], old: Placement, tasks: int) -> DataFrame:

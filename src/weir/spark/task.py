@@ -40,8 +40,6 @@ from weir.stats.batch_counts import BatchCounts
 STREAM, PARTITION, COPY, TIME = "weir_stream", "weir_partition", "weir_copy", "weir_time"
 # From these the placement of a batch finds partitions: the hash of a key, or the segments that a row reaches.
 KEY_HASH, FIRST_SEGMENT, LAST_SEGMENT = "weir_key_hash", "weir_first_segment", "weir_last_segment"
-# The schema of what tasks send to the driver: descriptors and counts as JSON, never data.
-REPORT = "report binary"
 Tables: TypeAlias = Mapping[str, pa.Table]
 
 

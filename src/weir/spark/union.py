@@ -60,13 +60,15 @@ def tagged_union(query: Query, frames: Frames, routing: Routing) -> tuple[DataFr
 def assign_partitions(rows: DataFrame, placement: Placement) -> DataFrame:
     """Give the union's rows, or stored ones, the partitions of a batch's placement.
 
-    With spread `atr` a row comes once for each partition that needs it, all but one marked as a copy.
+    With spread `atr` a row comes once for each partition that needs it, all but one marked as a copy. This is
+    SQL text, since every batch pays for it, and each column built in Python takes several calls of Java.
     """
-    others = [name for name in rows.columns if name not in _ROUTES]
+    routes = [name for name in rows.columns if name in _ROUTES]
+    others = f"* EXCEPT ({', '.join(routes)})" if routes else "*"
     if placement.spread == "atr" and placement.partitions > 1:
-        reached = F.posexplode(_segment_partitions(placement.partitions)).alias(COPY, PARTITION)
-        return rows.select(reached, *others)
-    return rows.select(_partition(rows, placement).alias(PARTITION), F.lit(0).alias(COPY), *others)
+        reached = f"posexplode({_segment_partitions(placement.partitions)}) AS ({COPY}, {PARTITION})"
+        return rows.selectExpr(reached, others)
+    return rows.selectExpr(f"{_partition(rows, placement)} AS {PARTITION}", f"0 AS {COPY}", others)
 
 
 def shuffle_by_partition(rows: DataFrame, partitions: int) -> DataFrame:
@@ -159,39 +161,42 @@ def _reached_segments(name: str, micros: SparkColumn, segments: Segments) -> lis
     return [F.coalesce(segment, F.lit(0)).alias(end) for end, segment in reached.items()]
 
 
-def _segment_partitions(partitions: int) -> SparkColumn:
+def _segment_partitions(partitions: int) -> str:
     """The partitions of all segments that a row reaches."""
-    reached = F.sequence(F.col(FIRST_SEGMENT), F.col(LAST_SEGMENT))
-    reached = F.transform(reached, lambda segment: F.pmod(segment, F.lit(partitions)).cast("int"))
-    return F.array_distinct(reached)
+    reached = f"sequence({FIRST_SEGMENT}, {LAST_SEGMENT})"
+    return f"array_distinct(transform({reached}, segment -> {_modulo('segment', partitions)}))"
 
 
-def _partition(rows: DataFrame, placement: Placement) -> SparkColumn:
+def _partition(rows: DataFrame, placement: Placement) -> str:
     if placement.partitions == 1:
-        return F.lit(0)
+        return "0"
     if placement.spread == "psp":
         return _partition_of_time(placement)
     if placement.spread == "share":
         return _hash_row(rows, placement.partitions)
-    return F.pmod(F.col(KEY_HASH), F.lit(placement.partitions)).cast("int")
+    return _modulo(KEY_HASH, placement.partitions)
 
 
-def _hash_row(rows: DataFrame, partitions: int) -> SparkColumn:
+def _modulo(number: str, divisor: int) -> str:
+    return f"CAST(pmod({number}, {divisor}L) AS INT)"
+
+
+def _hash_row(rows: DataFrame, partitions: int) -> str:
     """Partition by the content of rows, so that a repeated batch is divided in the same way."""
     hashed = [
         f.name for f in rows.schema if f.name not in _ROUTES and "map<" not in f.dataType.simpleString()
     ]
-    return F.pmod(F.xxhash64(*hashed), F.lit(partitions)).cast("int")
+    return _modulo(f"xxhash64({', '.join(hashed)})", partitions)
 
 
-def _partition_of_time(placement: Placement) -> SparkColumn:
+def _partition_of_time(placement: Placement) -> str:
     """`Placement.partition_at` in Spark; a row without a time goes to partition 0, to be counted.
 
     Only the array changes from batch to batch, so that Spark does not generate new code for each.
     """
-    cell = F.pmod(_floor_divide(F.col(TIME), placement.cell), F.lit(len(placement.homes))).cast("int")
-    homes = F.expr(f"array({','.join(map(str, placement.homes))})")
-    return F.coalesce(F.get(homes, cell), F.lit(0))
+    cell = f"CAST(({TIME} - pmod({TIME}, {placement.cell}L)) / {placement.cell}L AS BIGINT)"
+    homes = f"array({', '.join(map(str, placement.homes))})"
+    return f"coalesce(get({homes}, {_modulo(cell, len(placement.homes))}), 0)"
 
 
 def hash_key(key: SparkColumn, domain: pa.DataType) -> SparkColumn:
