@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,13 @@ def read_bag(out: Path, format: str = "parquet") -> Counter[tuple[Any, ...]]:
         names = sorted({name for row in found for name in row})
         return Counter(tuple(row.get(name) for name in names) for row in found)
     return bag(ds.dataset(out, format=format).to_table())
+
+
+def copy_query(source: Path, target: Path) -> None:
+    """Copy a checkpoint and its results, for a query that goes on apart from the first."""
+    for name in ("ckpt", "out"):
+        shutil.copytree(source / name, target / name)
+    shutil.rmtree(target / "out" / "_weir")
 
 
 def repeat_last_batch(checkpoint: Path) -> None:

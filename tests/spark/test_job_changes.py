@@ -6,7 +6,6 @@ row came with the first two batches are those of the first query, all others tho
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,18 @@ from weir.runtime.batch_events import listen
 from weir.spark.errors import ChangedQueryError
 from weir.spark.join import SparkJoin
 
-from .streams import START, Feed, add_batch, bag, finish, read_bag, repeat_last_batch, run, write_feed
+from .streams import (
+    START,
+    Feed,
+    add_batch,
+    bag,
+    copy_query,
+    finish,
+    read_bag,
+    repeat_last_batch,
+    run,
+    write_feed,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -76,8 +86,7 @@ class Stopped:
     folder: Path
 
     def copy(self, to: Path) -> Path:
-        for name in ("ckpt", "out"):
-            shutil.copytree(self.folder / name, to / name)
+        copy_query(self.folder, to)
         return to
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from .streams import (
     Feed,
     add_batch,
     bag,
+    copy_query,
     expected,
     finish,
     generate,
@@ -139,8 +139,7 @@ def going_on(stopped: tuple[Feed, Path], spark: SparkSession, checkpoint: Path, 
 
 @pytest.fixture
 def copy(stopped: tuple[Feed, Path], tmp_path: Path) -> Path:
-    for name in ("ckpt", "out"):
-        shutil.copytree(stopped[1] / name, tmp_path / name)
+    copy_query(stopped[1], tmp_path)
     return tmp_path
 
 

@@ -15,7 +15,6 @@ Job, decisions and manifests carry a checksum; that of a slice file is in the ma
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from weir.runtime.manifest import Manifest
 from weir.spark.errors import damaged_state
 from weir.spark.filesystem import Folder
 from weir.spark.job_description import JobDescription, check_version
+from weir.spark.sealed_json import seal, unseal
 
 # Files that failed attempts left behind, in the checkpoint and the sink, are deleted once in so many batches.
 CLEAN_UP_EVERY = 50
@@ -80,13 +80,8 @@ class Checkpoint:
         data = self.folder.read(name)
         if data is None:
             return None
-        try:
-            sealed = json.loads(data)
-            body: dict[str, Any] = json.loads(sealed["body"])
-            is_intact = zlib.crc32(sealed["body"].encode()) == sealed["checksum"]
-        except (ValueError, KeyError, TypeError):
-            is_intact = False
-        if not is_intact:
+        body = unseal(data)
+        if body is None:
             raise damaged_state(f"{self.folder.uri}/{name} is damaged")
         return body
 
@@ -98,9 +93,7 @@ class Checkpoint:
             raise damaged_state(f"{path} was written by another version of weir: {error}") from error
 
     def _write(self, name: str, body: dict[str, Any]) -> None:
-        text = json.dumps(body)
-        sealed = {"checksum": zlib.crc32(text.encode()), "body": text}
-        self.folder.write(name, json.dumps(sealed).encode())
+        self.folder.write(name, seal(body))
 
 
 class CheckpointLog(Checkpoint, BatchLog):

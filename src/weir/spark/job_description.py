@@ -23,9 +23,10 @@ from weir.query.model import Query
 from weir.query.predicate import Conjunct, Equality
 from weir.query.windows import RowWindow
 from weir.spark.errors import ChangedQueryError
+from weir.spark.result_names import is_id
 from weir.spark.routing import Routing, RoutingKey
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class FileTarget:
 class JobDescription:
     """The query, plan and spread of a checkpoint from batch `since` on.
 
+    - `id`: of the query, made at its first start and part of its result files' names;
     - `columns`: the types of each stream's columns, with the streams in the order of their union;
     - `states`: what the slices of each stream hold, and `reads` the columns from which they are made;
     - `joins`: what the slices of joins depend on; if it changes, they are given up (`drops_joins`);
@@ -71,6 +73,7 @@ class JobDescription:
     - `earlier`: the job before this one, which counts until a batch of this one has begun.
     """
 
+    id: str
     definition: Definition
     columns: Mapping[str, Mapping[str, str]]
     times: Mapping[str, str]
@@ -92,6 +95,10 @@ class JobDescription:
     drops_joins: bool = False
     earlier: JobDescription | None = None
     version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if not is_id(self.id):
+            raise ValueError(f"'{self.id}' is not the id of a query")
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -135,6 +142,7 @@ class JobDescription:
 
 
 def describe_job(
+    id: str,
     query: Query,
     options: JoinOptions,
     columns: Mapping[str, Mapping[str, str]],
@@ -147,6 +155,7 @@ def describe_job(
     """Describe the job of a query over streams of these columns that starts with a plan and a routing."""
     leaves = leaf_schemas(query, plan)
     return JobDescription(
+        id=id,
         definition=_define(query, options),
         columns=columns,
         times={s.name: s.time for s in query.streams},

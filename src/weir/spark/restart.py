@@ -28,6 +28,7 @@ from weir.spark.filesystem import open_folder, qualify
 from weir.spark.frames import quote
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
+from weir.spark.result_names import ResultNames, make_id
 from weir.spark.routing import Routing
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ _LOG = logging.getLogger("weir")
 class Restart:
     """What a start finds in a checkpoint: the job, the last manifest, and which batches Spark has done.
 
-    `begun` is the batch that had begun and is not committed; None if there is none.
+    `id` is the query's, a new one if the checkpoint has no job. `begun` is the batch that had begun and is
+    not committed; None if there is none.
     """
 
     uri: str
+    id: str
     stored: JobDescription | None
     manifest: Manifest
     committed: int
@@ -87,7 +90,8 @@ def read_restart(spark: SparkSession, location: str) -> Restart:
     committed = max((int(name) for name in names if name.isdigit()), default=-1)
     begun = max((batch for batch in checkpoint.batches("decisions") if batch > committed), default=None)
     stored, manifest = checkpoint.read_job(), checkpoint.read_manifest()
-    return Restart(checkpoint.folder.uri, stored, manifest, committed, begun)
+    id = make_id() if stored is None else stored.id
+    return Restart(checkpoint.folder.uri, id, stored, manifest, committed, begun)
 
 
 def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> StartPlan:
@@ -106,6 +110,7 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
     routing = _route(join, first_plan, stored, restart.manifest)
     session = join.query.session
     job = describe_job(
+        restart.id,
         join.query,
         join.inputs.asked,
         {
@@ -185,16 +190,17 @@ def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarg
         return None
     if stored.asks_same_as != job.asks_same_as:
         return _rebuild(stored, start.join, restart), stored.target
-    if stored.target in (None, job.target) or not _has_published(start.join, stored.target, restart.begun):
+    if stored.target in (None, job.target) or not _has_published(start.join, stored, restart.begun):
         return None
     return start.join, stored.target
 
 
-def _has_published(join: SparkJoin, target: FileTarget | None, batch: int) -> bool:
+def _has_published(join: SparkJoin, stored: JobDescription, batch: int) -> bool:
     """True if a sink of files holds some of a batch, or is a table, whose folder Spark knows."""
-    if target is None or target.path is None:
+    if stored.target is None or stored.target.path is None:
         return True
-    return has_published(open_folder(join.sparkSession, target.path), batch)
+    folder = open_folder(join.sparkSession, stored.target.path)
+    return has_published(folder, ResultNames(stored.id), batch)
 
 
 def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> SparkJoin:

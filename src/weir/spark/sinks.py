@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.errors import QueryError
 from weir.spark.file_sinks import FileSink, ParquetSink
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.output_owner import claim_folder
 from weir.spark.result_log import find_log
 from weir.spark.sink_checks import (
     FILE_FORMATS,
@@ -128,13 +129,15 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
     folder = _open_output(spark, target)
-    return ParquetSink(folder, codec, find_log(spark, folder))
+    names = target.owner.names
+    return ParquetSink(folder, names, codec, find_log(spark, folder, names))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     folder = _open_output(spark, target)
-    log = find_log(spark, folder)
-    return FileSink(folder, target.format, target.options, target.partition_by, log)
+    names = target.owner.names
+    log = find_log(spark, folder, names)
+    return FileSink(folder, names, target.format, target.options, target.partition_by, log)
 
 
 def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
@@ -161,15 +164,11 @@ SINKS: Mapping[str, Callable[[SparkSession, Target, bool], Sink]] = {
 
 
 def _open_output(spark: SparkSession, target: Target) -> Folder:
-    """Open the folder of a target, and write there to see that it can be written."""
+    """Open the folder of a target, and record there who writes into it."""
     if target.path is None:
         raise QueryError(
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
     folder = open_folder(spark, target.path)
-    try:
-        folder.write("_started", b"")
-        folder.delete("_started")
-    except OSError as error:
-        raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
+    claim_folder(spark, folder, target.owner)
     return folder

@@ -12,9 +12,10 @@ from pyspark.sql.types import StructType
 
 from weir.errors import QueryError, match_name
 from weir.spark.file_sinks import FileSink
-from weir.spark.filesystem import open_folder
+from weir.spark.filesystem import Folder, open_folder
 from weir.spark.frames import quote
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
+from weir.spark.output_owner import claim_folder
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.target import Target
 
@@ -105,22 +106,32 @@ def _compare(name: str, table: StructType, result: StructType) -> None:
 def save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:
     """Write files into the table's folder, so that a repeated batch replaces its own; else append."""
     target = prepare_table(spark, target, name)
+    claimed: set[str] = set()
 
     def append(results: DataFrame, batch: int) -> None:
         results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
 
-    def save(results: DataFrame, batch: int) -> None:
+    def open_table() -> tuple[Folder, StructType]:
         table = find_table(spark, name)
         if table is None:
             raise QueryError(f"table '{name}' was dropped while the query ran; start it again")
-        sink = FileSink(
-            open_folder(spark, table.location), target.format, target.options, target.partition_by
-        )
+        folder = open_folder(spark, table.location)
+        if table.location not in claimed:  # the table may have been moved since
+            claim_folder(spark, folder, target.owner)
+            claimed.add(table.location)
+        return folder, table.schema
+
+    def save(results: DataFrame, batch: int) -> None:
+        folder, schema = open_table()
+        sink = FileSink(folder, target.owner.names, target.format, target.options, target.partition_by)
         # Formats without names, like csv, are read by position.
-        ordered = results.select(*(F.col(quote(column)) for column in table.schema.names))
+        ordered = results.select(*(F.col(quote(column)) for column in schema.names))
         sink.emit(ordered, batch, cleans_up=True)
         if target.partition_by:
             spark.sql(f"MSCK REPAIR TABLE {name}")
         spark.catalog.refreshTable(name)
 
-    return save if target.format in FILE_FORMATS else append
+    if target.format not in FILE_FORMATS:
+        return append
+    open_table()
+    return save

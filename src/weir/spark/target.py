@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
+from weir.spark.output_owner import Owner
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where results go: a format with a path, or a table; `options` are those of Spark's batch writer."""
+    """Where results go: a format with a path, or a table; `options` are those of Spark's batch writer.
+
+    `owner` is the query whose results they are, and `schema` that of the results.
+    """
 
     format: str
     path: str | None
@@ -18,4 +23,5 @@ class Target:
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
     query_name: str | None
-    schema: StructType  # of the results
+    schema: StructType
+    owner: Owner

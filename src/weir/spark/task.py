@@ -6,7 +6,6 @@ Workers import this module, so it needs neither pyspark nor what decides on the 
 from __future__ import annotations
 
 import json
-import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
+from weir.spark.result_names import ResultNames
 from weir.spark.worker_files import open_output
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -85,11 +85,12 @@ def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 class ResultFiles:
     """Where tasks write results; with `path` None they count them and keep nothing.
 
-    `spark_types` is Spark's own description of the columns' types, without which it reads an interval back as
-    a number.
+    `id` is the query's, for the names of the files. `spark_types` is Spark's own description of the columns'
+    types, without which it reads an interval back as a number.
     """
 
     path: str | None = None
+    id: str = ""
     compression: str = "snappy"
     spark_types: str = ""
 
@@ -205,7 +206,7 @@ def _write_results(
     if target.path is None:
         deque(chunks, maxlen=0)
         return ()
-    name = f"_part-{assignment.batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
+    name = ResultNames(target.id).hide(assignment.batch, partition)
     writer = None
     for chunk in chunks:
         if writer is None:

@@ -20,6 +20,7 @@ from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.engine import SparkEngine
 from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
+from weir.spark.output_owner import Owner
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
@@ -181,17 +182,19 @@ class JoinWriter:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
         check_spelling(self._options)
-        location, sink = self._locate_checkpoint(), self._choose_sink(table, join)
+        location = self._locate_checkpoint()
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
+            restart = read_restart(spark, location)
+            owner = Owner(restart.id, location)
+            sink, target = self._choose_sink(table, join, owner), self._describe_target(table)
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            target = self._describe_target(table)
-            self._finish_begun_batch(location, folder, sink, target, workers)
-            restart = read_restart(spark, location)
+            if self._finish_begun_batch(folder, restart, owner, sink, target, workers):
+                restart = read_restart(spark, location)
             start = plan_start(join, restart, target).check(restart)
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
-            sink = self._choose_sink(table, start.join)
+            sink = self._choose_sink(table, start.join, owner)
             batches, writer = self._prepare(location, folder, sink, start, restart, workers)
             started = lock.start(writer)
         batches.engine.watch(started)
@@ -203,28 +206,34 @@ class JoinWriter:
         return SparkQuery(spark, started, batches)
 
     def _finish_begun_batch(
-        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
-    ) -> None:
-        """Repeat a batch that an earlier query had begun with that query, if there is one."""
+        self,
+        folder: Folder,
+        restart: Restart,
+        owner: Owner,
+        sink: Sink,
+        target: FileTarget | None,
+        workers: WorkerCheck,
+    ) -> bool:
+        """Repeat a batch that an earlier query had begun with that query; False if there is none."""
         spark = self._join.sparkSession
-        restart = read_restart(spark, location)
         start = plan_start(self._join, restart, target).check(restart)
         repeat = plan_repeat(start, restart)
         if repeat is None:
-            return
+            return False
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
-            sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
+            sink = choose_sink(spark, _read_target(earlier_target, join, owner), has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
         with CheckpointLock(spark, folder.uri) as lock:
             start = plan_start(join, restart, earlier_target).check(restart)
-            batches, stream_writer = writer._prepare(location, folder, sink, start, restart, workers)
+            batches, stream_writer = writer._prepare(owner.checkpoint, folder, sink, start, restart, workers)
             query = lock.start(stream_writer)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
             batches.decider.close()
+        return True
 
     def _prepare(
         self,
@@ -260,13 +269,15 @@ class JoinWriter:
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
-    def _choose_sink(self, table: str | None, join: SparkJoin) -> Sink:
+    def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
         if self._call is not None and table is not None:
             raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
             return CallSink(self._call)
         options, path = self._options.of_sink(), self._options.get("path")
-        target = Target(self._format, path, table, options, self._partition_by, self._name, join.schema)
+        target = Target(
+            self._format, path, table, options, self._partition_by, self._name, join.schema, owner
+        )
         return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
 
     def _describe_target(self, table: str | None) -> FileTarget | None:
@@ -307,9 +318,9 @@ def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     return columns
 
 
-def _read_target(target: FileTarget, join: SparkJoin) -> Target:
+def _read_target(target: FileTarget, join: SparkJoin, owner: Owner) -> Target:
     columns, schema = target.partition_by, join.schema
-    return Target(target.format, target.path, target.table, target.options, columns, None, schema)
+    return Target(target.format, target.path, target.table, target.options, columns, None, schema, owner)
 
 
 def _decide_start(start: StartPlan, checkpoint: Checkpoint) -> DecidedPlan:
