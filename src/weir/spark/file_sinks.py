@@ -92,14 +92,19 @@ def _replace_batch(sink: ParquetSink | FileSink, batch: SinkBatch, targets: Mapp
             folder.delete(path)
 
 
+def sweep_hidden(folder: Folder, names: ResultNames, epoch: int | None = None) -> None:
+    """Delete what drivers up to an epoch, or all, have not published."""
+    for name in folder.names():
+        if names.is_hidden(name, epoch):
+            folder.delete(name)
+
+
 def withdraw_hidden(folder: Folder, names: ResultNames, batch: int, epoch: int) -> bool:
     """Delete what older drivers have not published; True if some of a batch is, be it only in part.
 
     A driver that was paused before it renames its files cannot do so afterwards, or they are seen here.
     """
-    for path in _list_files(folder):
-        if names.is_hidden(path, epoch):
-            folder.delete(path)
+    sweep_hidden(folder, names, epoch)
     return any(names.is_published(path, batch) for path in _list_files(folder))
 
 

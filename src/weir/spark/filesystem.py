@@ -8,11 +8,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.spark.disk_space import name_full_disk
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.worker_files import local_path
 
@@ -46,26 +47,32 @@ class LocalFolder:
             return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
+        except PermissionError:
+            raise QueryError(
+                f"{self.uri}/{name} cannot be read, since it belongs to another user; start as that user"
+            ) from None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
-        os.replace(self._root / self.write_hidden(name, data), self._root / name)
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
+        hidden = self.write_hidden(name, data, private)
+        with name_full_disk(f"{self.uri}/{name}"):
+            os.replace(self._root / hidden, self._root / name)
 
-    def write_hidden(self, name: str, data: bytes) -> str:
+    def write_hidden(self, name: str, data: bytes, private: bool = False) -> str:
         """Write what will be moved to a name; return the hidden name that it has until then."""
         hidden = _hide(name)
-        target = self._root / hidden
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        with name_full_disk(f"{self.uri}/{name}"):
+            (self._root / hidden).parent.mkdir(parents=True, exist_ok=True)
+            _write_file(self._root / hidden, data, "wb", 0o600 if private else 0o666)
         return hidden
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file that does not exist; False if it exists, however many try it at once."""
         target = self._root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with target.open("xb") as file:
-                file.write(data)
+            with name_full_disk(f"{self.uri}/{name}"):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _write_file(target, data, "xb")
         except FileExistsError:
             return False
         return True
@@ -89,7 +96,19 @@ class LocalFolder:
 
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
-        os.replace(self._root / source, self._root / target)
+        with name_full_disk(f"{self.uri}/{target}"):
+            os.replace(self._root / source, self._root / target)
+
+
+def _write_file(path: Path, data: bytes, mode: Literal["wb", "xb"], permissions: int = 0o666) -> None:
+    """Write a file with what the umask leaves of permissions; delete it again if it is not finished."""
+    with open(path, mode, opener=lambda name, flags: os.open(name, flags, permissions)) as file:
+        try:
+            file.write(data)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -119,30 +138,34 @@ class HadoopFolder:
         with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
-        self.move(self.write_hidden(name, data), name)
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
+        self.move(self.write_hidden(name, data, private), name)
 
     @_as_os_errors()
-    def write_hidden(self, name: str, data: bytes) -> str:
+    def write_hidden(self, name: str, data: bytes, private: bool = False) -> str:
         """Write what will be moved to a name; return the hidden name that it has until then."""
         hidden = _hide(name)
-        with closing(self._files.create(self._path(hidden), True)) as stream:
-            stream.write(bytearray(data))
+        with name_full_disk(f"{self.uri}/{name}"):
+            with closing(self._files.create(self._path(hidden), True)) as stream:
+                stream.write(bytearray(data))
+            if private:
+                self._files.setPermission(self._path(hidden), self._own_permission())
         return hidden
 
     @_as_os_errors()
     def create(self, name: str, data: bytes) -> bool:
         """Write a file that does not exist; False if it exists, however many try it at once."""
         path = self._path(name)
-        try:
-            stream = self._files.create(path, False)
-        except JAVA_ERRORS:
-            if self._files.exists(path):
-                return False
-            raise
-        with closing(stream):
-            stream.write(bytearray(data))
+        with name_full_disk(f"{self.uri}/{name}"):
+            try:
+                stream = self._files.create(path, False)
+            except JAVA_ERRORS:
+                if self._files.exists(path):
+                    return False
+                raise
+            with closing(stream):
+                stream.write(bytearray(data))
         return True
 
     @_as_os_errors()
@@ -182,6 +205,10 @@ class HadoopFolder:
         options = gateway.new_array(kind, 1)
         options[0] = kind.OVERWRITE
         return options
+
+    def _own_permission(self) -> Any:
+        jvm: Any = self._spark._jvm
+        return jvm.org.apache.hadoop.fs.permission.FsPermission("600")
 
     def _path(self, name: str) -> Any:
         return _hadoop_path(self._spark, f"{self.uri}/{name}" if name else self.uri)

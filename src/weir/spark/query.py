@@ -25,7 +25,14 @@ from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
 from weir.spark.epoch import Epoch
 from weir.spark.errors import TakenOverError
-from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
+from weir.spark.failure import (
+    BatchFailedError,
+    BatchInterruptedError,
+    Failure,
+    find_own_error,
+    is_debugging,
+    quieten_py4j,
+)
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.progress import JoinProgress, add_section
 
@@ -134,7 +141,7 @@ class SparkQuery:
     def exception(self) -> Exception | None:
         """Return the error that ended the query, as `awaitTermination` raises it; None if there is none."""
         reported = self._query.exception()
-        return None if reported is None else self._find_cause(reported)
+        return None if reported is None else self._as_raised(reported)
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
@@ -195,17 +202,18 @@ class SparkQuery:
         try:
             yield
         except StreamingQueryException as reported:
-            raised = self._find_cause(reported)
+            raised = self._as_raised(reported)
             if raised is reported:
                 raise
         else:
             return
         raise raised
 
-    def _find_cause(self, reported: StreamingQueryException) -> Exception:
-        """Return the error that ended the query, which Spark reports; its own, if Spark itself failed."""
-        failure = self._batches.failure
-        return self._batches.explain(reported) if failure is None else failure.as_raised(reported)
+    def _as_raised(self, reported: StreamingQueryException) -> Exception:
+        """The error to raise in place of the one that Spark reports, if Spark did not fail by itself."""
+        if self._batches.failure is not None:
+            return self._batches.failure.as_raised(reported)
+        return find_own_error(self._batches.explain(reported)) or reported
 
     def _add_section(self, progress: StreamingQueryProgress) -> JoinProgress:
         return add_section(progress, self._batches.progress.get(progress.batchId))

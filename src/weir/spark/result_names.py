@@ -28,7 +28,7 @@ def is_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ResultNames:
-    """The names of one query's result files; a path may have folders of partition values before the name.
+    """The names of one query's result files.
 
     >>> names = ResultNames("0123456789ab")
     >>> names.publish(7, 2, "json")
@@ -62,10 +62,10 @@ class ResultNames:
         return name.startswith(f"part-{self.id}-")
 
     def is_published(self, path: str, batch: int) -> bool:
-        """True for a published file of a batch of this query."""
+        """True for a published file of a batch of this query, also in a folder of partition values."""
         return re.fullmatch(rf"(.*/)?part-{self.id}-{batch:09d}-[^/]*", path) is not None
 
-    def is_hidden(self, path: str, epoch: int) -> bool:
-        """True for what a driver of this epoch or an older one has not published, or not yet."""
-        name = re.fullmatch(rf"(.*/)?_(?:part-{self.id}-\d+|batch-{self.id})-\d+-(\d+)(-[^/]*)?", path)
-        return name is not None and int(name[2]) <= epoch
+    def is_hidden(self, name: str, epoch: int | None = None) -> bool:
+        """True for what drivers up to an epoch, or all, have not published, or not yet."""
+        hidden = re.fullmatch(rf"_(?:part-{self.id}-\d+|batch-{self.id})-\d+-(\d+)(-.*)?", name)
+        return hidden is not None and (epoch is None or int(hidden[1]) <= epoch)

@@ -18,6 +18,7 @@ from weir.runtime.manifest_adaptation import adapt_manifest
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.checkpoint_log import CheckpointLog
+from weir.spark.disk_space import name_full_disk
 from weir.spark.durability import ProcessDurability
 from weir.spark.engine import SparkEngine
 from weir.spark.epoch import Epoch, take_epoch
@@ -31,6 +32,7 @@ from weir.spark.routing import Routing, limit_changes
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
 from weir.spark.spark_logs import SparkLogs
+from weir.spark.sweep import sweep_failed_attempts
 from weir.spark.target import Target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
@@ -205,6 +207,8 @@ class JoinWriter:
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
             is_alone, restart = lock.is_alone, read_restart(spark, location)
+            if is_alone:
+                sweep_failed_attempts(spark, folder, restart)
             owner = Owner(restart.id, location)
             sink, target = self._choose_sink(table, join, owner), self._describe_target(table)
             plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
@@ -216,7 +220,8 @@ class JoinWriter:
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
             sink = self._choose_sink(table, run.start.join, owner)
             batches, writer = self._prepare(run, sink, workers)
-            started = lock.start(writer)
+            with name_full_disk(location):
+                started = lock.start(writer)
         batches.engine.watch(started)
         try:
             workers.wait()
