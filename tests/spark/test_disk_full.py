@@ -80,17 +80,18 @@ def test_workers_without_room(spark: SparkSession, tmp_path: Path, monkeypatch: 
 def limit_driver(patched: pytest.MonkeyPatch, is_full: Callable[[Path, bytes], bool]) -> None:
     write = filesystem._write_file
 
-    def write_if_room(path: Path, data: bytes, mode: int) -> None:
+    def write_if_room(path: Path, data: bytes, *how: Any) -> None:
         if is_full(path, data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        write(path, data, mode)
+        write(path, data, *how)
 
     patched.setattr(filesystem, "_write_file", write_if_room)
 
 
 def test_a_driver_without_room(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = write_feed(tmp_path / "in", generate(2, 1, 40, 5, seed=4))
-    for kind in ("out/_weir", "ckpt/weir/slices", "job.json", "weir/decisions", "weir/manifests"):
+    kinds = ("out/_weir", "ckpt/weir/slices", "weir/epochs", "weir/jobs", "weir/decisions", "weir/manifests")
+    for kind in kinds:
         with monkeypatch.context() as patched:
             limit_driver(patched, lambda path, data, kind=kind: kind in str(path))
             assert f"no room to write file:{tmp_path}/" in fail(define(feed, spark), tmp_path)
@@ -107,14 +108,14 @@ def test_a_start_makes_room_before_it_writes(
     (record,) = (tmp_path / "out/_weir").iterdir()
     used = sum(path.stat().st_size for path in list_files(tmp_path))
     left = [
-        tmp_path / f"out/_part-{record.name}-000000001-0000-0123456789ab.parquet",
-        tmp_path / f"out/_batch-{record.name}-000000001/part-0.json",
-        tmp_path / "ckpt/weir/slices/000000001-0000-00-0123456789ab.arrow",
+        tmp_path / f"out/_part-{record.name}-000000001-0000-0001-0123456789ab.parquet",
+        tmp_path / f"out/_batch-{record.name}-000000001-0001/part-0.json",
+        tmp_path / "ckpt/weir/slices/000000001-0000-00-0001-0123456789ab.arrow",
     ]
     for path in left:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(bytes(1 << 20))
-    foreign = tmp_path / "out/_part-ba9876543210-000000001-0000-0123456789ab.parquet"
+    foreign = tmp_path / "out/_part-ba9876543210-000000001-0000-0001-0123456789ab.parquet"
     shutil.copy(left[0], foreign)
     room = used + foreign.stat().st_size + (1 << 19)
 

@@ -76,7 +76,8 @@ class CheckpointLog(Checkpoint, BatchLog):
     def record_job(self) -> None:
         """Record the job of this epoch."""
         name = name_job(self._epoch.number)
-        self.folder.write(name, seal_record("job", self.id, None, self._epoch.number, self._job))
+        data = seal_record("job", self.id, None, self._epoch.number, self._job)
+        self.folder.write(name, data, private=True)
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
         """Record what a batch will do; before it, record the job if it is new or divides rows differently."""
