@@ -15,6 +15,8 @@ import weir
 from weir.errors import QueryError
 from weir.spark.filesystem import LocalFolder
 from weir.spark.join import SparkJoin
+from weir.spark.result_log import ResultLog
+from weir.spark.result_names import ResultNames
 
 from .streams import (
     PAIR,
@@ -61,9 +63,10 @@ def die_after_a_move(patched: pytest.MonkeyPatch) -> None:
     move, moved = LocalFolder.move, list[str]()
 
     def move_one(folder: LocalFolder, source: str, target: str) -> None:
-        if moved:
+        is_result = target.startswith("part-")
+        if is_result and moved:
             raise KilledError
-        moved.append(target)
+        moved.extend([target] if is_result else [])
         move(folder, source, target)
 
     patched.setattr(LocalFolder, "move", move_one)
@@ -105,6 +108,28 @@ def test_two_queries_share_a_folder_through_kills_and_repeats(
     assert read_bag(out, format) == answer + ask(feeds["one"])
 
 
+def test_two_queries_share_a_folder_with_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    folder = LocalFolder(f"file:{tmp_path}", str(tmp_path))
+    logs = {letter: ResultLog(spark, folder, ResultNames(letter * 12)) for letter in "ab"}
+
+    def write(letter: str, batch: int) -> list[str]:
+        name = ResultNames(letter * 12).publish(batch, 0, "json")
+        folder.write(name, f'{{"from": "{letter}{batch}"}}'.encode())
+        return [name]
+
+    written = {(letter, batch): write(letter, batch) for batch in (0, 1) for letter in "ab"}
+    for (letter, _), names in written.items():
+        assert not logs[letter].holds(names)
+        logs[letter].add(names)
+    again = {letter: ResultLog(spark, folder, ResultNames(letter * 12)) for letter in "ab"}
+    for letter, log in [*logs.items(), *again.items()]:
+        assert log.holds(written[letter, 1]), "a repeat would be logged twice"
+    logs["a"].add(write("a", 2))
+    again["a"].add(write("a", 2))  # by another driver, which has not seen it
+    seen = Counter(row["from"] for row in spark.read.schema("`from` STRING").json(str(tmp_path)).collect())
+    assert seen == Counter(["a0", "b0", "a1", "b1", "a2"])
+
+
 def test_two_queries_share_a_table(spark: SparkSession, tmp_path: Path) -> None:
     feeds = {name: pair_feed(tmp_path / name / "in", 1, seed) for seed, name in enumerate(("one", "two"))}
     spark.sql("DROP TABLE IF EXISTS weir_shared")
@@ -144,7 +169,7 @@ def test_a_copy_is_refused_and_a_moved_checkpoint_goes_on(spark: SparkSession, t
     shutil.copytree(checkpoint, tmp_path / "copy")
     assert f"copy is a copy of file:{checkpoint}," in refuse(tmp_path / "copy")
     checkpoint.rename(tmp_path / "moved")
-    assert f"from file:{checkpoint}, where nothing is now" in refuse(tmp_path / "moved")
+    assert f"was at file:{checkpoint}, where nothing is now" in refuse(tmp_path / "moved")
     record.unlink()
     run(define(feed, spark), tmp_path / "moved", out)
     assert read_bag(out) == ask(feed)

@@ -39,12 +39,12 @@ def claim_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
 
     It is written at every start, and so checks that the folder can be written.
     """
-    name = f"{_FOLDER}/{owner.id}"
+    name, checkpoint = f"{_FOLDER}/{owner.id}", _resolve(owner.checkpoint)
     try:
         recorded = _read_checkpoint(folder, name)
-        if recorded is not None and not _is_same(recorded, owner.checkpoint):
-            raise _refuse(spark, folder, name, recorded, owner)
-        body = {"kind": "owner", "id": owner.id, "version": _VERSION, "checkpoint": owner.checkpoint}
+        if recorded is not None and recorded != checkpoint:
+            raise _refuse(spark, folder, name, recorded, checkpoint)
+        body = {"kind": "owner", "id": owner.id, "version": _VERSION, "checkpoint": checkpoint}
         folder.write(name, seal(body))
     except OSError as error:
         raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
@@ -54,28 +54,31 @@ def _read_checkpoint(folder: Folder, name: str) -> str | None:
     """The recorded checkpoint; None also for a damaged record, from which nothing follows."""
     data = folder.read(name)
     body = None if data is None else unseal(data)
-    return None if body is None else body.get("checkpoint")
+    return None if body is None else str(body.get("checkpoint"))
 
 
-def _is_same(uri: str, other: str) -> bool:
-    if uri == other:
-        return True
-    local, other_local = local_path(uri), local_path(other)
-    # By another way, like a symbolic link, it is the same folder.
-    is_local = local is not None and other_local is not None
-    return is_local and os.path.realpath(str(local)) == os.path.realpath(str(other_local))
+def _resolve(uri: str) -> str:
+    """On a local disk, the URI without symbolic links: by each way to it, a checkpoint is the same."""
+    local = local_path(uri)
+    return uri if local is None else f"file:{os.path.realpath(local)}"
 
 
-def _refuse(spark: SparkSession, folder: Folder, name: str, recorded: str, owner: Owner) -> QueryError:
+def _exists(spark: SparkSession, uri: str) -> bool:
+    try:
+        return bool(open_folder(spark, uri).names())
+    except (QueryError, OSError):
+        return True  # for all that is known
+
+
+def _refuse(spark: SparkSession, folder: Folder, name: str, recorded: str, checkpoint: str) -> QueryError:
     record = f"{folder.uri.rstrip('/')}/{name}"
-    if open_folder(spark, recorded).names():
+    if _exists(spark, recorded):
         return QueryError(
-            f"the checkpoint {owner.checkpoint} is a copy of {recorded}, whose query writes the same file "
-            f"names into {folder.uri}; start with a new checkpointLocation or into another folder, or, if "
-            f"only the copy shall go on, delete {record} and start again"
+            f"the checkpoint {checkpoint} is a copy of {recorded}, whose query writes the same file names "
+            f"into {folder.uri}; start with a new checkpointLocation or into another folder, or, if only the "
+            f"copy shall go on, delete {record} and start again"
         )
     return QueryError(
-        f"the query of the checkpoint {owner.checkpoint} wrote into {folder.uri} from {recorded}, where "
-        f"nothing is now; if the checkpoint was moved, and not copied to where another query goes on with "
-        f"it, delete {record} and start again"
+        f"the checkpoint {checkpoint} was at {recorded}, where nothing is now, when its query wrote into "
+        f"{folder.uri}; if it was moved and no copy of it goes on elsewhere, delete {record} and start again"
     )
