@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pyspark.errors import StreamingQueryException
 
 from weir.errors import QueryError
+from weir.spark.disk_space import disk_full, is_disk_full
 from weir.spark.java_errors import reason_of
 
 _OWN = re.compile(r"^\s*(weir(?:\.\w+)+): (.+)$", re.MULTILINE)
@@ -46,7 +47,10 @@ class BatchInterruptedError(Exception):
 
 
 def find_own_error(error: BaseException) -> QueryError | None:
-    """Return the error of ours that caused another, on the driver or in a worker; None if there is none."""
+    """Return the error of ours that caused another, on the driver or in a worker; None if there is none.
+
+    A full disk that Spark came upon is one, too.
+    """
     for cause in _causes(error):
         if isinstance(cause, QueryError):
             return cause
@@ -54,6 +58,10 @@ def find_own_error(error: BaseException) -> QueryError | None:
     for name, message in reversed(_OWN.findall(str(error))):
         if name in known:
             return known[name](message)
+    if is_disk_full(error):
+        return disk_full(
+            "what Spark stores", "on the disks of the checkpoint, the results and spark.local.dir"
+        )
     return None
 
 

@@ -83,6 +83,13 @@ def _replace_batch(
             folder.delete(path)
 
 
+def sweep_hidden(folder: Folder, names: ResultNames) -> None:
+    """Delete what failed attempts of a query left behind; no batch of it may be running."""
+    for name in folder.names():
+        if names.is_hidden(name):
+            folder.delete(name)
+
+
 def has_published(folder: Folder, names: ResultNames, batch: int) -> bool:
     """True if a folder of result files holds some of a query's batch, be it only in part."""
     return any(names.is_published(path, batch) for path in _list_files(folder))

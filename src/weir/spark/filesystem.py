@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.spark.disk_space import name_full_disk
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.worker_files import local_path
 
@@ -46,14 +47,19 @@ class LocalFolder:
             return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
+        except PermissionError:
+            raise QueryError(
+                f"{self.uri}/{name} cannot be read, since it belongs to another user; start as that user"
+            ) from None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
         target = self._root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        hidden.write_bytes(data)
-        os.replace(hidden, target)
+        with name_full_disk(f"{self.uri}/{name}"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write_file(hidden, data, 0o600 if private else 0o666)
+            os.replace(hidden, target)
 
     def names(self, below: str = "") -> list[str]:
         """List the names in a folder below this one; none if it does not exist."""
@@ -74,7 +80,18 @@ class LocalFolder:
 
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
-        os.replace(self._root / source, self._root / target)
+        with name_full_disk(f"{self.uri}/{target}"):
+            os.replace(self._root / source, self._root / target)
+
+
+def _write_file(path: Path, data: bytes, mode: int) -> None:
+    """Write a file with the mode that the umask leaves; delete it again if it is not finished."""
+    try:
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(data)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -104,11 +121,14 @@ class HadoopFolder:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
     @_as_os_errors()
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
         hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
-        with closing(self._files.create(self._path(hidden), True)) as stream:
-            stream.write(bytearray(data))
+        with name_full_disk(f"{self.uri}/{name}"):
+            with closing(self._files.create(self._path(hidden), True)) as stream:
+                stream.write(bytearray(data))
+            if private:
+                self._files.setPermission(self._path(hidden), self._own_permission())
         self.move(hidden, name)
 
     @_as_os_errors()
@@ -136,6 +156,10 @@ class HadoopFolder:
             self._files.delete(self._path(target), False)
             if not self._files.rename(self._path(source), self._path(target)):
                 raise OSError(f"cannot rename {source} to {target} in {self.uri}")
+
+    def _own_permission(self) -> Any:
+        jvm: Any = self._spark._jvm
+        return jvm.org.apache.hadoop.fs.permission.FsPermission("600")
 
     def _path(self, name: str) -> Any:
         return _hadoop_path(self._spark, f"{self.uri}/{name}" if name else self.uri)

@@ -23,7 +23,14 @@ from weir.runtime.decide import BatchLog, DecidedPlan, Decider, Policy
 from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.engine import SparkEngine
-from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
+from weir.spark.failure import (
+    BatchFailedError,
+    BatchInterruptedError,
+    Failure,
+    find_own_error,
+    is_debugging,
+    quieten_py4j,
+)
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.progress import JoinProgress, add_section
 
@@ -112,9 +119,7 @@ class SparkQuery:
     def exception(self) -> Exception | None:
         """Return the error that ended the query, as `awaitTermination` raises it; None if there is none."""
         reported = self._query.exception()
-        if reported is None or self._batches.failure is None:
-            return reported
-        return self._batches.failure.as_raised(reported)
+        return None if reported is None else self._as_raised(reported)
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
@@ -175,12 +180,18 @@ class SparkQuery:
         try:
             yield
         except StreamingQueryException as reported:
-            if self._batches.failure is None:
+            raised = self._as_raised(reported)
+            if raised is reported:
                 raise
-            raised = self._batches.failure.as_raised(reported)
         else:
             return
         raise raised
+
+    def _as_raised(self, reported: StreamingQueryException) -> Exception:
+        """The error to raise in place of the one that Spark reports, if Spark did not fail by itself."""
+        if self._batches.failure is not None:
+            return self._batches.failure.as_raised(reported)
+        return find_own_error(reported) or reported
 
     def _add_section(self, progress: StreamingQueryProgress) -> JoinProgress:
         return add_section(progress, self._batches.progress.get(progress.batchId))

@@ -28,7 +28,7 @@ def is_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ResultNames:
-    """The names of one query's result files; a path may have folders of partition values before the name.
+    """The names of one query's result files.
 
     >>> names = ResultNames("0123456789ab")
     >>> names.publish(7, 2, "json")
@@ -62,9 +62,9 @@ class ResultNames:
         return name.startswith(f"part-{self.id}-")
 
     def is_published(self, path: str, batch: int) -> bool:
-        """True for a published file of a batch of this query."""
+        """True for a published file of a batch of this query, also in a folder of partition values."""
         return re.fullmatch(rf"(.*/)?part-{self.id}-{batch:09d}-[^/]*", path) is not None
 
-    def is_hidden(self, path: str) -> bool:
+    def is_hidden(self, name: str) -> bool:
         """True for what a batch of this query has not published, or not yet."""
-        return re.fullmatch(rf"(.*/)?_(part|batch)-{self.id}-[^/]*", path) is not None
+        return name.startswith((f"_part-{self.id}-", f"_batch-{self.id}-"))

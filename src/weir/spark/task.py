@@ -9,6 +9,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from time import process_time
 from typing import TypeAlias
 
@@ -206,21 +207,20 @@ def _write_results(
     if target.path is None:
         deque(chunks, maxlen=0)
         return ()
-    name = ResultNames(target.id).hide(assignment.batch, partition)
-    writer = None
-    for chunk in chunks:
-        if writer is None:
-            stream = open_output(f"{target.path}/{name}")
-            metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
-            schema = result_schema(assignment.physical.query).with_metadata(metadata)
-            # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
-            texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
-            writer = pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts)
-        writer.write_table(chunk)
-    if writer is None:
+    first = next(chunks, None)
+    if first is None:
         return ()
-    writer.close()
-    stream.close()
+    name = ResultNames(target.id).hide(assignment.batch, partition)
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
+    schema = result_schema(assignment.physical.query).with_metadata(metadata)
+    # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
+    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+    with (
+        open_output(f"{target.path}/{name}") as stream,
+        pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts) as writer,
+    ):
+        for chunk in chain((first,), chunks):
+            writer.write_table(chunk)
     return (name,)
 
 

@@ -17,6 +17,7 @@ from weir.runtime.decide import DecidedPlan, Policy
 from weir.runtime.manifest_adaptation import adapt_manifest
 from weir.spark.checkpoint import Checkpoint, CheckpointLog
 from weir.spark.checkpoint_lock import CheckpointLock
+from weir.spark.disk_space import name_full_disk
 from weir.spark.engine import SparkEngine
 from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
@@ -27,6 +28,7 @@ from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read
 from weir.spark.routing import Routing, limit_changes
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
+from weir.spark.sweep import sweep_failed_attempts
 from weir.spark.target import Target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
@@ -186,6 +188,8 @@ class JoinWriter:
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
             restart = read_restart(spark, location)
+            if lock.is_alone:
+                sweep_failed_attempts(spark, folder, restart)
             owner = Owner(restart.id, location)
             sink, target = self._choose_sink(table, join, owner), self._describe_target(table)
             # The workers start and are checked while the query is prepared; its first batch waits for them.
@@ -196,7 +200,8 @@ class JoinWriter:
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
             sink = self._choose_sink(table, start.join, owner)
             batches, writer = self._prepare(location, folder, sink, start, restart, workers)
-            started = lock.start(writer)
+            with name_full_disk(location):
+                started = lock.start(writer)
         batches.engine.watch(started)
         try:
             workers.wait()
