@@ -56,7 +56,7 @@ class Checkpoint:
 
     def write_job(self, job: JobDescription) -> None:
         """Record a job."""
-        self._write("job.json", to_json(job))
+        self.folder.write("job.json", seal(to_json(job)), private=True)
 
     def read_manifest(self, before: int | None = None) -> Manifest:
         """Return the newest manifest, or the newest before a batch; an empty one if there is none."""

@@ -50,12 +50,16 @@ class Definition:
 
 @dataclass(frozen=True)
 class FileTarget:
-    """The sink of a job that writes files, to which a batch that had begun there is repeated."""
+    """The sink of a job that writes files, to which a batch that had begun there is repeated.
+
+    `secrets` are the hashes of options that are not for everyone to read.
+    """
 
     format: str
     path: str | None
     table: str | None
     options: Mapping[str, str]
+    secrets: Mapping[str, str]
     partition_by: tuple[str, ...]
 
 

@@ -17,6 +17,7 @@ from weir.errors import QueryError
 from weir.spark.file_sinks import FileSink, ParquetSink
 from weir.spark.filesystem import Folder, open_folder
 from weir.spark.output_owner import claim_folder
+from weir.spark.redaction import keep_secrets
 from weir.spark.result_log import find_log
 from weir.spark.sink_checks import (
     FILE_FORMATS,
@@ -147,7 +148,8 @@ def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> 
 
     def save(results: DataFrame, batch: int) -> None:
         writer = results.write.format(target.format).options(**target.options).mode("append")
-        writer.partitionBy(*target.partition_by).save(target.path)
+        with keep_secrets(spark, target.options):
+            writer.partitionBy(*target.partition_by).save(target.path)
 
     return CallSink(save)
 

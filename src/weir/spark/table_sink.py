@@ -16,6 +16,7 @@ from weir.spark.filesystem import Folder, open_folder
 from weir.spark.frames import quote
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.output_owner import claim_folder
+from weir.spark.redaction import hide_secrets, keep_secrets
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.target import Target
 
@@ -75,7 +76,7 @@ def _create(spark: SparkSession, target: Target, name: str) -> None:
     try:
         writer.saveAsTable(name)
     except JAVA_ERRORS as error:
-        reason, hint = reason_of(error), ""
+        reason, hint = hide_secrets(spark, target.options, reason_of(error)), ""
         if folder := re.search(r"location '([^']+)' already exists", reason):
             reason = f"its folder {folder[1]} already exists"
             hint = "; delete what an earlier table left there, or choose a folder by .option('path', ...)"
@@ -109,7 +110,9 @@ def save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[D
     claimed: set[str] = set()
 
     def append(results: DataFrame, batch: int) -> None:
-        results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
+        writer = results.write.format(target.format).options(**target.options).mode("append")
+        with keep_secrets(spark, target.options):
+            writer.saveAsTable(name)
 
     def open_table() -> tuple[Folder, StructType]:
         table = find_table(spark, name)

@@ -26,10 +26,9 @@ from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
 from weir.spark.sweep import sweep_failed_attempts
-from weir.spark.target import Target
+from weir.spark.target import Target, record_target, restore_target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
 from weir.spark.writer_options import WriterOptions, check_spelling, show_option
@@ -191,7 +190,8 @@ class JoinWriter:
             if lock.is_alone:
                 sweep_failed_attempts(spark, folder, restart)
             owner = Owner(restart.id, location)
-            sink, target = self._choose_sink(table, join, owner), self._describe_target(table)
+            sink = self._choose_sink(table, join, owner)
+            target = record_target(spark, self._make_target(table, join, owner))
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
             if self._finish_begun_batch(folder, restart, owner, sink, target, workers):
@@ -228,7 +228,9 @@ class JoinWriter:
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
-            sink = choose_sink(spark, _read_target(earlier_target, join, owner), has_steps=bool(join.steps))
+            given = self._options.of_sink()
+            earlier = restore_target(earlier_target, given, join.schema, owner, restart.begun)
+            sink = choose_sink(spark, earlier, has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
         with CheckpointLock(spark, folder.uri) as lock:
             start = plan_start(join, restart, earlier_target).check(restart)
@@ -275,23 +277,20 @@ class JoinWriter:
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
     def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
+        target = self._make_target(table, join, owner)
+        if target is None:
+            assert self._call is not None, "what has no target has a function"
+            return CallSink(self._call)
+        return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
+
+    def _make_target(self, table: str | None, join: SparkJoin, owner: Owner) -> Target | None:
+        """Collect where results go; None if a function takes them."""
         if self._call is not None and table is not None:
             raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
-            return CallSink(self._call)
-        options, path = self._options.of_sink(), self._options.get("path")
-        target = Target(
-            self._format, path, table, options, self._partition_by, self._name, join.schema, owner
-        )
-        return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
-
-    def _describe_target(self, table: str | None) -> FileTarget | None:
-        """Describe a sink of files, so that a batch that had begun there can be repeated there."""
-        if self._call is not None or self._format.lower() not in FILE_FORMATS:
             return None
-        options, path = dict(self._options.of_sink()), self._options.get("path")
-        path = None if path is None else qualify(self._join.sparkSession, path)
-        return FileTarget(self._format, path, table, options, self._partition_by)
+        options, path, columns = self._options.of_sink(), self._options.get("path"), self._partition_by
+        return Target(self._format, path, table, options, columns, self._name, join.schema, owner)
 
     def _locate_checkpoint(self) -> str:
         spark = self._join.sparkSession
@@ -321,11 +320,6 @@ def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     for column in columns:
         _check_name(argument, column, f"{argument}('country', 'day')")
     return columns
-
-
-def _read_target(target: FileTarget, join: SparkJoin, owner: Owner) -> Target:
-    columns, schema = target.partition_by, join.schema
-    return Target(target.format, target.path, target.table, target.options, columns, None, schema, owner)
 
 
 def _decide_start(start: StartPlan, checkpoint: Checkpoint) -> DecidedPlan:
