@@ -30,7 +30,7 @@ JOINED = """
     SELECT a.id AS aid, b.id AS bid FROM a, b
     WHERE a.k = b.k AND a.ts < b.ts + INTERVAL 8 SECONDS AND b.ts < a.ts + INTERVAL 8 SECONDS
 """
-ROWS = 150  # of one key: slices of some KB, and results of more than 64
+ROWS = 500  # of one key: slices of about 15 KB, and results of more than 100
 
 
 def ask(feed: Feed) -> Counter[tuple[Any, ...]]:

@@ -32,8 +32,8 @@ def disk_full(what: str, where: str) -> DiskFullError:
 
 
 @contextmanager
-def name_full_disk(uri: str) -> Iterator[None]:
-    """Name the file that a full disk kept from being written."""
+def name_full_disk(uri: str, where: str = "on its disk") -> Iterator[None]:
+    """Name the file that a full disk kept from being written, and where room has to be made."""
     try:
         yield
     except QueryError:
@@ -41,4 +41,4 @@ def name_full_disk(uri: str) -> Iterator[None]:
     except Exception as error:
         if not is_disk_full(error):
             raise
-        raise disk_full(uri, "on its disk") from error
+        raise disk_full(uri, where) from error

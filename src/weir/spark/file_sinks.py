@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from weir.spark.disk_space import name_full_disk
 from weir.spark.filesystem import Folder
 from weir.spark.result_log import ResultLog
 from weir.spark.result_names import ResultNames
@@ -51,8 +52,12 @@ class FileSink:
     def emit(self, results: DataFrame, batch: SinkBatch) -> None:
         """Write into a hidden folder, then move the files."""
         hidden = self.names.name_folder(batch.number, batch.epoch)
-        writer = results.write.format(self.format).options(**self.options).mode("overwrite")
-        writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
+        writer, path = (
+            results.write.format(self.format).options(**self.options),
+            f"{self.folder.uri}/{hidden}",
+        )
+        with name_full_disk(path, "on its disk and on that of spark.local.dir"):
+            writer.mode("overwrite").partitionBy(*self.partition_by).save(path)
         targets: dict[str, str] = {}
         for source in _list_files(self.folder, hidden):
             below, slash, file = source.removeprefix(f"{hidden}/").rpartition("/")
