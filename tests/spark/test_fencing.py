@@ -142,7 +142,10 @@ def test_folders_off_the_local_disk_create_once_and_replace_in_one_step(
     with pytest.raises(OSError, match="nothing"):
         folder.move("nothing", "job")
     assert folder.read("job") == b"second"
-    assert [name for name in folder.names() if not name.endswith(".crc")] == ["epochs", "job"]
+    folder.write("odd, file", b"")
+    assert [name for name in folder.names() if not name.endswith(".crc")] == ["epochs", "job", "odd, file"]
+    (tmp_path / "empty").mkdir()
+    assert folder.names("empty") == folder.names("nowhere") == []
 
 
 class Refusing:
