@@ -6,8 +6,8 @@
     tuple, frozenset             a list
     int, float, str, bool, None  as they are
 
-A value that is read back equals the one that was written, and a field that is missing is an error: files of
-other versions are refused, never guessed at.
+A value that is read back equals the one that was written, and a field that is missing or unknown is an error:
+files of other versions are refused, never guessed at.
 """
 
 from __future__ import annotations
@@ -79,6 +79,9 @@ def _dataclass(kind: Any) -> _Codec:
     def read(data: Mapping[str, Any]) -> Any:
         if missing := ", ".join(name for name in codecs() if name not in data):
             raise ValueError(f"{kind.__name__} lacks {missing}")
+        if len(data) > len(codecs()):
+            unknown = ", ".join(name for name in data if name not in codecs())
+            raise ValueError(f"{kind.__name__} has no {unknown}")
         return kind(**{name: codec.read(data[name]) for name, codec in codecs().items()})
 
     return _Codec(write, read)
@@ -103,7 +106,8 @@ def _union(*options: Any) -> _Codec:
 
     def read(data: Any) -> Any:
         if isinstance(data, Mapping):
-            return classes[data["type"]].read(data)
+            fields = {name: value for name, value in data.items() if name != "type"}
+            return classes[data["type"]].read(fields)
         return tuples.read(data) if tuples and isinstance(data, list) else data
 
     return _Codec(write, read)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 DECISIONS, MANIFESTS = "weir/decisions", "weir/manifests"  # folders of a checkpoint
+CONTENT, MANIFEST_IN_FILE = "content", "manifest"  # in a sealed file, beside what it says of itself
 BODY = "body"  # of a file there, beside its checksum
 DECIDED, ATTEMPT = "decision", "attempt"  # in a file of a decision
 DECISION = {
@@ -168,7 +169,7 @@ HOP = {
     "slices_not_visited": "slicesNotVisited",
 }
 # The moments of a batch on Spark.
-BEFORE_DECIDING, SLICES_BUILT, RESULTS_EMITTED = "decide", "built", "emitted"
+BEFORE_DECIDING, SLICES_BUILT, RESULTS_EMITTED = "decide", "sync_batch", "sync_results"
 LAGS = {"reference_stream": "first", "histograms": "lags"}
 LAG_HISTOGRAM = {"low": "low", "high": "high", "counts": "counts"}
 

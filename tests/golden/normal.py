@@ -130,8 +130,8 @@ def _run_lengths(cells: list[int]) -> str:
 
 
 def stored(path: Path) -> dict[str, Any]:
-    """What a sealed file of the checkpoint says."""
-    found: dict[str, Any] = json.loads(json.loads(path.read_text())[names.BODY])
+    """What a sealed file of the checkpoint holds."""
+    found: dict[str, Any] = json.loads(json.loads(path.read_text())[names.BODY])[names.CONTENT]
     return found
 
 
@@ -153,7 +153,7 @@ def decision(found: Mapping[str, Any]) -> dict[str, Any]:
 def manifest(found: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of the checkpoint."""
     return renamed(
-        found,
+        found[names.MANIFEST_IN_FILE],
         names.MANIFEST,
         watermark=at,
         newest=lambda newest: {name: at(time) for name, time in newest.items()},

@@ -256,8 +256,10 @@ class OnSpark:
         return {"decisions": normal.changes(decisions), "manifests": normal.changes(manifests)}
 
     def _stored(self, below: str) -> list[dict[str, Any]]:
-        paths = sorted((self.folder / "ckpt" / below).glob("*.json"), key=lambda path: int(path.stem))
-        return [normal.stored(path) for path in paths]
+        """What counts of each batch: of several attempts, the last."""
+        paths = sorted((self.folder / "ckpt" / below).glob("*.json"))
+        last = {int(path.stem.partition("-")[0]): path for path in paths}
+        return [normal.stored(last[batch]) for batch in sorted(last)]
 
     def _call(self, frame: DataFrame, batch: int) -> None:
         self.calls.append({"batch": batch, "results": normal.results(frame.toArrow().to_pylist())})

@@ -134,11 +134,11 @@ class TestSelect:
         ("CREATE STREAM x (a INT)\nUSING", "line 2: expected a format, like parquet, but the statement ends"),
         (
             "CREATE STREAM x USING y OPTIONS (\n  a 'b' c)",
-            "line 2: expected , or ), but found 'c'",
+            "line 2: expected , or ) after the value of 'a'",
         ),
         (
             "CREATE STREAM x USING y OPTIONS (\n  a b)",
-            "line 2: expected a value in quotes, a number, true or false, but found 'b'",
+            "line 2: the value of option 'a' is in quotes, a number, true or false",
         ),
         ("CREATE STREAM x USING y OPTIONS (a 1, a 2)", "line 1: option 'a' is given twice"),
         (
@@ -233,3 +233,10 @@ def test_a_line_inside_the_select_is_counted_from_the_scripts_start() -> None:
 def test_parsing_needs_no_spark() -> None:
     code = "import sys; from weir.script.parse import parse_script; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "options", ["password SECRET", "password 'x' 'SECRET'", "password 'SECRET', user 'x"]
+)
+def test_a_mistake_tells_no_value_of_an_option(options: str) -> None:
+    assert "SECRET" not in refusal(f"CREATE STREAM x USING y OPTIONS ({options}) TIMESTAMP BY ts")

@@ -124,6 +124,6 @@ def test_a_failing_query_says_why(job: Path, tmp_path: Path) -> None:
     (tmp_path / "examples/trades/nyc/2.csv").write_text("2024-01-02 12:00:37,MSFT,371.1\n")
     with pytest.raises(QueryError, match=r"query failed: .*slice .* is missing.*\(weir: batch 1 failed"):
         run("run", str(job), "--once", "--partitions", "1")
-    (state / "manifests/0.json").write_text("{}")
-    with pytest.raises(QueryError, match=r"stocks\.sql: .*manifests/0\.json is damaged; restore it"):
+    (state / "manifests/0-0001.json").write_text("{}")
+    with pytest.raises(QueryError, match=r"stocks\.sql: .*manifests/0-0001\.json is damaged; restore it"):
         run("run", str(job), "--once", "--partitions", "1")

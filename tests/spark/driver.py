@@ -4,7 +4,8 @@ Run as `python driver.py SETTINGS`, where SETTINGS is a JSON object: `folder`, `
 and if wanted `fail_once` = a file that is made when a function fails for the first time, `joins` = what to
 ask for instead, several joins at once, each in a folder of its own name, `meet` = the batch at which those
 wait for each other and say so, `kill` = the batch in which they die, one at each of PLACES, `hang` = the
-batch whose results are never written, `insist` = start when another driver has, and again while that runs.
+batch whose results are never written, `insist` = start when another driver has, and again while that runs,
+`pause` = the batch whose manifest is not renamed until there is a file `go`.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ TRIPLE: dict[str, Any] = {
 STREAMS = "abc"
 # Where a batch may be when its driver dies.
 PLACES = (
-    "decide",  # before ingest
+    "vacuum",  # before anything
+    "decide",  # before the decision
     "build",  # during it
-    "built",  # slices are written
-    "moved",  # during the sink: the first of its result files is there
-    "emitted",  # before the manifest
-    "committed",  # after the manifest, before Spark's own commit
+    "sync_batch",  # slices are written
+    "moved",  # during the step "publish": the first of its result files is there
+    "sync_results",  # before the manifest is written
+    "commit",  # before it is renamed
+    "spark_commit",  # after the manifest, before Spark's own commit
 )
 
 
@@ -94,7 +97,7 @@ def die_everywhere(batch: int) -> None:
     def check(reached: str, number: int) -> None:
         if number != batch:
             return
-        if reached == "emit":
+        if reached == "publish":
             emitting.stops = take("moved")
         elif take(reached):
             if reached == "build":
@@ -128,25 +131,39 @@ def session(master: str, conf: dict[str, str]) -> SparkSession:
 
 
 def meet(queries: int, batch: int) -> None:
-    """All queries wait for each other before they emit a batch."""
+    """All queries wait for each other before they publish a batch."""
     barrier = threading.Barrier(queries, lambda: print("met", flush=True))
 
     def wait(reached: str, number: int) -> None:
-        if (reached, number) == ("emit", batch):
+        if (reached, number) == ("publish", batch):
             barrier.wait(120)
 
     listen(wait)
 
 
 def hang(batch: int) -> None:
-    """Say that the batch is about to emit, and go no further."""
+    """Say that the batch is about to publish, and go no further."""
 
     def wait(reached: str, number: int) -> None:
-        if (reached, number) == ("emit", batch):
+        if (reached, number) == ("publish", batch):
             print("hangs", flush=True)
             threading.Event().wait()
 
     listen(wait)
+
+
+def pause(batch: int, go: Path) -> None:
+    """Say that the manifest of a batch is about to be renamed, and wait for a file."""
+    move = LocalFolder.move
+
+    def wait_and_move(folder: LocalFolder, source: str, target: str) -> None:
+        if target.startswith(f"manifests/{batch}-"):
+            print("pauses", flush=True)
+            while not go.exists():
+                time.sleep(0.05)
+        move(folder, source, target)
+
+    LocalFolder.move = wait_and_move  # type: ignore[method-assign] # the pause falls after the last check
 
 
 def frames(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
@@ -193,10 +210,16 @@ def main(settings: dict[str, Any]) -> None:
     given = frames(spark, folder)
     if "hang" in settings:
         hang(settings["hang"])
+    if "pause" in settings:
+        pause(settings["pause"], folder / "go")
     begin = insist if "insist" in settings else start
     queries = [begin(given, one, folder / name) for name, one in (joins or {"": asked}).items()]
     for query in queries:
-        query.awaitTermination()
+        try:
+            query.awaitTermination()
+        except weir.QueryError as error:
+            print(type(error).__name__, error, flush=True)
+            raise
     spark.stop()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,25 @@ def read_bag(out: Path, format: str = "parquet") -> Counter[tuple[Any, ...]]:
         names = sorted({name for row in found for name in row})
         return Counter(tuple(row.get(name) for name in names) for row in found)
     return bag(ds.dataset(out, format=format).to_table())
+
+
+def copy_query(source: Path, target: Path) -> None:
+    """Copy a checkpoint and its results, for a query that goes on apart from the first."""
+    for name in ("ckpt", "out"):
+        shutil.copytree(source / name, target / name)
+    shutil.rmtree(target / "out" / "_weir")
+
+
+def state_file(checkpoint: Path, kind: str, batch: int) -> Path:
+    """The decision or manifest of a batch that counts: that of the highest epoch."""
+    return max((checkpoint / "weir" / f"{kind}s").glob(f"{batch}-*.json"))
+
+
+def read_state(checkpoint: Path, kind: str, batch: int) -> dict[str, Any]:
+    """What the decision or manifest of a batch holds."""
+    sealed = json.loads(state_file(checkpoint, kind, batch).read_text())
+    content: dict[str, Any] = json.loads(sealed["body"])["content"]
+    return content
 
 
 def repeat_last_batch(checkpoint: Path) -> None:

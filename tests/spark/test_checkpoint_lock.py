@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import weir
+from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.errors import ChangedQueryError
 from weir.spark.query import SparkQuery
 
@@ -66,6 +67,17 @@ def test_each_run_of_a_query_in_one_session_holds_the_lock(spark: SparkSession, 
     third._query.stop()  # Spark's own
     assert until(lambda: not is_locked(tmp_path / "ckpt"))
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
+def test_who_is_alone_may_sweep(spark: SparkSession, tmp_path: Path) -> None:
+    with CheckpointLock(spark, f"file:{tmp_path}") as first:
+        assert first.is_alone
+        with CheckpointLock(spark, f"file:{tmp_path}") as second:
+            assert not first.is_alone and not second.is_alone
+        assert first.is_alone
+    (tmp_path / "unlocked/lock").mkdir(parents=True)
+    with CheckpointLock(spark, f"file:{tmp_path}/unlocked") as third:
+        assert not third.is_alone
 
 
 def test_a_start_or_query_that_fails_leaves_no_lock(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ row came with the first two batches are those of the first query, all others tho
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,18 @@ from weir.runtime.batch_events import listen
 from weir.spark.errors import ChangedQueryError
 from weir.spark.join import SparkJoin
 
-from .streams import START, Feed, add_batch, bag, finish, read_bag, repeat_last_batch, run, write_feed
+from .streams import (
+    START,
+    Feed,
+    add_batch,
+    bag,
+    copy_query,
+    finish,
+    read_bag,
+    repeat_last_batch,
+    run,
+    write_feed,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -82,8 +92,7 @@ class Stopped:
     folder: Path
 
     def copy(self, to: Path) -> Path:
-        for name in ("ckpt", "out"):
-            shutil.copytree(self.folder / name, to / name)
+        copy_query(self.folder, to)
         return to
 
 
@@ -409,7 +418,7 @@ CHANGED: dict[str, Any] = {**FIRST, "on": f"{FIRST_WHERE} AND a.price > 2", "sel
 CHANGED_WHERE = f"{FIRST_WHERE} AND (a.price > 2 OR a.batch < 2)"
 
 
-@pytest.mark.parametrize("phase", ["build", "emitted", "committed"])
+@pytest.mark.parametrize("phase", ["build", "sync_results", "spark_commit"])
 def test_a_batch_that_had_begun_is_repeated_with_its_query_and_files(
     phase: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -423,7 +432,7 @@ def test_a_batch_that_had_begun_is_repeated_with_its_query_and_files(
     assert second and read_bag(tmp_path / "new") == second
 
 
-@pytest.mark.parametrize(("phase", "since"), [("built", 1), ("emitted", 2)])
+@pytest.mark.parametrize(("phase", "since"), [("sync_batch", 1), ("sync_results", 2)])
 def test_a_new_sink_takes_a_begun_batch_of_the_same_query_if_nothing_is_published(
     phase: str, since: int, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -493,7 +502,7 @@ def test_a_begun_batch_whose_query_is_lost_is_finished_by_its_own_program(
     feed = write_feed(tmp_path / "in", make("ab", 5))
     functions = {"near": weir.udf(lambda x, y: pc.less_equal(pc.abs(pc.subtract(x, y)), 2))}
     asked = {**FIRST, "on": "a.k = b.k AND near(a.v, b.v)"}
-    crash(weir.join(**feed.frames(spark), **asked, functions=functions), tmp_path, "emitted")
+    crash(weir.join(**feed.frames(spark), **asked, functions=functions), tmp_path, "sync_results")
     says = (
         "batch 1 of the checkpoint .* was begun by the earlier query, which cannot be built again: its "
         "function 'near' is not given any more; run the earlier program once to finish batch 1, then"

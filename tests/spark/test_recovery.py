@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,22 +13,26 @@ from pyspark.sql import DataFrame, SparkSession
 
 import weir
 from weir.plan.tree import join as tree
-from weir.runtime.batch_events import listen
+from weir.runtime.batch_events import PHASES, listen
 from weir.spark.errors import ChangedQueryError
+from weir.spark.sealed_json import seal
 
 from .streams import (
     PAIR,
     Feed,
     add_batch,
     bag,
+    copy_query,
     expected,
     finish,
     generate,
     pair_feed,
     read_bag,
+    read_state,
     repeat_last_batch,
     rows,
     run,
+    state_file,
     write_feed,
 )
 
@@ -42,12 +44,6 @@ def few_batches_kept(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
     yield
     spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
-
-
-def sealed(path: Path) -> dict[str, Any]:
-    """What a file of the checkpoint says."""
-    found: dict[str, Any] = json.loads(json.loads(path.read_text())["body"])
-    return found
 
 
 def test_a_restart_continues_with_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
@@ -139,14 +135,13 @@ def going_on(stopped: tuple[Feed, Path], spark: SparkSession, checkpoint: Path, 
 
 @pytest.fixture
 def copy(stopped: tuple[Feed, Path], tmp_path: Path) -> Path:
-    for name in ("ckpt", "out"):
-        shutil.copytree(stopped[1] / name, tmp_path / name)
+    copy_query(stopped[1], tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("how", ["damaged", "missing"])
 def test_a_lost_slice_is_named(how: str, copy: Path, stopped: tuple[Feed, Path], spark: SparkSession) -> None:
-    parts = sealed(copy / "ckpt/weir/manifests/1.json")["parts"]
+    parts = read_state(copy / "ckpt", "manifest", 1)["manifest"]["parts"]
     names = {entry["file"] for _, part in parts for entry in part["slices"]}
     assert names
     before = read_bag(copy / "out")
@@ -159,23 +154,22 @@ def test_a_lost_slice_is_named(how: str, copy: Path, stopped: tuple[Feed, Path],
 
 
 def test_a_lost_manifest_is_named(copy: Path, stopped: tuple[Feed, Path], spark: SparkSession) -> None:
-    manifests = copy / "ckpt/weir/manifests"
+    manifest = state_file(copy / "ckpt", "manifest", 1)
     before = read_bag(copy / "out")
-    kept = (manifests / "1.json").read_bytes()
-    damage(manifests / "1.json")
-    assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
-    (manifests / "1.json").write_bytes(b"")
-    assert "manifests/1.json is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
-    body = json.dumps(
-        {key: value for key, value in json.loads(json.loads(kept)["body"]).items() if key != "skew"}
-    )
-    (manifests / "1.json").write_text(json.dumps({"checksum": zlib.crc32(body.encode()), "body": body}))
-    message = "manifests/1.json was written by another version of weir: Manifest lacks skew"
+    kept = manifest.read_bytes()
+    damage(manifest)
+    assert f"{manifest} is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    manifest.write_bytes(b"")
+    assert f"{manifest} is damaged" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    body = json.loads(json.loads(kept)["body"])
+    del body["content"]["manifest"]["skew"]
+    manifest.write_bytes(seal(body))
+    message = f"{manifest} was written by another version of weir: Manifest lacks skew"
     assert message in going_on(stopped, spark, copy / "ckpt", copy / "out")
-    (manifests / "1.json").unlink()
-    assert "manifests/1.json is missing" in going_on(stopped, spark, copy / "ckpt", copy / "out")
+    manifest.unlink()
+    assert "manifests/1-*.json is missing" in going_on(stopped, spark, copy / "ckpt", copy / "out")
     assert read_bag(copy / "out") == before
-    (manifests / "1.json").write_bytes(kept)
+    manifest.write_bytes(kept)
     run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), copy / "ckpt", copy / "out")
     assert read_bag(copy / "out") == expected(stopped[0].tables(), **PAIR)
 
@@ -202,8 +196,8 @@ def test_a_failed_batch_is_repeated_for_the_sink(spark: SparkSession, tmp_path: 
             start()
         assert "weir: batch 1 failed" in str(error.value)
         assert list(taken) == [0]
-        assert sealed(tmp_path / "ckpt/weir/decisions/1.json")["attempt"] == attempt
-        assert not (tmp_path / "ckpt/weir/manifests/1.json").exists()
+        assert read_state(tmp_path / "ckpt", "decision", 1)["attempt"] == attempt
+        assert not list((tmp_path / "ckpt/weir/manifests").glob("1-*"))
     broken = False
     query = start()
     assert list(taken) == [0, 1, 2]
@@ -218,7 +212,7 @@ def test_a_repeated_batch_follows_the_decision_written_before_it(spark: SparkSes
     known: list[tuple[str, int, bool]] = []
 
     def note(phase: str, batch: int) -> None:
-        known.append((phase, batch, (decisions / f"{batch}.json").exists()))
+        known.append((phase, batch, (decisions / f"{batch}-0001.json").exists()))
         jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
         assert phase not in ("decide", "build") or not jobs
 
@@ -228,8 +222,8 @@ def test_a_repeated_batch_follows_the_decision_written_before_it(spark: SparkSes
         run(join, tmp_path / "ckpt", tmp_path / "out")
     finally:
         stop()
-    phases = ["decide", "build", "built", "emit", "emitted", "committed"]
-    assert known == [(phase, batch, phase != "decide") for batch in (0, 1) for phase in phases]
+    undecided = ("vacuum", "decide")
+    assert known == [(phase, batch, phase not in undecided) for batch in (0, 1) for phase in PHASES]
     repeat_last_batch(tmp_path / "ckpt")
     again = weir.join(**feed.frames(spark), **PAIR, driver_order=["a", "b"])
     query = run(again, tmp_path / "ckpt", tmp_path / "out")
@@ -246,7 +240,7 @@ def test_old_slices_manifests_and_decisions_are_deleted(spark: SparkSession, tmp
     counts: list[tuple[int, ...]] = []
 
     def count(phase: str, batch: int) -> None:
-        if phase == "committed":
+        if phase == "spark_commit":
             kinds = ("slices", "manifests", "decisions")
             counts.append(tuple(len(list((weir_folder / kind).iterdir())) for kind in kinds))
 
@@ -260,7 +254,7 @@ def test_old_slices_manifests_and_decisions_are_deleted(spark: SparkSession, tmp
     assert max(slices[8:]) <= max(slices[:8]) <= 20
     assert max(manifests) <= 4 and max(decisions) <= 4
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
-    parts = dict(sealed(weir_folder / f"manifests/{batches - 1}.json")["parts"])
+    parts = dict(read_state(tmp_path / "ckpt", "manifest", batches - 1)["manifest"]["parts"])
     live = {entry["file"] for entry in parts[0]["slices"]}
     assert live <= {path.name for path in (weir_folder / "slices").iterdir()}
 
@@ -268,7 +262,7 @@ def test_old_slices_manifests_and_decisions_are_deleted(spark: SparkSession, tmp
 def test_a_start_deletes_slices_that_no_manifest_names(
     copy: Path, stopped: tuple[Feed, Path], spark: SparkSession
 ) -> None:
-    orphan = copy / "ckpt/weir/slices/000000002-0000-00-abandoned.arrow"
+    orphan = copy / "ckpt/weir/slices/000000002-0000-00-0001-0badc0ffee12.arrow"
     orphan.write_bytes(b"what a killed task left")
     run(weir.join(**stopped[0].frames(spark), **PAIR, partitions=2), copy / "ckpt", copy / "out")
     assert not orphan.exists()

@@ -19,8 +19,7 @@ from weir.spark.query import SparkQuery
 
 from . import spreads
 from .spreads import asked, batches_of, by_duckdb, case
-from .streams import finish, read_bag, write_feed
-from .test_recovery import sealed
+from .streams import finish, read_bag, read_state, write_feed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -50,7 +49,7 @@ def changed(join: SparkJoin, folder: Path, format: str, dies_in: int | None = No
         if reached == "decide" and batch and batch % EVERY == 0:
             assert started.wait(60)
             queries[0].replan(PLANS[batch // EVERY % len(PLANS)], reason=f"batch {batch} wants it")
-        if (reached, batch) == ("built", dies_in):
+        if (reached, batch) == ("sync_batch", dies_in):
             raise ConnectionError("the machine is gone")
 
     stop = listen(change)
@@ -78,7 +77,7 @@ def test_results_are_exact_while_plans_change(
 
     with pytest.raises(Exception, match="the machine is gone"):
         changed(join(), tmp_path, "parquet", DIES_IN)
-    before = sealed(tmp_path / f"ckpt/weir/manifests/{DIES_IN - 1}.json")
+    before = read_state(tmp_path / "ckpt", "manifest", DIES_IN - 1)["manifest"]
     assert any(part["migration"]["building"] for _, part in before["parts"]), "nothing was half-way"
     query = changed(join(), tmp_path, "json")  # whose results Spark writes, in a job of their own
     progress = {one["batchId"]: one["weir"] for one in query.recentProgress}

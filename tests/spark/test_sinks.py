@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def test_a_repeated_batch_leaves_files_as_they_were(
     out, checkpoint = tmp_path / "out", tmp_path / "ckpt"
     run(join, checkpoint, out, format)
     names = sorted(path.name for path in out.iterdir() if not path.name.startswith("_"))
-    assert names and all(name.startswith(("part-000000000-", "part-000000001-")) for name in names)
+    assert names and all(re.fullmatch(r"part-[0-9a-f]{12}-00000000[01]-000\d-0\..*", name) for name in names)
     assert read_bag(out, format) == answer
     repeat_last_batch(checkpoint)
     query = run(join, checkpoint, out, format)
@@ -128,7 +129,7 @@ def test_paths_with_special_characters_are_not_decoded(odd: str, spark: SparkSes
     join = weir.join(**feed.frames(spark), **PAIR, partitions=1)
     run(join, tmp_path / odd / "ckpt", tmp_path / odd / "out")
     assert sum(read_bag(tmp_path / odd / "out").values()) == 1
-    assert (tmp_path / odd / "ckpt" / "weir" / "manifests" / "0.json").exists()
+    assert (tmp_path / odd / "ckpt" / "weir" / "manifests" / "0-0001.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in", odd])
 
 

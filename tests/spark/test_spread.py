@@ -185,7 +185,8 @@ def test_a_restart_may_change_the_spread_only_where_the_state_allows_it(
     before: tuple[str, int], after: tuple[str, int], message: str | None, tmp_path: Path
 ) -> None:
     join = weir.join(**Feed(tmp_path, generate(2, 1, 1, 1, seed=1)).tables(), **asked("band", 2))
-    job = describe_job(join.query, JoinOptions(), {"a": {}, "b": {}}, join.planned.plan, Routing(1))
+    columns: dict[str, dict[str, str]] = {"a": {}, "b": {}}
+    job = describe_job("0123456789ab", join.query, JoinOptions(), columns, join.planned.plan, Routing(1))
     jobs = [
         replace(job, spread=spread, partitions=count if spread in ("hash", "atr") else None)
         for spread, count in (before, after)

@@ -62,7 +62,7 @@ def test_a_crash_in_every_phase_changes_no_result(run_job: Runner) -> None:
             "orders": [{"ts": ts, "id": number}],
             "payments": [{"ts": ts, "id": max(0, number - 1), "amount": float(number)}],
         }
-        steps += [batch] if is_local and phase == "committed" else [Crash(phase), batch]
+        steps += [batch] if is_local and phase == "spark_commit" else [Crash(phase), batch]
     results = run_job(paid, ListSource(*steps))
     first = [{"id": 0, "amount": 0.0}]
     assert results.batches == (first, *([{"id": n - 1, "amount": float(n)}] for n in range(1, len(PHASES))))
@@ -72,7 +72,7 @@ def test_a_crash_in_every_phase_changes_no_result(run_job: Runner) -> None:
 def test_two_crashes_in_one_batch(run_job: Runner) -> None:
     ts = ManualClock().now()
     rows = {"orders": [{"ts": ts, "id": 7}], "payments": [{"ts": ts, "id": 7, "amount": 1.0}]}
-    assert run_job(paid, ListSource(Crash("built"), Crash(), rows)).rows == [{"id": 7, "amount": 1.0}]
+    assert run_job(paid, ListSource(Crash("sync_batch"), Crash(), rows)).rows == [{"id": 7, "amount": 1.0}]
 
 
 def test_an_error_of_the_job_is_not_taken_for_a_crash() -> None:
@@ -90,4 +90,4 @@ def test_an_error_of_the_job_is_not_taken_for_a_crash() -> None:
 
 def test_a_crash_after_the_commit_needs_a_checkpoint() -> None:
     with pytest.raises(QueryError, match="no checkpoint to start from"):
-        run(paid, ListSource(Crash("committed"), {}))
+        run(paid, ListSource(Crash("spark_commit"), {}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.query.model import Budget, Query, wrong_budget
 from weir.runtime.manifest import Manifest
+from weir.runtime.partition_batch import TaskReport
 from weir.runtime.shedding_order import choose_driver_order
 from weir.runtime.watermark import find_idle_streams
 from weir.shed.allowance import Allowance
@@ -60,6 +62,14 @@ class BatchLog(Protocol):
         """Keep a line about a change of plan or allowance, for people."""
         return
 
+    def sync_batch(self, batch: int, tasks: Sequence[TaskReport]) -> None:
+        """Make durable what a batch has built, before any of it is published; nothing by default."""
+        return
+
+    def sync_results(self, manifest: Manifest) -> None:
+        """Make durable what was published, and the manifest, before the batch is committed."""
+        return
+
     def commit(self, manifest: Manifest) -> None:
         """Keep what a batch leaves behind; from here on it is not run again."""
 
@@ -73,6 +83,10 @@ class Placer(Protocol):
     def check_plan(self, plan: Join, placement: Placement | None) -> None:
         """Refuse a plan that cannot run where rows lie; in one partition every plan can."""
         return
+
+    def has_published(self, batch: int) -> bool:
+        """True if results of an earlier attempt can be seen, as far as that is known; no more will be."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -196,7 +210,9 @@ class Decider:
             self.controller.close()
 
     def _retry(self, decision: Decision, attempts: int, before: Manifest) -> tuple[Decision, int]:
-        if attempts == _ATTEMPTS_AS_DECIDED:  # later attempts read the smaller decision
+        is_smaller = decision.max_candidates == _FEW_CANDIDATES
+        may_change = attempts >= _ATTEMPTS_AS_DECIDED and not is_smaller
+        if may_change and not self._placer.has_published(before.batch + 1):
             reason = f"smaller after {attempts} failed attempts"
             decision = replace(decision, max_candidates=_FEW_CANDIDATES, reason=reason)
         if self._policy.adapt is not None or decision.plan != self._decided.plan:

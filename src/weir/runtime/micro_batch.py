@@ -1,11 +1,13 @@
-"""Run a micro-batch on any engine: decide, build, probe, emit, commit.
+"""Run a micro-batch on any engine: decide, build, probe, publish, commit.
 
     before = manifest of batch N - 1
-      decide   from what is known ─▶ Decision, recorded before any work: a repeat decides the same
-      build    store the batch's rows as slices, and run every join below the root
-      probe    the root's hops ─▶ results; in the tasks that build, if the sink allows it
-      emit     results ─▶ sink, or piece by piece to the caller
-      commit   ─▶ manifest of batch N: live slices, watermark, statistics
+      decide        from what is known ─▶ Decision, recorded before any work: a repeat decides the same
+      build         store the batch's rows as slices, and run every join below the root
+      probe         the root's hops ─▶ results; in the tasks that build, if the sink allows it
+      sync_batch    what the batch wrote is on the disk
+      publish       results ─▶ sink, or piece by piece to the caller
+      sync_results  these, and the next manifest, are on the disk
+      commit        ─▶ manifest of batch N: live slices, watermark, statistics
 
 A batch that fails before it is committed is run again from the same manifest and gives the same results. Its
 decision is the recorded one, with fewer candidates in flight from the third attempt on; in one process, where
@@ -106,6 +108,7 @@ class MicroBatches(Generic[Rows]):
     def run(self, rows: Rows, number: int) -> Iterator[pa.Table]:
         """Run micro-batch `number`; running it again gives the same results."""
         timer, started = PhaseTimer(self._engine.clock), perf_counter()
+        notify("vacuum", number)
         manifest = self._log.begin(number)
         timer.end("begin")
         notify("decide", number)
@@ -114,9 +117,10 @@ class MicroBatches(Generic[Rows]):
         notify("build", number)
         tasks = self._engine.build(rows, batch)
         check_null_times(self._plans.query, [task.counts for task in tasks], self._on_null_time)
+        notify("sync_batch", number)
+        self._log.sync_batch(number, tasks)
         timer.end("build")
-        notify("built", number)
-        notify("emit", number)
+        notify("publish", number)
         produced, emitted = _Produced(), list[Sequence[TaskReport] | None]()
 
         def emit() -> Iterator[pa.Table]:
@@ -128,11 +132,10 @@ class MicroBatches(Generic[Rows]):
             yield chunk
             timer.end("consumer")
         timer.end("emit")
-        notify("emitted", number)
         probed_tasks, is_complete = emitted[0] or tasks, emitted[0] is not None
         finished = FinishedBatch(number, batch.decision, batch.before, probed_tasks, is_complete)
         report, after = self._commit(finished, batch.physical, produced, timer)
-        notify("committed", number)
+        notify("spark_commit", number)
         self.last_report = report
         self.progress[number] = describe_batch(report, after, probed_tasks, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
@@ -157,6 +160,9 @@ class MicroBatches(Generic[Rows]):
         report = replace(report, seconds=seconds, interval=interval, produced=tuple(produced))
         after = replace(after, statistics=self.decider.observe(after.statistics, report))
         timer.end("observe")
+        notify("sync_results", batch.number)
+        self._log.sync_results(after)
+        notify("commit", batch.number)
         self._log.commit(after)
         timer.end("commit")
         return report, after

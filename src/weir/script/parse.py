@@ -203,11 +203,22 @@ def _parse_options(reader: TokenReader, word: str = "OPTIONS", opening: str = "e
         if key in options:
             raise QueryError(f"line {line}: option '{key}' is given twice")
         reader.accept("=")
-        options[key] = reader.read_value()
+        options[key] = _read_option(reader, key) if word == "OPTIONS" else reader.read_value()
         if reader.position != last + 1:
-            raise reader.error("expected , or )")
+            raise QueryError(f"line {reader.line}: expected , or ) after the value of '{key}'")
     reader.position = parts[-1][1] + 2
     return options
+
+
+def _read_option(reader: TokenReader, key: str) -> str:
+    """Read the value of an option; the error does not show what is there, since it may be a secret."""
+    line = reader.line
+    try:
+        return reader.read_value()
+    except QueryError:
+        raise QueryError(
+            f"line {line}: the value of option '{key}' is in quotes, a number, true or false"
+        ) from None
 
 
 def _parse_length(reader: TokenReader) -> int:

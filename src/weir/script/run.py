@@ -57,9 +57,9 @@ def explain_script(script: Script, spark: Session, partitions: int | None, merma
     join = open_join(script, spark, partitions, schema_only=True)
     if mermaid:
         return render_mermaid(join.planned.plan, join.planned.cost)
-    sources = [f"  {source.name}: {_format_target(source)}" for source in _list_sources(script)]
+    sources = [f"  {source.name}: {_format_target(source, spark)}" for source in _list_sources(script)]
     interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
-    sink = f"  {_format_target(script.sink)}{interval}"
+    sink = f"  {_format_target(script.sink, spark)}{interval}"
     return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
 
 
@@ -84,5 +84,8 @@ def _collect_rates(script: Script) -> dict[str, float] | None:
     return rates or None
 
 
-def _format_target(target: StreamSource | IntoClause) -> str:
-    return " ".join([target.format, *(f"{key}='{value}'" for key, value in target.options.items())])
+def _format_target(target: StreamSource | IntoClause, spark: Session) -> str:
+    from weir.spark.redaction import redact_options  # needs pyspark
+
+    options = redact_options(spark, target.options)
+    return " ".join([target.format, *(f"{key}='{value}'" for key, value in options.items())])

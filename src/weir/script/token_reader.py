@@ -25,8 +25,9 @@ def split_statements(text: str) -> list[TokenReader]:
     try:
         tokens = tokenize(text, dialect=UntranslatedSpark)
     except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise QueryError(f"the script cannot be read: {reason}; is a quote or a comment left open?") from None
+        # The error shows what stands there, which may be a secret; its cause says where.
+        where = f": {error.__cause__}" if isinstance(error.__cause__, SqlglotError) else ""
+        raise QueryError(f"the script cannot be read{where}; is a quote or a comment left open?") from None
     return [TokenReader(text, part) for part in split_tokens(tokens, TokenType.SEMICOLON) if part]
 
 

@@ -76,6 +76,12 @@ class CheckpointLock:
         if self._path is not None:
             _release(self._path)
 
+    @property
+    def is_alone(self) -> bool:
+        """True if no other query uses the checkpoint, in any process; False also if nothing is locked."""
+        with _guard:
+            return self._path is not None and _held[self._path].runs == 1
+
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query, which holds the lock from then on."""
         if self._manager is None or self._path is None:
@@ -149,8 +155,9 @@ def _open(jvm: Any, path: str) -> _Held | None:
         file.close()
         return None
     pid, _, host = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getName().partition("@")
-    file.setLength(0)
-    file.writeBytes(f"process {pid} on host {host}")
+    with suppress(*_JAVA_ERRORS):  # on a full disk the lock holds, too
+        file.setLength(0)
+        file.writeBytes(f"process {pid} on host {host}")
     return _Held(file, lock)
 
 

@@ -7,7 +7,6 @@ shared spreads     one action stores; a second one probes, since it needs the sl
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
@@ -35,18 +34,24 @@ from weir.runtime.decide import Policy
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
 from weir.runtime.partition_batch import Assignment, TaskReport
-from weir.spark.checkpoint import CLEAN_UP_EVERY
+from weir.spark.count_files import CountFiles
+from weir.spark.durability import Durability
+from weir.spark.epoch import Epoch
 from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
+from weir.spark.job_description import VERSION
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.sinks import FrameSink, Sink
 from weir.spark.slice_files import FileStore
+from weir.spark.state_names import BatchAndEpoch
 from weir.spark.steps import Steps, apply_steps
-from weir.spark.task import BuildTask, ProbeTask, ResultFiles, StageCounts, UnionSlots, name_counts
+from weir.spark.task import BuildTask, ProbeTask, ResultFiles, UnionSlots
 from weir.spark.task_reports import REPORT, collect_reports
 from weir.spark.union import assign_partitions, shuffle_by_partition
+from weir.spark.vacuum import CLEAN_UP_EVERY
 from weir.stats.batch_counts import BatchCounts
 
 _LOG = logging.getLogger("weir")
@@ -67,13 +72,15 @@ class SparkEngine(Engine[DataFrame]):
         policy: Policy,
         routing: Routing,
         slots: UnionSlots,
-        folder: Folder,
+        epoch: Epoch,
+        durability: Durability,
         sink: Sink,
         steps: Steps,
         filled: tuple[str, ...] = (),
     ) -> None:
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
-        self._folder, self._store = folder, FileStore(f"{folder.uri}/slices", filled)
+        self._epoch, self._durability = epoch, durability
+        self._store = FileStore(f"{epoch.folder.uri}/slices", filled, epoch.number)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         self._repartitioning = Repartitioning(spark, policy.query, routing, self._store)
@@ -154,17 +161,24 @@ class SparkEngine(Engine[DataFrame]):
         sink, results = self.sink, self._result_files
         # Failed attempts and speculative tasks leave hidden files behind: look for them now and then.
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
+        sink_batch = SinkBatch(batch.number, self._epoch.number, cleans_up, self._before_publish)
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
-            sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
+            # The log has synced the files with the batch, and looked for a newer epoch.
+            sink_batch = replace(sink_batch, before_publish=lambda output, names: None)
+            sink.publish(sink_batch, [name for task in tasks for name in task.files])
             return tasks
-        probe_job = _ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
+        probe_job = _ProbeJob(self._session, self._epoch, batch.assign(self._store), tasks)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
-            sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
+            sink.emit(apply_steps(self._steps, frame), sink_batch)
         else:
             files = [name for names in collect_reports(probe_job.run(results, REPORT)) for name in names]
-            sink.publish(batch.number, files, cleans_up)
+            sink.publish(sink_batch, files)
         return probe_job.read_reports()
+
+    def has_published(self, batch: int) -> bool:
+        """True if results of an earlier attempt can be seen, as far as that is known; no more will be."""
+        return self.sink.has_published(batch, self._epoch.number)
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
@@ -190,7 +204,11 @@ class SparkEngine(Engine[DataFrame]):
         """Where workers write results; None if the sink takes a DataFrame."""
         if isinstance(self.sink, FrameSink):
             return None
-        return replace(self.sink.results, spark_types=self._schema.json())
+        return replace(self.sink.results, epoch=self._epoch.number, spark_types=self._schema.json())
+
+    def _before_publish(self, output: Folder, names: Sequence[str]) -> None:
+        self._durability.sync_hidden(output, names)
+        self._epoch.check()
 
     def _use_session(self, session: SparkSession) -> None:
         # Spark gives all batches of a run one session of their own, each time in a new object.
@@ -211,9 +229,11 @@ class _ProbeJob:
     """
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, assignment: Assignment, tasks: Sequence[TaskReport]
+        self, spark: SparkSession, epoch: Epoch, assignment: Assignment, tasks: Sequence[TaskReport]
     ) -> None:
-        self._spark, self._folder, self._tasks = spark, folder, tasks
+        self._spark, self._folder, self._tasks = spark, epoch.folder, tasks
+        written = BatchAndEpoch(assignment.batch, epoch.number)
+        self._counts = CountFiles(epoch.folder.uri, epoch.id, written, VERSION)
         self._placement = _placement_of(assignment.decision)
         parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
         self._assignment = replace(assignment, parts=parts)
@@ -224,7 +244,7 @@ class _ProbeJob:
         if not self._tasks:
             return self._spark.createDataFrame([], schema)
         self._folder.write("stats/.keep", b"")
-        counts, partitions = f"{self._folder.uri}/stats", self._placement.partitions
+        counts, partitions = self._counts, self._placement.partitions
         # One row for each partition that got rows of the batch, divided over as many tasks as partitions.
         numbers = self._spark.range(0, partitions, 1, partitions)
         numbers = numbers.filter(numbers.id.isin([task.partition for task in self._tasks]))
@@ -260,12 +280,11 @@ class _ProbeJob:
         for stage in range(self._shuffles + 1):
             sent_to: set[int] = set()
             for partition in partitions:
-                names.append(f"stats/{name_counts(self._assignment.batch, partition, stage)}")
-                data = self._folder.read(names[-1])
-                if data is None:
+                names.append(self._counts.name(partition, stage))
+                stage_counts = self._counts.parse(self._folder.read(names[-1]), partition, stage)
+                if stage_counts is None:
                     is_complete = False
                     continue
-                stage_counts = from_json(StageCounts, json.loads(data))
                 totals[partition] = totals.get(partition, BatchCounts()) + stage_counts.counts
                 sent_to.update(stage_counts.sent_to)
             partitions = sorted(sent_to)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pyspark.errors import StreamingQueryException
 
 from weir.errors import QueryError
+from weir.spark.disk_space import disk_full, is_disk_full
+from weir.spark.errors import TakenOverError
 from weir.spark.java_errors import reason_of
 
 _OWN = re.compile(r"^\s*(weir(?:\.\w+)+): (.+)$", re.MULTILINE)
@@ -46,7 +48,10 @@ class BatchInterruptedError(Exception):
 
 
 def find_own_error(error: BaseException) -> QueryError | None:
-    """Return the error of ours that caused another, on the driver or in a worker; None if there is none."""
+    """Return the error of ours that caused another, on the driver or in a worker; None if there is none.
+
+    A full disk that Spark came upon is one, too.
+    """
     for cause in _causes(error):
         if isinstance(cause, QueryError):
             return cause
@@ -54,6 +59,10 @@ def find_own_error(error: BaseException) -> QueryError | None:
     for name, message in reversed(_OWN.findall(str(error))):
         if name in known:
             return known[name](message)
+    if is_disk_full(error):
+        return disk_full(
+            "what Spark stores", "on the disks of the checkpoint, the results and spark.local.dir"
+        )
     return None
 
 
@@ -67,6 +76,8 @@ class Failure:
     def __str__(self) -> str:
         """Say in a sentence which batch failed, and why."""
         own, python = find_own_error(self.error), _PYTHON.findall(str(self.error))
+        if isinstance(own, TakenOverError):
+            return f"weir: {own}"
         last = python[-1] if python else f"{type(self.error).__name__}: {reason_of(self.error)}"
         return f"{self._where}: {own or last}; the next start repeats it"
 
@@ -82,7 +93,8 @@ class Failure:
             raised.__cause__ = self.error
             return raised
         raised = type(own)(*own.args)
-        raised.add_note(f"{self._where}; the next start repeats it")
+        if not isinstance(own, TakenOverError):
+            raised.add_note(f"{self._where}; the next start repeats it")
         raised.__cause__ = reported if is_debugging() else None
         raised.__suppress_context__ = True
         return raised

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from weir.spark.disk_space import name_full_disk
 from weir.spark.filesystem import Folder
 from weir.spark.result_log import ResultLog
+from weir.spark.result_names import ResultNames
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.task import ResultFiles
 
 
@@ -18,18 +20,22 @@ class ParquetSink:
     """Parquet files in one folder, each complete when it appears; a repeated batch replaces its own."""
 
     folder: Folder
+    names: ResultNames
     compression: str
     log: ResultLog | None = None
 
     @property
     def results(self) -> ResultFiles:
         """The same folder, where workers use hidden names."""
-        return ResultFiles(self.folder.uri.rstrip("/"), self.compression)
+        return ResultFiles(self.folder.uri.rstrip("/"), self.names.id, compression=self.compression)
 
-    def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
-        """Rename the files from `_part-<batch>-<partition>-<attempt>` to `part-<batch>-<partition>-0`."""
-        names = {hidden: re.sub(r"^_(part-\d+-\d+)-\w+\.", r"\1-0.", hidden) for hidden in files}
-        _replace_batch(self.folder, batch, names, cleans_up, self.log)
+    def publish(self, batch: SinkBatch, files: Sequence[str]) -> None:
+        """Rename the files from the names of their tasks to those of results."""
+        _replace_batch(self, batch, {hidden: self.names.reveal(hidden) for hidden in files})
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen; older drivers can publish no more of it."""
+        return withdraw_hidden(self.folder, self.names, batch, epoch)
 
 
 @dataclass(frozen=True)
@@ -37,53 +43,74 @@ class FileSink:
     """Files of any format that Spark writes, renamed after the batch when they are complete."""
 
     folder: Folder
+    names: ResultNames
     format: str
     options: Mapping[str, str]
     partition_by: tuple[str, ...]
     log: ResultLog | None = None
 
-    def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
+    def emit(self, results: DataFrame, batch: SinkBatch) -> None:
         """Write into a hidden folder, then move the files."""
-        hidden = f"_batch-{batch:09d}"
-        writer = results.write.format(self.format).options(**self.options).mode("overwrite")
-        writer.partitionBy(*self.partition_by).save(f"{self.folder.uri}/{hidden}")
-        names: dict[str, str] = {}
+        hidden = self.names.name_folder(batch.number, batch.epoch)
+        writer, path = (
+            results.write.format(self.format).options(**self.options),
+            f"{self.folder.uri}/{hidden}",
+        )
+        with name_full_disk(path, "on its disk and on that of spark.local.dir"):
+            writer.mode("overwrite").partitionBy(*self.partition_by).save(path)
+        targets: dict[str, str] = {}
         for source in _list_files(self.folder, hidden):
             below, slash, file = source.removeprefix(f"{hidden}/").rpartition("/")
             # Spark's first task writes a file even without rows, and other readers refuse an empty one.
             if file.startswith("part-") and self.folder.size(source):
                 ending = file.split(".", 1)[1]
-                names[source] = f"{below}{slash}part-{batch:09d}-{len(names):04d}-0.{ending}"
-        for below in {target.rpartition("/")[0] for target in names.values()} - {""}:
+                name = self.names.publish(batch.number, len(targets), ending)
+                targets[source] = f"{below}{slash}{name}"
+        for below in {target.rpartition("/")[0] for target in targets.values()} - {""}:
             self.folder.write(f"{below}/_folder", b"")
-        _replace_batch(self.folder, batch, names, cleans_up, self.log)
+        _replace_batch(self, batch, targets)
         self.folder.delete(hidden)
 
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen; older drivers can publish no more of it."""
+        return withdraw_hidden(self.folder, self.names, batch, epoch)
 
-def _replace_batch(
-    folder: Folder, batch: int, names: Mapping[str, str], cleans_up: bool, log: ResultLog | None
-) -> None:
-    """Rename files; with `cleans_up`, delete other files of this batch, and hidden ones of any batch."""
-    if log is not None and log.holds(names.values()):
-        for source in names:  # a repeat: the files are equal in sum, but perhaps not one by one
+
+def _replace_batch(sink: ParquetSink | FileSink, batch: SinkBatch, targets: Mapping[str, str]) -> None:
+    """Rename files; if asked to, delete others of this batch, and hidden ones of any, of this query."""
+    folder, names, log = sink.folder, sink.names, sink.log
+    batch.before_publish(folder, list(targets))
+    if log is not None and log.holds(targets.values()):
+        for source in targets:  # a repeat: the files are equal in sum, but perhaps not one by one
             folder.delete(source)
         return
-    for source, target in names.items():
+    for source, target in targets.items():
         folder.move(source, target)
     if log is not None:
-        log.add(names.values())
-    if not cleans_up:
+        log.add(targets.values())
+    if not batch.cleans_up:
         return
-    published = set(names.values())
-    leftover = re.compile(rf"(.*/)?(_part-|part-{batch:09d}-).*")
-    for name in _list_files(folder):
-        if leftover.fullmatch(name) and name not in published:
+    published = set(targets.values())
+    for path in _list_files(folder):
+        is_outdated = names.is_published(path, batch.number) and path not in published
+        if is_outdated or names.is_hidden(path, batch.epoch):
+            folder.delete(path)
+
+
+def sweep_hidden(folder: Folder, names: ResultNames, epoch: int | None = None) -> None:
+    """Delete what drivers up to an epoch, or all, have not published."""
+    for name in folder.names():
+        if names.is_hidden(name, epoch):
             folder.delete(name)
 
 
-def has_published(folder: Folder, batch: int) -> bool:
-    """True if a folder of result files holds some of a batch, be it only in part."""
-    return any(re.fullmatch(rf"(.*/)?part-{batch:09d}-.*", name) for name in _list_files(folder))
+def withdraw_hidden(folder: Folder, names: ResultNames, batch: int, epoch: int) -> bool:
+    """Delete what older drivers have not published; True if some of a batch is, be it only in part.
+
+    A driver that was paused before it renames its files cannot do so afterwards, or they are seen here.
+    """
+    sweep_hidden(folder, names, epoch)
+    return any(names.is_published(path, batch) for path in _list_files(folder))
 
 
 def _list_files(folder: Folder, below: str = "") -> list[str]:

@@ -8,11 +8,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
+from weir.spark.disk_space import name_full_disk
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.worker_files import local_path
 
@@ -46,14 +47,35 @@ class LocalFolder:
             return (self._root / name).read_bytes()
         except FileNotFoundError:
             return None
+        except PermissionError:
+            raise QueryError(
+                f"{self.uri}/{name} cannot be read, since it belongs to another user; start as that user"
+            ) from None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
+        hidden = self.write_hidden(name, data, private)
+        with name_full_disk(f"{self.uri}/{name}"):
+            os.replace(self._root / hidden, self._root / name)
+
+    def write_hidden(self, name: str, data: bytes, private: bool = False) -> str:
+        """Write what will be moved to a name; return the hidden name that it has until then."""
+        hidden = _hide(name)
+        with name_full_disk(f"{self.uri}/{name}"):
+            (self._root / hidden).parent.mkdir(parents=True, exist_ok=True)
+            _write_file(self._root / hidden, data, "wb", 0o600 if private else 0o666)
+        return hidden
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that does not exist; False if it exists, however many try it at once."""
         target = self._root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        hidden.write_bytes(data)
-        os.replace(hidden, target)
+        try:
+            with name_full_disk(f"{self.uri}/{name}"):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _write_file(target, data, "xb")
+        except FileExistsError:
+            return False
+        return True
 
     def names(self, below: str = "") -> list[str]:
         """List the names in a folder below this one; none if it does not exist."""
@@ -74,7 +96,19 @@ class LocalFolder:
 
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
-        os.replace(self._root / source, self._root / target)
+        with name_full_disk(f"{self.uri}/{target}"):
+            os.replace(self._root / source, self._root / target)
+
+
+def _write_file(path: Path, data: bytes, mode: Literal["wb", "xb"], permissions: int = 0o666) -> None:
+    """Write a file with what the umask leaves of permissions; delete it again if it is not finished."""
+    with open(path, mode, opener=lambda name, flags: os.open(name, flags, permissions)) as file:
+        try:
+            file.write(data)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -92,6 +126,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self.uri, self._spark = uri.rstrip("/"), spark
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
+        self._context = _open_context(spark, self._files.getUri())
 
     @_as_os_errors()
     def read(self, name: str) -> bytes | None:
@@ -103,13 +138,35 @@ class HadoopFolder:
         with closing(self._files.open(path)) as stream:
             return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
+    def write(self, name: str, data: bytes, private: bool = False) -> None:
+        """Write or replace a file; it is complete when it appears. A private one only its owner may read."""
+        self.move(self.write_hidden(name, data, private), name)
+
     @_as_os_errors()
-    def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file; it is complete when it appears."""
-        hidden = f"{name}.{uuid.uuid4().hex[:8]}.tmp"
-        with closing(self._files.create(self._path(hidden), True)) as stream:
-            stream.write(bytearray(data))
-        self.move(hidden, name)
+    def write_hidden(self, name: str, data: bytes, private: bool = False) -> str:
+        """Write what will be moved to a name; return the hidden name that it has until then."""
+        hidden = _hide(name)
+        with name_full_disk(f"{self.uri}/{name}"):
+            with closing(self._files.create(self._path(hidden), True)) as stream:
+                stream.write(bytearray(data))
+            if private:
+                self._files.setPermission(self._path(hidden), self._own_permission())
+        return hidden
+
+    @_as_os_errors()
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that does not exist; False if it exists, however many try it at once."""
+        path = self._path(name)
+        with name_full_disk(f"{self.uri}/{name}"):
+            try:
+                stream = self._files.create(path, False)
+            except JAVA_ERRORS:
+                if self._files.exists(path):
+                    return False
+                raise
+            with closing(stream):
+                stream.write(bytearray(data))
+        return True
 
     @_as_os_errors()
     def names(self, below: str = "") -> list[str]:
@@ -117,7 +174,12 @@ class HadoopFolder:
         path = self._path(below)
         if not self._files.exists(path):
             return []
-        return sorted(entry.getPath().getName() for entry in self._files.listStatus(path))
+        # As one text, since a call of Java for each name takes long where there are hundreds.
+        jvm: Any = self._spark._jvm
+        paths = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._files.listStatus(path))
+        before = f"{self._files.makeQualified(path).toString().rstrip('/')}/"
+        names = f", {jvm.java.util.Arrays.toString(paths)[1:-1]}".split(f", {before}")
+        return sorted(names[1:])
 
     @_as_os_errors()
     def size(self, name: str) -> int:
@@ -132,16 +194,46 @@ class HadoopFolder:
     @_as_os_errors()
     def move(self, source: str, target: str) -> None:
         """Rename a file, in place of one that has the target's name."""
-        if not self._files.rename(self._path(source), self._path(target)):
+        if self._context is not None:
+            self._context.rename(self._path(source), self._path(target), self._overwrite())
+        elif not self._files.rename(self._path(source), self._path(target)):
+            # A file system of which Hadoop knows no more than this cannot replace in one step.
             self._files.delete(self._path(target), False)
             if not self._files.rename(self._path(source), self._path(target)):
                 raise OSError(f"cannot rename {source} to {target} in {self.uri}")
+
+    def _overwrite(self) -> Any:
+        """The option of a rename that replaces its target in one step."""
+        jvm: Any = self._spark._jvm
+        gateway: Any = self._spark.sparkContext._gateway
+        kind = getattr(jvm.org.apache.hadoop.fs, "Options$Rename")
+        options = gateway.new_array(kind, 1)
+        options[0] = kind.OVERWRITE
+        return options
+
+    def _own_permission(self) -> Any:
+        jvm: Any = self._spark._jvm
+        return jvm.org.apache.hadoop.fs.permission.FsPermission("600")
 
     def _path(self, name: str) -> Any:
         return _hadoop_path(self._spark, f"{self.uri}/{name}" if name else self.uri)
 
 
 Folder: TypeAlias = LocalFolder | HadoopFolder
+
+
+def _hide(name: str) -> str:
+    below, slash, file = name.rpartition("/")
+    return f"{below}{slash}.{file}.{uuid.uuid4().hex[:8]}"
+
+
+def _open_context(spark: SparkSession, uri: Any) -> Any | None:
+    """Hadoop's `FileContext` of a file system, which can rename over a file; None if it has none."""
+    jvm: Any = spark._jvm
+    try:
+        return jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, spark._jsc.hadoopConfiguration())
+    except JAVA_ERRORS:
+        return None
 
 
 def _hadoop_path(spark: SparkSession, path: str) -> Any:

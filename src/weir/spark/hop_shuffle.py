@@ -26,7 +26,8 @@ from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_i
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.runtime.partition_batch import Assignment
-from weir.spark.task import PARTITION, ResultFiles, deliver_results, name_counts, write_counts
+from weir.spark.count_files import CountFiles
+from weir.spark.task import PARTITION, ResultFiles, deliver_results
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
 
@@ -39,7 +40,7 @@ class HopStage:
     """One stage: number 0 admits the batch's rows, each later one probes with the partials that came."""
 
     assignment: Assignment
-    counts: str
+    counts: CountFiles
     number: int
     last: int
     results: ResultFiles | None
@@ -55,8 +56,7 @@ class HopStage:
             else:
                 chunks = (table for parcel in partials for table in probe.make_results(parcel))
                 yield from deliver_results(self.results, self.assignment, partition, chunks)
-            name = name_counts(self.assignment.batch, partition, self.number)
-            write_counts(self.counts, name, probe.counts, sorted(probe.sent_to))
+            self.counts.write(partition, self.number, probe.counts, sorted(probe.sent_to))
 
 
 def _group_by_partition(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:

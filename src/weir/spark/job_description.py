@@ -23,6 +23,7 @@ from weir.query.model import Query
 from weir.query.predicate import Conjunct, Equality
 from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.spark.errors import ChangedQueryError
+from weir.spark.result_names import is_id
 from weir.spark.routing import Routing, RoutingKey, Segments
 
 VERSION = 6
@@ -49,12 +50,16 @@ class Definition:
 
 @dataclass(frozen=True)
 class FileTarget:
-    """The sink of a job that writes files, to which a batch that had begun there is repeated."""
+    """The sink of a job that writes files, to which a batch that had begun there is repeated.
+
+    `secrets` are the hashes of options that are not for everyone to read.
+    """
 
     format: str
     path: str | None
     table: str | None
     options: Mapping[str, str]
+    secrets: Mapping[str, str]
     partition_by: tuple[str, ...]
 
 
@@ -62,6 +67,7 @@ class FileTarget:
 class JobDescription:
     """The query, plan and spread of a checkpoint from batch `since` on.
 
+    - `id`: of the query, made at its first start and part of its result files' names;
     - `columns`: the types of each stream's columns, with the streams in the order of their union;
     - `conditions`, `outputs` and `computed` (by Spark) describe the query as `explain` does;
     - `states`: what the slices of each stream hold, and `reads` the columns from which they are made;
@@ -72,6 +78,7 @@ class JobDescription:
     - `earlier`: the job before this one, which counts until a batch of this one has begun.
     """
 
+    id: str
     definition: Definition
     columns: Mapping[str, Mapping[str, str]]
     conditions: tuple[str, ...]
@@ -93,6 +100,10 @@ class JobDescription:
     drops_joins: bool = False
     earlier: JobDescription | None = None
     version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if not is_id(self.id):
+            raise ValueError(f"'{self.id}' is not the id of a query")
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -136,6 +147,7 @@ class JobDescription:
 
 
 def describe_job(
+    id: str,
     query: Query,
     options: JoinOptions,
     columns: Mapping[str, Mapping[str, str]],
@@ -152,6 +164,7 @@ def describe_job(
     """
     leaves, session = leaf_schemas(query, plan), query.session
     return JobDescription(
+        id=id,
         definition=_define(query, options),
         columns=columns,
         conditions=describe_conditions(query),

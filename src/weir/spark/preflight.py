@@ -17,6 +17,7 @@ from weir.errors import QueryError
 from weir.options import check_budget
 from weir.plan.explain import format_bytes
 from weir.query.model import Budget
+from weir.spark.failure import find_own_error
 from weir.spark.filesystem import Folder
 from weir.spark.routing import is_one_host
 from weir.spark.worker_files import AccessTask, local_path
@@ -80,6 +81,8 @@ def check_workers(spark: SparkSession, folder: Folder) -> None:
         task = AccessTask(f"{folder.uri}/{name}")
         rows = spark.range(0, 1, 1, 1).mapInArrow(task, "read binary").collect()
     except PySparkException as error:
+        if (own := find_own_error(error)) is not None:
+            raise own from None
         lines = str(error).strip().splitlines()
         cause = next((line for line in reversed(lines) if "Error" in line or "MISMATCH" in line), lines[0])
         raise QueryError(

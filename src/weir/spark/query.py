@@ -25,9 +25,21 @@ from weir.runtime.micro_batch import MicroBatches
 from weir.shed.allowance import Allowance
 from weir.spark.data_errors import name_stream
 from weir.spark.engine import SparkEngine
-from weir.spark.failure import BatchFailedError, BatchInterruptedError, Failure, is_debugging, quieten_py4j
+from weir.spark.epoch import Epoch
+from weir.spark.errors import TakenOverError
+from weir.spark.failure import (
+    BatchFailedError,
+    BatchInterruptedError,
+    Failure,
+    find_own_error,
+    is_debugging,
+    quieten_py4j,
+)
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.progress import JoinProgress, add_section
+
+# The condition of Spark's error if an entry of its logs is there that it was about to write.
+_SPARKS_LOG_TAKEN = "CONCURRENT_STREAM_LOG_UPDATE"
 
 
 class SparkBatches:
@@ -42,9 +54,10 @@ class SparkBatches:
         on_null_time: str,
         workers: WorkerCheck,
         pushed: Pushdown,
+        epoch: Epoch,
     ) -> None:
         plans = PhysicalPlans(policy.query, (compile_plan(policy.query, start.plan),))
-        self.engine, self._workers, self._pushed = engine, workers, pushed
+        self.engine, self._workers, self._pushed, self._epoch = engine, workers, pushed, epoch
         self.decider = Decider(policy, start, plans, log, engine)
         self._batches = MicroBatches[DataFrame](engine, log, self.decider, plans, on_null_time)
         self.progress = self._batches.progress
@@ -61,9 +74,25 @@ class SparkBatches:
         except Exception as error:
             if self.is_stopping:
                 raise BatchInterruptedError from None
-            self.failure = Failure(name_stream(error, self._pushed), batch)
+            self.failure = Failure(self.explain(name_stream(error, self._pushed)), batch)
             # The query raises the original; what is raised here comes back as text inside Java's.
             raise BatchFailedError(str(self.failure)) from (error if is_debugging() else None)
+
+    def explain(self, error: Exception) -> Exception:
+        """Return the cause of an error: whatever fails after another driver has taken over fails by that."""
+        try:
+            self._epoch.check()
+        except TakenOverError as cause:
+            return cause
+        except Exception:
+            return error  # the checkpoint cannot be read, which may be why it failed
+        if _SPARKS_LOG_TAKEN in str(error):
+            uri = self._epoch.folder.uri
+            return QueryError(
+                f"an earlier driver of the checkpoint {uri} still wrote an entry of Spark's log, so this one "
+                "stops; no result is lost: end the earlier driver, and start again"
+            )
+        return error
 
 
 class SparkQuery:
@@ -115,9 +144,7 @@ class SparkQuery:
     def exception(self) -> Exception | None:
         """Return the error that ended the query, as `awaitTermination` raises it; None if there is none."""
         reported = self._query.exception()
-        if reported is None or self._batches.failure is None:
-            return reported
-        return self._batches.failure.as_raised(reported)
+        return None if reported is None else self._as_raised(reported)
 
     def repartition(self, partitions: int, adjustment: ResizeMode = "passive") -> None:
         """Change the number of partitions from the next batch on, for the spreads `share` and `psp`.
@@ -178,12 +205,18 @@ class SparkQuery:
         try:
             yield
         except StreamingQueryException as reported:
-            if self._batches.failure is None:
+            raised = self._as_raised(reported)
+            if raised is reported:
                 raise
-            raised = self._batches.failure.as_raised(reported)
         else:
             return
         raise raised
+
+    def _as_raised(self, reported: StreamingQueryException) -> Exception:
+        """The error to raise in place of the one that Spark reports, if Spark did not fail by itself."""
+        if self._batches.failure is not None:
+            return self._batches.failure.as_raised(reported)
+        return find_own_error(self._batches.explain(reported)) or reported
 
     def _add_section(self, progress: StreamingQueryProgress) -> JoinProgress:
         return add_section(progress, self._batches.progress.get(progress.batchId))

@@ -23,6 +23,7 @@ from weir.spark.filesystem import Folder, open_folder
 from weir.spark.frames import quote
 from weir.spark.query import SparkQuery
 from weir.spark.result_log import LOG_FOLDER, ResultLog
+from weir.spark.result_names import ResultNames
 from weir.spark.steps import apply_steps
 from weir.units import format_interval, parse_interval
 
@@ -144,9 +145,10 @@ def _prepare_folder(spark: SparkSession, folder: Folder, checkpoint: str) -> Non
             f"the folder {folder.uri} has files that readBack did not write, so nothing tells which belong "
             "to complete batches; give readBack another path"
         )
-    log = ResultLog(spark, folder)  # from now on the sink and the reader go by it
-    is_new = Checkpoint(open_folder(spark, f"{checkpoint}/weir")).read_job() is None
-    if is_new and not log.is_empty:
+    job = Checkpoint(open_folder(spark, f"{checkpoint}/weir")).read_job()
+    # From now on the sink and the reader go by the log.
+    log = ResultLog(spark, folder, ResultNames("" if job is None else job.id))
+    if job is None and not log.is_empty:
         raise QueryError(
             f"the folder {folder.uri} has results of another checkpoint than {checkpoint}; "
             "give readBack another path"

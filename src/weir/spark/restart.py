@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,17 @@ from weir.query.options import Span
 from weir.query.windows import Window
 from weir.runtime.manifest import Manifest
 from weir.spark.checkpoint import Checkpoint
-from weir.spark.errors import ChangedQueryError
-from weir.spark.file_sinks import has_published
+from weir.spark.checkpoint_check import check_logs
+from weir.spark.epoch import read_id
+from weir.spark.errors import ChangedQueryError, DamagedStateError
+from weir.spark.file_sinks import withdraw_hidden
 from weir.spark.filesystem import open_folder, qualify
 from weir.spark.frames import quote
 from weir.spark.job_changes import check_changes, find_changes
 from weir.spark.job_description import FileTarget, JobDescription, describe_job, leaf_schemas
+from weir.spark.result_names import ResultNames, make_id
 from weir.spark.routing import Routing
+from weir.spark.spark_logs import SparkLogs
 
 if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
@@ -43,10 +48,12 @@ _LOG = logging.getLogger("weir")
 class Restart:
     """What a start finds in a checkpoint: the job, the last manifest, and which batches Spark has done.
 
-    `begun` is the batch that had begun and is not committed; None if there is none.
+    `id` is the query's, a new one if the checkpoint has no job. `begun` is the batch that had begun and is
+    not committed; None if there is none.
     """
 
     uri: str
+    id: str
     stored: JobDescription | None
     manifest: Manifest
     committed: int
@@ -84,13 +91,22 @@ class StartPlan:
 
 
 def read_restart(spark: SparkSession, location: str) -> Restart:
-    """Read what a checkpoint says of the job there."""
+    """Read what a checkpoint says of the job there, and refuse one that is damaged."""
+    for _ in range(2):
+        with suppress(DamagedStateError):  # another driver may be at work while several files are read
+            return _read_restart(spark, location)
+    return _read_restart(spark, location)
+
+
+def _read_restart(spark: SparkSession, location: str) -> Restart:
     checkpoint = Checkpoint(open_folder(spark, f"{location}/weir"))
-    names = open_folder(spark, location).names("commits")
-    committed = max((int(name) for name in names if name.isdigit()), default=-1)
-    begun = max((batch for batch in checkpoint.batches("decisions") if batch > committed), default=None)
+    logs = SparkLogs(open_folder(spark, location))
+    check_logs(checkpoint, logs)
+    committed = logs.committed
+    begun = max((batch for batch in checkpoint.batches("decision") if batch > committed), default=None)
     stored, manifest = checkpoint.read_job(), checkpoint.read_manifest()
-    return Restart(checkpoint.folder.uri, stored, manifest, committed, begun)
+    id = checkpoint.id or read_id(checkpoint.folder) or make_id()
+    return Restart(checkpoint.folder.uri, id, stored, manifest, committed, begun)
 
 
 def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> StartPlan:
@@ -109,6 +125,7 @@ def plan_start(join: SparkJoin, restart: Restart, target: FileTarget | None) -> 
     routing = _route(join, first_plan, stored, restart.manifest)
     inputs = join.inputs
     job = describe_job(
+        restart.id,
         join.query,
         inputs.asked,
         {
@@ -176,7 +193,7 @@ def _route(join: SparkJoin, first_plan: Join, stored: JobDescription | None, las
     return join.route(first_plan, stored.is_shared, kept, stored.key)
 
 
-def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarget | None] | None:
+def plan_repeat(start: StartPlan, restart: Restart, epoch: int) -> tuple[SparkJoin, FileTarget | None] | None:
     """Return the join that repeats a batch that had begun, and its sink; None if the start may repeat it."""
     stored, job = restart.stored, start.job
     if stored is None or restart.begun is None:
@@ -186,16 +203,19 @@ def plan_repeat(start: StartPlan, restart: Restart) -> tuple[SparkJoin, FileTarg
         if stored.target is None:
             _refuse_other_columns(earlier, start.join, restart)
         return earlier, stored.target
-    if stored.target in (None, job.target) or not _has_published(start.join, stored.target, restart.begun):
+    if stored.target in (None, job.target):
+        return None
+    if not _has_published(start.join, stored, restart.begun, epoch):
         return None
     return start.join, stored.target
 
 
-def _has_published(join: SparkJoin, target: FileTarget | None, batch: int) -> bool:
+def _has_published(join: SparkJoin, stored: JobDescription, batch: int, epoch: int) -> bool:
     """True if a sink of files holds some of a batch, or is a table, whose folder Spark knows."""
-    if target is None or target.path is None:
+    if stored.target is None or stored.target.path is None:
         return True
-    return has_published(open_folder(join.sparkSession, target.path), batch)
+    folder = open_folder(join.sparkSession, stored.target.path)
+    return withdraw_hidden(folder, ResultNames(stored.id), batch, epoch)
 
 
 def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> SparkJoin:

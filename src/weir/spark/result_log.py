@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
 from weir.spark.filesystem import Folder
+from weir.spark.result_names import ResultNames
 
 LOG_FOLDER = "_spark_metadata"
 _PACKAGES = (
@@ -28,20 +29,16 @@ _VERSION = 1
 
 
 class ResultLog:
-    """The log of one folder; opening it creates it."""
+    """The log of one folder, for the query whose results have these names; opening it creates it."""
 
-    def __init__(self, spark: SparkSession, folder: Folder) -> None:
-        self._spark, self._folder = spark, folder
+    def __init__(self, spark: SparkSession, folder: Folder, names: ResultNames) -> None:
+        self._spark, self._folder, self._names = spark, folder, names
         self._package, jvm = _find_package(spark), _jvm(spark)
         path, retention = f"{folder.uri.rstrip('/')}/{LOG_FOLDER}", jvm.scala.Option.empty()
         self._log = self._package.FileStreamSinkLog(_VERSION, spark._jsparkSession, path, retention)
-        latest = self._log.getLatest()
-        entry = latest.get() if latest.isDefined() else None
-        self._next = 0 if entry is None else entry._1() + 1
-        # Of the last batches that had results; only the last can be repeated.
-        self._last = (
-            frozenset[str]() if entry is None else frozenset(_name(file.path()) for file in entry._2())
-        )
+        self._next = self._find_next()
+        # This query's files of its last batches that had results; only the last can be repeated.
+        self._last: frozenset[str] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -50,6 +47,8 @@ class ResultLog:
 
     def holds(self, names: Collection[str]) -> bool:
         """True if the batch that wrote these files has been logged: readers may have read it."""
+        if self._last is None:
+            self._last = self._find_last()
         return any(_name(name) in self._last for name in names)
 
     def add(self, names: Collection[str]) -> None:
@@ -60,11 +59,27 @@ class ResultLog:
         files = gateway.new_array(self._package.SinkFileStatus, len(names))
         for i, name in enumerate(names):
             files[i] = self._package.SinkFileStatus.apply(self._status(name))
-        if not self._log.add(self._next, files):
-            raise QueryError(
-                f"another query writes its results into {self._folder.uri} too; give each a path of its own"
-            )
+        while not self._log.add(self._next, files):  # another query has logged a batch of its own
+            self._next, self._last = self._find_next(), None
+            if self.holds(names):
+                return
         self._next, self._last = self._next + 1, frozenset(map(_name, names))
+
+    def _find_next(self) -> int:
+        latest = self._log.getLatest()
+        return int(latest.get()._1()) + 1 if latest.isDefined() else 0
+
+    def _find_last(self) -> frozenset[str]:
+        """The files of the last entry that names some of this query; other queries may share the folder."""
+        for number in range(self._next - 1, -1, -1):
+            entry = self._log.get(number)
+            if entry.isEmpty():
+                break  # older entries were put together in one that has been looked at
+            names = [_name(file.path()) for file in entry.get()]
+            own = frozenset(name for name in names if self._names.is_own(name))
+            if own:
+                return own
+        return frozenset()
 
     def _status(self, name: str) -> Any:
         path = _jvm(self._spark).org.apache.hadoop.fs.Path(f"{self._folder.uri.rstrip('/')}/{name}")
@@ -72,9 +87,9 @@ class ResultLog:
         return path.getFileSystem(jsc.hadoopConfiguration()).getFileStatus(path)
 
 
-def find_log(spark: SparkSession, folder: Folder) -> ResultLog | None:
+def find_log(spark: SparkSession, folder: Folder, names: ResultNames) -> ResultLog | None:
     """Return the log of a folder that has one."""
-    return ResultLog(spark, folder) if LOG_FOLDER in folder.names() else None
+    return ResultLog(spark, folder, names) if LOG_FOLDER in folder.names() else None
 
 
 def _name(path: str) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.errors import QueryError
 from weir.spark.java_errors import reason_of
 from weir.spark.query import SparkQuery
+from weir.spark.redaction import hide_secrets
 
 Session: TypeAlias = SparkSession
 
@@ -88,7 +89,7 @@ def open_stream(
         reader = spark.readStream.format(source).options(**options)
         return (reader if columns is None else reader.schema(columns)).load()
     except (PySparkException, Py4JError) as error:
-        raise QueryError(reason_of(error)) from None
+        raise QueryError(hide_secrets(spark, options, reason_of(error))) from None
 
 
 def wait_for_end(query: SparkQuery, seconds: float) -> bool:

@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType, StructType
 
 from weir.errors import QueryError, find_nearest, match_name
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
+from weir.spark.redaction import hide_secrets
 
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "text")
 OWN_FORMATS = ("memory", "console", "noop", "count")
@@ -122,7 +123,7 @@ def check_jdbc(spark: SparkSession, options: Mapping[str, str]) -> None:
         scala = jvm.PythonUtils.toScalaMap(dict(options))
         _java(spark, "execution.datasources.jdbc.JdbcOptionsInWrite")(scala)
     except JAVA_ERRORS as error:
-        reason = reason_of(error).removeprefix("requirement failed: ")
+        reason = hide_secrets(spark, options, reason_of(error)).removeprefix("requirement failed: ")
         raise QueryError(
             f"the jdbc sink cannot be opened: {reason}; it needs the options url and dbtable, "
             "and the database's driver on the classpath (spark.jars)"

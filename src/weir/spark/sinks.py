@@ -16,7 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from weir.errors import QueryError
 from weir.spark.file_sinks import FileSink, ParquetSink
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.output_owner import claim_folder
+from weir.spark.redaction import keep_secrets
 from weir.spark.result_log import find_log
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.sink_checks import (
     FILE_FORMATS,
     OWN_FORMATS,
@@ -25,7 +28,7 @@ from weir.spark.sink_checks import (
     check_options,
     name_format,
 )
-from weir.spark.table_sink import save_to_table
+from weir.spark.table_sink import TableSink, prepare_table
 from weir.spark.target import Target
 from weir.spark.task import ResultFiles
 
@@ -41,16 +44,22 @@ class FoldedSink(Protocol):
     def results(self) -> ResultFiles:
         """Where the workers write results."""
 
-    def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
+    def publish(self, batch: SinkBatch, files: Sequence[str]) -> None:
         """Make the files that the workers wrote the batch's results, in place of an earlier attempt's."""
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen, as far as that is known; older drivers add no more."""
 
 
 @runtime_checkable
 class FrameSink(Protocol):
     """A sink that takes each batch's results as a DataFrame."""
 
-    def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
+    def emit(self, results: DataFrame, batch: SinkBatch) -> None:
         """Take the batch's results."""
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen, as far as that is known; older drivers add no more."""
 
 
 Sink = FoldedSink | FrameSink
@@ -62,8 +71,12 @@ class CountSink:
 
     results: ResultFiles = field(default_factory=ResultFiles)
 
-    def publish(self, batch: int, files: Sequence[str], cleans_up: bool) -> None:
+    def publish(self, batch: SinkBatch, files: Sequence[str]) -> None:
         """Do nothing: no files were written."""
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """Nothing can be seen."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -72,9 +85,13 @@ class CallSink:
 
     call: Callable[[DataFrame, int], None]
 
-    def emit(self, results: DataFrame, batch: int, cleans_up: bool) -> None:
+    def emit(self, results: DataFrame, batch: SinkBatch) -> None:
         """Call the function."""
-        self.call(results, batch)
+        self.call(results, batch.number)
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """Nothing is known of what the function did."""
+        return False
 
 
 def choose_sink(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
@@ -83,8 +100,23 @@ def choose_sink(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     check_columns(spark, target.format, target.schema, target.partition_by)
     check_options(spark, target.format, target.options)
     if target.table is not None:
-        return CallSink(save_to_table(spark, target, target.table))
+        return _open_table(spark, target, target.table)
     return SINKS.get(target.format, _open_batch_source)(spark, target, has_steps)
+
+
+def _open_table(spark: SparkSession, target: Target, name: str) -> Sink:
+    target = prepare_table(spark, target, name)
+    if target.format in FILE_FORMATS:
+        sink = TableSink(spark, target, name)
+        sink.open()
+        return sink
+
+    def append(results: DataFrame, batch: int) -> None:
+        writer = results.write.format(target.format).options(**target.options).mode("append")
+        with keep_secrets(spark, target.options):
+            writer.saveAsTable(name)
+
+    return CallSink(append)
 
 
 def _open_count(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
@@ -128,13 +160,15 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
     folder = _open_output(spark, target)
-    return ParquetSink(folder, codec, find_log(spark, folder))
+    names = target.owner.names
+    return ParquetSink(folder, names, codec, find_log(spark, folder, names))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     folder = _open_output(spark, target)
-    log = find_log(spark, folder)
-    return FileSink(folder, target.format, target.options, target.partition_by, log)
+    names = target.owner.names
+    log = find_log(spark, folder, names)
+    return FileSink(folder, names, target.format, target.options, target.partition_by, log)
 
 
 def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
@@ -144,7 +178,8 @@ def _open_batch_source(spark: SparkSession, target: Target, has_steps: bool) -> 
 
     def save(results: DataFrame, batch: int) -> None:
         writer = results.write.format(target.format).options(**target.options).mode("append")
-        writer.partitionBy(*target.partition_by).save(target.path)
+        with keep_secrets(spark, target.options):
+            writer.partitionBy(*target.partition_by).save(target.path)
 
     return CallSink(save)
 
@@ -161,15 +196,11 @@ SINKS: Mapping[str, Callable[[SparkSession, Target, bool], Sink]] = {
 
 
 def _open_output(spark: SparkSession, target: Target) -> Folder:
-    """Open the folder of a target, and write there to see that it can be written."""
+    """Open the folder of a target, and record there who writes into it."""
     if target.path is None:
         raise QueryError(
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
     folder = open_folder(spark, target.path)
-    try:
-        folder.write("_started", b"")
-        folder.delete("_started")
-    except OSError as error:
-        raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
+    claim_folder(spark, folder, target.owner)
     return folder

@@ -8,7 +8,6 @@ slices hold; those of an earlier query are adapted to the present one when they 
 from __future__ import annotations
 
 import json
-import uuid
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from weir.kernel.state_adaptation import StateAdapter, StoredForm, describe_form
 from weir.kernel.state_schema import StateSchema
 from weir.runtime.partition_batch import SliceEntry
 from weir.spark.errors import DamagedStateError, damaged_state
+from weir.spark.state_names import BatchAndEpoch, name_slice
 from weir.spark.worker_files import open_output, open_path
 
 # Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
@@ -39,11 +39,13 @@ _FORM = b"weir.form"
 class FileStore:
     """The slices of a query, in files of the folder `root`.
 
-    `filled` names columns that sources did not have when some slices were stored.
+    `filled` names columns that sources did not have when some slices were stored; new files carry the `epoch`
+    of their driver.
     """
 
     root: str
     filled: tuple[str, ...] = ()
+    epoch: int = 1
 
     def read(self, entry: SliceEntry, physical: PhysicalPlan) -> Slice:
         """Return the slice of an entry, from the cache of this process or from its file."""
@@ -57,9 +59,9 @@ class FileStore:
         if cached is not None and _has_columns_of(cached, schema):
             return cached
         form, batches = _read_file(f"{self.root}/{entry.file}", entry.checksum)
-        data, ranks = _split_ranks(batches[entry.index])
-        if data.num_rows != entry.rows:
+        if not 0 <= entry.index < len(batches) or batches[entry.index].num_rows != entry.rows:
             raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
+        data, ranks = _split_ranks(batches[entry.index])
         stored = Slice(
             schema=schema,
             batch=entry.batch,
@@ -84,7 +86,7 @@ class FileStore:
             by_columns.setdefault((new.schema.node, new.ranks is None), []).append(number)
         entries: dict[int, SliceEntry] = {}
         for file_number, numbers in enumerate(by_columns.values()):
-            name = f"{batch:09d}-{partition:04d}-{file_number:02d}-{uuid.uuid4().hex[:12]}.arrow"
+            name = name_slice(BatchAndEpoch(batch, self.epoch), partition, file_number)
             checksum = _write_file(self.root, name, [slices[number] for number in numbers])
             for index, number in enumerate(numbers):
                 entries[number] = SliceEntry.of(slices[number], name, index, checksum)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -15,6 +14,9 @@ from weir.spark.file_sinks import FileSink
 from weir.spark.filesystem import open_folder
 from weir.spark.frames import quote
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
+from weir.spark.output_owner import claim_folder
+from weir.spark.redaction import hide_secrets
+from weir.spark.sink_batch import SinkBatch
 from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.target import Target
 
@@ -74,7 +76,7 @@ def _create(spark: SparkSession, target: Target, name: str) -> None:
     try:
         writer.saveAsTable(name)
     except JAVA_ERRORS as error:
-        reason, hint = reason_of(error), ""
+        reason, hint = hide_secrets(spark, target.options, reason_of(error)), ""
         if folder := re.search(r"location '([^']+)' already exists", reason):
             reason = f"its folder {folder[1]} already exists"
             hint = "; delete what an earlier table left there, or choose a folder by .option('path', ...)"
@@ -83,13 +85,13 @@ def _create(spark: SparkSession, target: Target, name: str) -> None:
 
 def _compare(name: str, table: StructType, result: StructType) -> None:
     """Refuse a result whose columns are not those of the table: files are read by the table's schema."""
-    own = {field.name.lower(): field for field in table}
-    for field in result:
-        known = own.pop(field.name.lower(), None)
+    own = {column.name.lower(): column for column in table}
+    for column in result:
+        known = own.pop(column.name.lower(), None)
         if known is None:
-            match_name("result column", field.name, table.names, where=f" in table '{name}'")
-        elif known.dataType != field.dataType:
-            kind, other = field.dataType.simpleString(), known.dataType.simpleString()
+            match_name("result column", column.name, table.names, where=f" in table '{name}'")
+        elif known.dataType != column.dataType:
+            kind, other = column.dataType.simpleString(), known.dataType.simpleString()
             raise QueryError(
                 f"column '{known.name}' of table '{name}' is {other}, but the result's is {kind}; "
                 f"cast it in the SELECT list, like CAST(... AS {other.upper()}) AS {known.name}"
@@ -102,25 +104,37 @@ def _compare(name: str, table: StructType, result: StructType) -> None:
         )
 
 
-def save_to_table(spark: SparkSession, target: Target, name: str) -> Callable[[DataFrame, int], None]:
-    """Write files into the table's folder, so that a repeated batch replaces its own; else append."""
-    target = prepare_table(spark, target, name)
+@dataclass(frozen=True)
+class TableSink:
+    """Files in the folder of a table, so that a repeated batch replaces its own."""
 
-    def append(results: DataFrame, batch: int) -> None:
-        results.write.format(target.format).options(**target.options).mode("append").saveAsTable(name)
+    spark: SparkSession
+    target: Target
+    name: str
+    claimed: set[str] = field(default_factory=set)
 
-    def save(results: DataFrame, batch: int) -> None:
-        table = find_table(spark, name)
+    def open(self) -> tuple[FileSink, StructType]:
+        """Return the sink of the table's folder as it is now, and the table's schema."""
+        table, target = find_table(self.spark, self.name), self.target
         if table is None:
-            raise QueryError(f"table '{name}' was dropped while the query ran; start it again")
-        sink = FileSink(
-            open_folder(spark, table.location), target.format, target.options, target.partition_by
-        )
-        # Formats without names, like csv, are read by position.
-        ordered = results.select(*(F.col(quote(column)) for column in table.schema.names))
-        sink.emit(ordered, batch, cleans_up=True)
-        if target.partition_by:
-            spark.sql(f"MSCK REPAIR TABLE {name}")
-        spark.catalog.refreshTable(name)
+            raise QueryError(f"table '{self.name}' was dropped while the query ran; start it again")
+        folder = open_folder(self.spark, table.location)
+        if table.location not in self.claimed:  # the table may have been moved since
+            claim_folder(self.spark, folder, target.owner)
+            self.claimed.add(table.location)
+        names, options, columns = target.owner.names, target.options, target.partition_by
+        return FileSink(folder, names, target.format, options, columns), table.schema
 
-    return save if target.format in FILE_FORMATS else append
+    def emit(self, results: DataFrame, batch: SinkBatch) -> None:
+        """Write the results as files of the table."""
+        sink, schema = self.open()
+        # Formats without names, like csv, are read by position.
+        ordered = results.select(*(F.col(quote(column)) for column in schema.names))
+        sink.emit(ordered, replace(batch, cleans_up=True))
+        if self.target.partition_by:
+            self.spark.sql(f"MSCK REPAIR TABLE {self.name}")
+        self.spark.catalog.refreshTable(self.name)
+
+    def has_published(self, batch: int, epoch: int) -> bool:
+        """True if results of a batch can be seen; older drivers can publish no more of it."""
+        return self.open()[0].has_published(batch, epoch)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from time import process_time
 from typing import TypeAlias
 
@@ -33,6 +33,8 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
+from weir.spark.count_files import CountFiles
+from weir.spark.result_names import ResultNames
 from weir.spark.worker_files import open_output
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -87,21 +89,15 @@ def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 class ResultFiles:
     """Where tasks write results; with `path` None they count them and keep nothing.
 
-    `spark_types` is Spark's own description of the columns' types, without which it reads an interval back as
-    a number.
+    `id` is the query's and `epoch` the driver's, for the names of the files. `spark_types` is Spark's own
+    description of the columns' types, without which it reads an interval back as a number.
     """
 
     path: str | None = None
+    id: str = ""
+    epoch: int = 1
     compression: str = "snappy"
     spark_types: str = ""
-
-
-@dataclass(frozen=True)
-class StageCounts:
-    """What one partition counted in one stage of probing, and to which partitions it sent partials."""
-
-    counts: BatchCounts
-    sent_to: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,7 @@ class ProbeTask:
     """
 
     assignment: Assignment
-    counts: str
+    counts: CountFiles
     results: ResultFiles | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -166,7 +162,7 @@ class ProbeTask:
             counts = BatchCounts()
             chunks = probe_partition(assignment, partition, counts)
             yield from deliver_results(self.results, assignment, partition, chunks)
-            write_counts(self.counts, name_counts(assignment.batch, partition, 0), counts)
+            self.counts.write(partition, 0, counts)
 
 
 @dataclass(frozen=True)
@@ -219,35 +215,23 @@ def _write_results(
     if target.path is None:
         deque(chunks, maxlen=0)
         return ()
-    name = f"_part-{assignment.batch:09d}-{partition:04d}-{uuid.uuid4().hex[:12]}.parquet"
-    writer = None
-    for chunk in chunks:
-        if writer is None:
-            stream = open_output(f"{target.path}/{name}")
-            metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
-            schema = result_schema(assignment.physical.query).with_metadata(metadata)
-            # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
-            texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
-            writer = pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts)
-        writer.write_table(chunk)
-    if writer is None:
+    first = next(chunks, None)
+    if first is None:
         return ()
-    writer.close()
-    stream.close()
+    name = ResultNames(target.id).hide(assignment.batch, partition, target.epoch)
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": target.spark_types}
+    schema = result_schema(assignment.physical.query).with_metadata(metadata)
+    # Text and bytes only: hashing every number of a wide result costs more than a dictionary saves.
+    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+    with (
+        open_output(f"{target.path}/{name}") as stream,
+        pq.ParquetWriter(stream, schema, compression=target.compression, use_dictionary=texts) as writer,
+    ):
+        for chunk in chain((first,), chunks):
+            writer.write_table(chunk)
     return (name,)
 
 
 def report_row(report: object) -> pa.RecordBatch:
     """Return a row that carries a report to the driver."""
     return pa.RecordBatch.from_pydict({"report": [json.dumps(report).encode()]})
-
-
-def name_counts(batch: int, partition: int, stage: int) -> str:
-    """Name the file of a partition's counts."""
-    return f"{batch}-{partition}-{stage}.json"
-
-
-def write_counts(folder: str, name: str, counts: BatchCounts, sent_to: Iterable[int] = ()) -> None:
-    """Write what a partition counted in a stage, in place of an earlier run's counts."""
-    with open_output(f"{folder}/{name}") as stream:
-        stream.write(json.dumps(to_json(StageCounts(counts, tuple(sent_to)))).encode())

@@ -55,5 +55,5 @@ def run_available(join: SparkJoin, folder: Path, progress: dict[int, dict[str, A
 
 def read_results(folder: Path, batch: int) -> pa.Table:
     """The results of one batch."""
-    files = sorted((folder / "out").glob(f"part-{batch:09d}-*.parquet"))
+    files = sorted((folder / "out").glob(f"part-*-{batch:09d}-*.parquet"))
     return pa.concat_tables([pa.table({}), *map(pq.read_table, files)], promote_options="default")

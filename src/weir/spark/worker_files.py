@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+
+from weir.spark.disk_space import name_full_disk
 
 # Hadoop's schemes and what Arrow calls them.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "gcs": "gs"}
@@ -24,12 +27,20 @@ def open_path(uri: str) -> tuple[pafs.FileSystem, str]:
     return opened
 
 
-def open_output(uri: str) -> pa.NativeFile:
-    """Open a file for writing; on a local disk, create its folder first."""
+@contextmanager
+def open_output(uri: str) -> Iterator[pa.NativeFile]:
+    """Open a file for writing, on a local disk with its folder; delete it again if it is not finished."""
     files, path = open_path(uri)
-    if isinstance(files, pafs.LocalFileSystem):
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return files.open_output_stream(path)
+    with name_full_disk(uri):
+        if isinstance(files, pafs.LocalFileSystem):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with files.open_output_stream(path) as stream:
+                yield stream
+        except BaseException:
+            with suppress(OSError):
+                files.delete_file(path)
+            raise
 
 
 def local_path(uri: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -15,20 +15,27 @@ from weir.errors import QueryError
 from weir.query.options import show_given
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.runtime.manifest_adaptation import adapt_manifest
-from weir.spark.checkpoint import Checkpoint, CheckpointLog
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_lock import CheckpointLock
+from weir.spark.checkpoint_log import CheckpointLog
+from weir.spark.disk_space import name_full_disk
+from weir.spark.durability import ProcessDurability
 from weir.spark.engine import SparkEngine
+from weir.spark.epoch import Epoch, take_epoch
 from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
+from weir.spark.output_owner import Owner
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sink_checks import FILE_FORMATS
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
-from weir.spark.target import Target
+from weir.spark.spark_logs import SparkLogs
+from weir.spark.sweep import sweep_failed_attempts
+from weir.spark.target import Target, record_target, restore_target
 from weir.spark.trigger import name_unknown_keywords, read_trigger, trigger_seconds
 from weir.spark.union import tagged_union
+from weir.spark.vacuum import Vacuum
 from weir.spark.writer_options import WriterOptions, check_spelling, show_option
 from weir.units import parse_interval
 
@@ -37,6 +44,20 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("weir")
 _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on.
+
+    `is_alone`: a lock keeps all other drivers from running.
+    """
+
+    owner: Owner
+    epoch: Epoch
+    restart: Restart
+    start: StartPlan
+    is_alone: bool
 
 
 class JoinWriter:
@@ -181,19 +202,26 @@ class JoinWriter:
         join, spark = self._join, self._join.sparkSession
         check_memory(spark, join.query.budget)
         check_spelling(self._options)
-        location, sink = self._locate_checkpoint(), self._choose_sink(table, join)
+        location = self._locate_checkpoint()
         folder = open_folder(spark, f"{location}/weir")
         with CheckpointLock(spark, folder.uri) as lock:
+            is_alone, restart = lock.is_alone, read_restart(spark, location)
+            if is_alone:
+                sweep_failed_attempts(spark, folder, restart)
+            owner = Owner(restart.id, location)
+            sink = self._choose_sink(table, join, owner)
+            target = record_target(spark, self._make_target(table, join, owner))
+            plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            target = self._describe_target(table)
-            self._finish_begun_batch(location, folder, sink, target, workers)
-            restart = read_restart(spark, location)
-            start = plan_start(join, restart, target).check(restart)
+            run = self._take_over(owner, folder, target, is_alone)
+            if self._finish_begun_batch(run, sink, workers):
+                run = self._take_over(owner, folder, target, is_alone)
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
-            sink = self._choose_sink(table, start.join)
-            batches, writer = self._prepare(location, folder, sink, start, restart, workers)
-            started = lock.start(writer)
+            sink = self._choose_sink(table, run.start.join, owner)
+            batches, writer = self._prepare(run, sink, workers)
+            with name_full_disk(location):
+                started = lock.start(writer)
         batches.engine.watch(started)
         try:
             workers.wait()
@@ -202,54 +230,57 @@ class JoinWriter:
             raise
         return SparkQuery(spark, started, batches)
 
-    def _finish_begun_batch(
-        self, location: str, folder: Folder, sink: Sink, target: FileTarget | None, workers: WorkerCheck
-    ) -> None:
-        """Repeat a batch that an earlier query had begun with that query, if there is one."""
-        spark = self._join.sparkSession
-        restart = read_restart(spark, location)
+    def _take_over(self, owner: Owner, folder: Folder, target: FileTarget | None, is_alone: bool) -> _Run:
+        """Take an epoch, then read the checkpoint again: an older driver begins no batch from here on."""
+        epoch = take_epoch(folder, owner.id)
+        restart = read_restart(self._join.sparkSession, owner.checkpoint)
         start = plan_start(self._join, restart, target).check(restart)
-        repeat = plan_repeat(start, restart)
+        return _Run(owner, epoch, restart, start, is_alone)
+
+    def _finish_begun_batch(self, run: _Run, sink: Sink, workers: WorkerCheck) -> bool:
+        """Repeat a batch that an earlier query had begun with that query; False if there is none."""
+        spark, restart, owner = self._join.sparkSession, run.restart, run.owner
+        repeat = plan_repeat(run.start, restart, run.epoch.number)
         if repeat is None:
-            return
+            return False
         join, earlier_target = repeat
         _LOG.info("batch %s had begun and is repeated with the earlier query", restart.begun)
         if earlier_target is not None:
-            sink = choose_sink(spark, _read_target(earlier_target, join), has_steps=bool(join.steps))
+            given = self._options.of_sink()
+            earlier = restore_target(earlier_target, given, join.schema, owner, restart.begun)
+            sink = choose_sink(spark, earlier, has_steps=bool(join.steps))
         writer = JoinWriter(join).trigger(once=True)
-        with CheckpointLock(spark, folder.uri) as lock:
-            start = plan_start(join, restart, earlier_target).check(restart)
-            batches, stream_writer = writer._prepare(location, folder, sink, start, restart, workers)
+        with CheckpointLock(spark, restart.uri) as lock:
+            run = replace(run, start=plan_start(join, restart, earlier_target).check(restart))
+            batches, stream_writer = writer._prepare(run, sink, workers)
             query = lock.start(stream_writer)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
             batches.decider.close()
+        return True
 
-    def _prepare(
-        self,
-        location: str,
-        folder: Folder,
-        sink: Sink,
-        start: StartPlan,
-        restart: Restart,
-        workers: WorkerCheck,
-    ) -> tuple[SparkBatches, DataStreamWriter]:
+    def _prepare(self, run: _Run, sink: Sink, workers: WorkerCheck) -> tuple[SparkBatches, DataStreamWriter]:
+        start, epoch, location, durability = run.start, run.epoch, run.owner.checkpoint, ProcessDurability()
         join, routing, job = start.join, start.routing, start.job
-        spark = join.sparkSession
-        if not restart.has_state:
-            Checkpoint(folder).write_job(job)
+        spark, checkpoint = join.sparkSession, Checkpoint(epoch.folder)
         union, slots = tagged_union(join.query, join.frames, routing)
         policy = self._make_policy(join, routing)
         # A repeated batch needs the manifest before it, whatever the session says.
         retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
-        log = CheckpointLog(folder, retained, job, lambda manifest: adapt_manifest(manifest, join.query))
-        engine = SparkEngine(spark, policy, routing, slots, folder, sink, join.steps, job.filled)
+        vacuum = Vacuum(checkpoint, epoch, retained, run.is_alone)
+        logs = SparkLogs(open_folder(spark, location))
+        log = CheckpointLog(
+            epoch, job, lambda manifest: adapt_manifest(manifest, join.query), logs, durability, vacuum
+        )
+        if not run.restart.has_state:
+            log.record_job()
+        engine = SparkEngine(spark, policy, routing, slots, epoch, durability, sink, join.steps, job.filled)
         if join.options.partitions is not None:
             engine.start_with(routing.partitions)
-        decided = _decide_start(start, Checkpoint(folder))
+        decided = _decide_start(start, checkpoint)
         on_null_time, pushed = join.options.on_null_time, join.inputs.pushed
-        batches = SparkBatches(engine, log, policy, decided, on_null_time, workers, pushed)
+        batches = SparkBatches(engine, log, policy, decided, on_null_time, workers, pushed, epoch)
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
@@ -261,22 +292,21 @@ class JoinWriter:
         idle_micros = None if idle is None else parse_interval(idle)
         return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
 
-    def _choose_sink(self, table: str | None, join: SparkJoin) -> Sink:
+    def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
+        target = self._make_target(table, join, owner)
+        if target is None:
+            assert self._call is not None, "what has no target has a function"
+            return CallSink(self._call)
+        return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
+
+    def _make_target(self, table: str | None, join: SparkJoin, owner: Owner) -> Target | None:
+        """Collect where results go; None if a function takes them."""
         if self._call is not None and table is not None:
             raise QueryError("foreachBatch and toTable are two sinks; use one of them")
         if self._call is not None:
-            return CallSink(self._call)
-        options, path = self._options.of_sink(), self._options.get("path")
-        target = Target(self._format, path, table, options, self._partition_by, self._name, join.schema)
-        return choose_sink(join.sparkSession, target, has_steps=bool(join.steps))
-
-    def _describe_target(self, table: str | None) -> FileTarget | None:
-        """Describe a sink of files, so that a batch that had begun there can be repeated there."""
-        if self._call is not None or self._format.lower() not in FILE_FORMATS:
             return None
-        options, path = dict(self._options.of_sink()), self._options.get("path")
-        path = None if path is None else qualify(self._join.sparkSession, path)
-        return FileTarget(self._format, path, table, options, self._partition_by)
+        options, path, columns = self._options.of_sink(), self._options.get("path"), self._partition_by
+        return Target(self._format, path, table, options, columns, self._name, join.schema, owner)
 
     def _locate_checkpoint(self) -> str:
         spark = self._join.sparkSession
@@ -306,11 +336,6 @@ def _check_columns(argument: str, given: tuple[Any, ...]) -> tuple[str, ...]:
     for column in columns:
         _check_name(argument, column, f"{argument}('country', 'day')")
     return columns
-
-
-def _read_target(target: FileTarget, join: SparkJoin) -> Target:
-    columns, schema = target.partition_by, join.schema
-    return Target(target.format, target.path, target.table, target.options, columns, None, schema)
 
 
 def _decide_start(start: StartPlan, checkpoint: Checkpoint) -> DecidedPlan:

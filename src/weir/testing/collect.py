@@ -67,9 +67,9 @@ def run(job: Job, source: ListSource, spark: Any = None, folder: str | Path | No
 
 
 def _run_local(job: Any, source: ListSource, crasher: _Crasher) -> Collected:
-    if any("committed" in phases for phases in source.crashes.values()):
+    if any("spark_commit" in phases for phases in source.crashes.values()):
         raise QueryError(
-            "in one process there is no checkpoint to start from: a crash after 'committed' needs Spark"
+            "in one process there is no checkpoint to start from: a crash at 'spark_commit' needs Spark"
         )
     query = job(**source.schemas).start()
     batches = []

@@ -21,11 +21,12 @@ Step: TypeAlias = Mapping[str, Rows]
 class Crash:
     """The query dies in the batch that follows, when it reaches a phase, and starts again.
 
-    The phases are "decide", "build", "built", "emit", "emitted" and "committed". By default the results are
-    already in the sink but not committed, so that a repeat might give them twice.
+    The phases are the steps of a batch: "vacuum", "decide", "build", "sync_batch", "publish", "sync_results",
+    "commit" and "spark_commit", and the query dies before the step. By default the results are already in the
+    sink but not committed, so that a repeat might give them twice.
     """
 
-    at: str = "emitted"
+    at: str = "sync_results"
 
     def __post_init__(self) -> None:
         if self.at not in PHASES:
@@ -40,7 +41,7 @@ class ListSource:
 
     >>> source = ListSource({"orders": [{"id": 7}]}, Crash(), {"payments": [{"id": 7}, {"id": 8}]})
     >>> [batch["payments"].num_rows for batch in source.batches], source.crashes
-    ([0, 2], {1: ('emitted',)})
+    ([0, 2], {1: ('sync_results',)})
     """
 
     def __init__(self, *steps: Step | Crash, schemas: Mapping[str, pa.Schema] | None = None) -> None:
