@@ -86,6 +86,13 @@ class StartPlan:
 def read_restart(spark: SparkSession, location: str) -> Restart:
     """Read what a checkpoint says of the job there."""
     checkpoint = Checkpoint(open_folder(spark, f"{location}/weir"))
+    try:
+        return _read_restart(spark, location, checkpoint)
+    except OSError as error:
+        raise QueryError(f"the checkpoint {checkpoint.folder.uri} cannot be read: {error}") from None
+
+
+def _read_restart(spark: SparkSession, location: str, checkpoint: Checkpoint) -> Restart:
     names = open_folder(spark, location).names("commits")
     committed = max((int(name) for name in names if name.isdigit()), default=-1)
     begun = max((batch for batch in checkpoint.batches("decisions") if batch > committed), default=None)
