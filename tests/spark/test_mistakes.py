@@ -130,7 +130,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], Any], str]] = {
     ),
     "checkpoint on hdfs": (
         lambda d: d.join.writeStream.option("checkpointLocation", "hdfs://127.0.0.1:1/c").start("/tmp/y"),
-        r"the checkpoint hdfs://127\.0\.0\.1:1/c/weir cannot be written: .*[Cc]onnection",
+        r"the checkpoint hdfs://127\.0\.0\.1:1/c/weir cannot be read: .*[Cc]onnection",
     ),
     "unknown scheme": (
         lambda d: d.writer.start("s4://b/out"),

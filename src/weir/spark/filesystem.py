@@ -45,7 +45,7 @@ class LocalFolder:
         """Return the bytes of a file; None if it does not exist."""
         try:
             return (self._root / name).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError:
             raise QueryError(

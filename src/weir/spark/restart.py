@@ -92,10 +92,13 @@ class StartPlan:
 
 def read_restart(spark: SparkSession, location: str) -> Restart:
     """Read what a checkpoint says of the job there, and refuse one that is damaged."""
-    for _ in range(2):
-        with suppress(DamagedStateError):  # another driver may be at work while several files are read
-            return _read_restart(spark, location)
-    return _read_restart(spark, location)
+    try:
+        for _ in range(2):
+            with suppress(DamagedStateError):  # another driver may be at work while several files are read
+                return _read_restart(spark, location)
+        return _read_restart(spark, location)
+    except OSError as error:
+        raise QueryError(f"the checkpoint {location}/weir cannot be read: {error}") from None
 
 
 def _read_restart(spark: SparkSession, location: str) -> Restart:
