@@ -187,7 +187,13 @@ def test_late_and_null_time_rows_are_dropped_and_counted_per_stream(
         assert progress["weir"]["streams"] == local.lastProgress["weir"]["streams"]
         assert progress["weir"]["watermark"] == local.lastProgress["weir"]["watermark"]
     last = query.lastProgress["weir"]["streams"]
-    counted = {"numInputRows": 3, "numRowsDroppedByWatermark": 1, "numRowsNullTime": 1, "numRowsShed": 0}
+    counted = {
+        "numInputRows": 3,
+        "numRowsDroppedByWatermark": 1,
+        "numRowsNullTime": 1,
+        "numRowsAhead": 0,
+        "numRowsShed": 0,
+    }
     assert last == {"a": counted, "b": counted}
     assert read_bag(tmp_path / "out") == bag(pa.concat_tables(results))
 

@@ -22,7 +22,8 @@ class Manifest:
 
     `plan` is the one decided last, though an earlier one may be active in some partitions. `evicted` are
     summaries of slices given up for memory, as long as their rows could still have joined. `arrivals` are the
-    clocks of the batches whose rows may still be fresh, where a freshness is asked for.
+    clocks of the batches whose rows may still be fresh, where a freshness is asked for. `last_arrivals` has
+    the wall clock (µs) of the batch that brought the last row of each stream, or of the first batch.
     """
 
     batch: int = -1
@@ -36,6 +37,7 @@ class Manifest:
     plan: Join | None = None
     evicted: tuple[SliceSummary, ...] = ()
     arrivals: Mapping[int, int] = field(default_factory=dict)
+    last_arrivals: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def clock(self) -> int | None:
@@ -54,12 +56,23 @@ class Manifest:
 
     @property
     def sizes(self) -> dict[str, StateSize]:
-        """How much each state holds, over all partitions."""
+        """How much each state holds, over all partitions, without what is parked."""
         sizes: dict[str, StateSize] = {}
         for entry in self.entries:
+            if entry.parked:
+                continue
             size = sizes.get(entry.node, StateSize(0, 0, 0))
             sizes[entry.node] = StateSize(size.rows + entry.rows, size.bytes + entry.bytes, size.slices + 1)
         return sizes
+
+    @property
+    def parked_rows(self) -> dict[str, int]:
+        """The parked rows of each state that has any."""
+        rows: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.parked:
+                rows[entry.node] = rows.get(entry.node, 0) + entry.rows
+        return rows
 
     @property
     def active_plans(self) -> set[Join]:

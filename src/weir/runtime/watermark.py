@@ -1,15 +1,94 @@
-"""Tell which streams are idle and no longer hold back the watermark, which `advance_watermark` advances."""
+"""Decide by the wall clock which streams are idle and which event times are accepted.
+
+wall clock     ──┬────────────────────────┬──────────▶ now
+                 │ last row of b arrives  │ idle after it: b no longer holds the watermark
+event time     ──┴──────────────────────────┬──────────────────────┬───▶
+                                            │ latest of now and    │ rows after it are ahead:
+                                            │ the other streams    │ dropped, and not the newest
+
+A stream is idle because none of its rows arrives, never because its rows are old: the slower stream of a
+backfill is not idle. `advance_watermark` in the kernel computes the watermark itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from weir.runtime.manifest import Manifest
+from weir.query.model import Stream
+
+_LAST_TIME = 2**63 - 1
 
 
-def find_idle_streams(names: Iterable[str], before: Manifest, idle: int | None) -> tuple[str, ...]:
-    """Return the streams whose newest row is more than `idle` µs behind that of all; None: no stream is."""
-    if idle is None or before.clock is None:
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The stream that holds the watermark, and the wall clock (µs) since when no row of it has arrived.
+
+    `since` is None where no clock is read.
+    """
+
+    stream: str
+    since: int | None
+
+
+def find_idle_streams(
+    names: Iterable[str], last_arrivals: Mapping[str, int], now: int | None, idle: int | None
+) -> tuple[str, ...]:
+    """Return the streams of which no row has arrived for `idle` µs; None: no stream is idle.
+
+    >>> find_idle_streams("ab", {"a": 95, "b": 60}, now=100, idle=40)
+    ('b',)
+    """
+    if idle is None or now is None:
         return ()
-    oldest = before.clock - idle
-    return tuple(name for name in names if before.newest.get(name, oldest - 1) < oldest)
+    return tuple(name for name in names if now - last_arrivals.get(name, now) >= idle)
+
+
+def limit_times(
+    names: Iterable[str], newest: Mapping[str, int], now: int | None, ahead: int | None
+) -> dict[str, int]:
+    """Return the latest event time that is accepted of each stream; empty: every time is.
+
+    It is `ahead` µs after the wall clock, or after the newest row of the other streams if that is later: a
+    simulation may run in the future, but not one of its streams alone.
+
+    >>> limit_times("ab", {"a": 500}, now=100, ahead=10)
+    {'a': 110, 'b': 510}
+    """
+    if ahead is None or now is None:
+        return {}
+    limits = {}
+    for name in names:
+        others = [time for other, time in newest.items() if other != name]
+        limits[name] = min(max([now, *others]) + ahead, _LAST_TIME)
+    return limits
+
+
+def update_last_arrivals(
+    names: Iterable[str], before: Mapping[str, int], now: int | None, arrived: Collection[str]
+) -> dict[str, int]:
+    """Return when the last row of each stream arrived; a stream without any counts from the first batch.
+
+    A wall clock that was set back does not keep a stream from ever being idle.
+
+    >>> update_last_arrivals("abc", {"a": 5, "b": 5}, now=9, arrived={"a"})
+    {'a': 9, 'b': 5, 'c': 9}
+    """
+    if now is None:
+        return {}
+    return {name: now if name in arrived else min(before.get(name, now), now) for name in names}
+
+
+def find_holder(
+    streams: Sequence[Stream],
+    newest: Mapping[str, int],
+    idle: Collection[str],
+    last_arrivals: Mapping[str, int],
+) -> Holder | None:
+    """Return the stream for which the watermark waits, first one without a row; None: all are idle."""
+    waiting = [stream for stream in streams if stream.name not in idle]
+    if not waiting:
+        return None
+    silent = [stream for stream in waiting if stream.name not in newest]
+    holder = silent[0] if silent else min(waiting, key=lambda stream: newest[stream.name] - stream.late)
+    return Holder(holder.name, last_arrivals.get(holder.name))

@@ -61,6 +61,8 @@ _SESSION: Mapping[str, Any] = {
 class SparkEngine(Engine[DataFrame]):
     """Runs the batches of one query."""
 
+    parks = True
+
     def __init__(
         self,
         spark: SparkSession,

@@ -25,7 +25,7 @@ from weir.query.windows import RowWindow
 from weir.spark.errors import ChangedQueryError
 from weir.spark.routing import Routing, RoutingKey
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)
