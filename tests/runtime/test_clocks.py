@@ -30,7 +30,7 @@ Results = Counter[tuple[int, int]]
 
 def span(name: str, first: float, last: float) -> pa.Table:
     """A stream's rows between two seconds, in order; each has an id of its own."""
-    rng = np.random.default_rng([ord(name), round(first * 10)])
+    rng = np.random.default_rng([ord(name), 10_000 + round(first * 10)])
     times = np.sort(
         rng.integers(round(first * SECOND), round(last * SECOND), round((last - first) * PER_SECOND))
     )
@@ -70,17 +70,23 @@ class Run:
         return dict(total)
 
 
-def run(
-    batches: Batches, idle: int | None = None, ahead: int | None = 3600, clock: Iterator[int] | None = None
-) -> Run:
-    """Run a join by key; the wall clock goes on by a second a batch."""
+def make_query(
+    idle: int | None = None, ahead: int | None = 3600, clock: Iterator[int] | None = None
+) -> LocalQuery:
+    """A join by key; the wall clock goes on by a second a batch."""
     join = weir.join(
         a=SCHEMA, b=SCHEMA, on="a.k = b.k", within=f"{WINDOW} seconds", select="a.id AS a, b.id AS b"
     )
     now = clock or count(TODAY, SECOND)
     lengths = [None if length is None else length * SECOND for length in (idle, ahead)]
-    query = LocalQuery(Policy(join.query, "auto", *lengths, now.__next__), DecidedPlan(join.planned.plan))
-    done = Run()
+    return LocalQuery(Policy(join.query, "auto", *lengths, now.__next__), DecidedPlan(join.planned.plan))
+
+
+def run(
+    batches: Batches, idle: int | None = None, ahead: int | None = 3600, clock: Iterator[int] | None = None
+) -> Run:
+    """Run a join by key."""
+    query, done = make_query(idle, ahead, clock), Run()
     for batch in batches:
         found = query.process(batch)
         done.results.update(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True))
@@ -152,6 +158,36 @@ def test_without_a_limit_the_row_takes_the_watermark_along() -> None:
     assert done.dropped("numRowsDroppedByWatermark")["b"] > 100
 
 
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_watermark_that_a_wrong_clock_has_moved_is_reset(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A query without a limit takes the row in; started again with one, it forgets it."""
+    batches, idle = live(45), "b" if name == "a" else "a"
+    batches[3][name] = pa.concat_tables([BAD_ROW, batches[3][name]])
+    for number in range(4, 20):
+        batches[number][idle] = SCHEMA.empty_table()
+    query = make_query(idle=5, ahead=None)
+    for batch in batches[:20]:
+        query.process(batch)
+    assert query.manifest.watermark == YEAR_9999
+    again = make_query(idle=5)
+    vars(again._memory).update(vars(query._memory))
+    results: Results = Counter()
+    with caplog.at_level(logging.WARNING, "weir"):
+        for number, batch in enumerate(batches[20:], 20):
+            found = again.process(batch)
+            if number > 20:
+                results.update(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the newest times of '{name}' lie so far ahead that they are forgotten",
+        "the watermark lies so far ahead that it is forgotten",
+    ]
+    # Rows since the restart meet each other; of those before, a part was lost.
+    assert results >= joined(batches[21:]) and results <= joined(batches)
+    assert again.manifest.watermark == min(again.manifest.newest.values())
+
+
 def test_streams_may_be_in_the_future_together() -> None:
     """A simulation of next year: only before any stream has a time does the wall clock decide."""
     batches = live(20)
@@ -186,6 +222,14 @@ def test_a_silent_stream_is_named_once(caplog: pytest.LogCaptureFixture) -> None
         "stream 'b' has brought no row with a usable time since 2027-01-15 08:00:00 UTC"
     )
     assert [section["watermarkHeldBy"] for section in done.progress] == 20 * [{"stream": "b", "since": TODAY}]
+
+
+def test_rows_ahead_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    batches = [{**batch, "b": pa.concat_tables([BAD_ROW, batch["b"]])} for batch in live(5)]
+    with caplog.at_level(logging.WARNING, "weir"):
+        run(batches)
+    (warning,) = (record.getMessage() for record in caplog.records)
+    assert warning.startswith("stream 'b' has brought 1 row from after 2027-01-15 09:00:00 UTC, which was")
 
 
 def test_streams_that_speak_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:

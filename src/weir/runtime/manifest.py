@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +15,8 @@ from weir.partition.placement import Placement
 from weir.plan.tree import Join
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.stats.batch_counts import StateSize
+
+_LOG = logging.getLogger("weir")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,20 @@ class Manifest:
     def active_plans(self) -> set[Join]:
         """The active plans, each of some partition."""
         return {part.migration.plan for part in self.parts.values() if part.migration is not None}
+
+    def accept_until(self, latest: Mapping[str, int]) -> Manifest:
+        """Forget the newest time of a stream that is beyond what is accepted of it, as its clock was wrong.
+
+        So is a watermark beyond all that is accepted: no row could come in time any more.
+        """
+        newest = {name: time for name, time in self.newest.items() if time <= latest.get(name, time)}
+        if len(newest) < len(self.newest):
+            wrong = ", ".join(f"'{name}'" for name in self.newest if name not in newest)
+            _LOG.warning("the newest times of %s lie so far ahead that they are forgotten", wrong)
+        is_wrong = bool(latest) and self.watermark is not None and self.watermark > max(latest.values())
+        if is_wrong:
+            _LOG.warning("the watermark lies so far ahead that it is forgotten")
+        return replace(self, newest=newest, watermark=None if is_wrong else self.watermark)
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> Manifest:
         """What is left when a plan is decided: the slices that it or the plan before it needs."""

@@ -26,12 +26,12 @@ from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.runtime.batch_events import notify
+from weir.runtime.clock_warnings import ClockWarnings
 from weir.runtime.commit import FinishedBatch, next_manifest, report_batch
 from weir.runtime.decide import BatchLog, Decider, Placer
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import Assignment, PhaseTimer, SliceStore, TaskReport, check_null_times
 from weir.runtime.progress import describe_batch
-from weir.runtime.silence import SilenceMonitor
 from weir.runtime.watermark import find_holder
 
 Rows = TypeVar("Rows", contravariant=True)
@@ -102,7 +102,7 @@ class MicroBatches(Generic[Rows]):
     ) -> None:
         self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
         self._on_null_time = on_null_time
-        self._silence = SilenceMonitor()
+        self._warnings = ClockWarnings()
         self._is_first = True
         self.last_report: BatchReport | None = None
         self.progress: dict[int, dict[str, Any]] = {}
@@ -140,7 +140,8 @@ class MicroBatches(Generic[Rows]):
         self.last_report = report
         streams, last_arrivals = self._plans.query.streams, after.last_arrivals
         holder = find_holder(streams, after.newest, finished.idle, last_arrivals)
-        self._silence.check(holder, batch.decision.now)
+        self._warnings.check_silence(holder, batch.decision.now)
+        self._warnings.check_ahead(finished.counts.ahead, batch.decision.latest)
         self.progress[number] = describe_batch(report, finished, after, holder, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
             del self.progress[old]
@@ -149,7 +150,7 @@ class MicroBatches(Generic[Rows]):
 
     def _decide(self, manifest: Manifest, number: int) -> Batch:
         decision, attempt = self.decider.decide(manifest, number)
-        before = manifest.prepare_for(decision.plan, self._plans)
+        before = manifest.accept_until(decision.latest).prepare_for(decision.plan, self._plans)
         before = self._engine.relocate(before, decision)
         return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)
 

@@ -50,16 +50,20 @@ def limit_times(
     """Return the latest event time that is accepted of each stream; empty: every time is.
 
     It is `ahead` µs after the wall clock, or after the newest row of the other streams if that is later: a
-    simulation may run in the future, but not one of its streams alone.
+    simulation may run in the future, but not one of its streams alone. Times of a stream that was accepted
+    alone, when another limit held, do not count for the others.
 
     >>> limit_times("ab", {"a": 500}, now=100, ahead=10)
     {'a': 110, 'b': 510}
     """
     if ahead is None or now is None:
         return {}
+    latest_first = sorted(newest.items(), key=lambda item: -item[1])
+    while latest_first and latest_first[0][1] > max([now, *(time for _, time in latest_first[1:2])]) + ahead:
+        del latest_first[0]
     limits = {}
     for name in names:
-        others = [time for other, time in newest.items() if other != name]
+        others = [time for other, time in latest_first if other != name]
         limits[name] = min(max([now, *others]) + ahead, _LAST_TIME)
     return limits
 
