@@ -28,8 +28,8 @@ from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 
 # The phases of a task that take less time if less is probed.
 _JOINING = ("build", "probe")
-# Slices of fewer rows are merged with others, for which they have to be open.
-MIN_PARKED_ROWS = ROWS
+# Slices of fewer rows may be merged with others, for which they have to be open.
+MIN_PARKED_ROWS = ROWS // 2
 
 
 @dataclass(frozen=True)
