@@ -183,6 +183,12 @@ class Assignment:
         )
         return state, entries
 
+    def list_parked(self, partition: int, opened: Mapping[int, SliceEntry]) -> tuple[SliceEntry, ...]:
+        """List the parked slices of a partition that stay as they are, since the batch opened others only."""
+        places = {entry.place for entry in opened.values()}
+        slices = self.part(partition).slices
+        return tuple(entry for entry in slices if entry.parked and entry.place not in places)
+
     def _find_parked(
         self, part: PartitionState, physical: PhysicalPlan, arriving: Mapping[str, int]
     ) -> frozenset[tuple[str, int]]:
@@ -277,9 +283,10 @@ class PartitionBatch:
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        opened, row_numbers = {entry.place for entry in entries.values()}, dict(after.next_row_numbers)
-        before = self._assignment.part(self._partition).slices
-        parked = (entry for entry in before if entry.parked and entry.place not in opened)
+        parked, row_numbers = (
+            self._assignment.list_parked(self._partition, entries),
+            dict(after.next_row_numbers),
+        )
         slices = (*parked, *(known[id(kept)] for kept in live))
         return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
 
