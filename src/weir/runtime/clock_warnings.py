@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+
+import numpy as np
 
 from weir.runtime.watermark import Holder
 
@@ -51,4 +52,5 @@ class ClockWarnings:
 
 
 def _format_time(micros: int) -> str:
-    return datetime.fromtimestamp(micros // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """Format a time of any year, also one that a datetime cannot have."""
+    return str(np.datetime64(micros // 1_000_000, "s")).replace("T", " ")
