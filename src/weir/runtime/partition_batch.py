@@ -283,12 +283,13 @@ class PartitionBatch:
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        parked, row_numbers = (
-            self._assignment.list_parked(self._partition, entries),
-            dict(after.next_row_numbers),
+        parked = self._assignment.list_parked(self._partition, entries)
+        return PartitionState(
+            slices=(*parked, *(known[id(kept)] for kept in live)),
+            next_sequence=after.next_sequence,
+            next_row_numbers=dict(after.next_row_numbers),
+            migration=self._prepared.migration,
         )
-        slices = (*parked, *(known[id(kept)] for kept in live))
-        return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
 
 
 def _find_newest_arriving(

@@ -50,11 +50,11 @@ def limit_times(
     """Return the latest event time that is accepted of each stream; empty: every time is.
 
     It is `ahead` µs after the wall clock, or after the newest row of the other streams if that is later: a
-    simulation may run in the future, but not one of its streams alone. Times of a stream that was accepted
-    alone, when another limit held, do not count for the others.
+    simulation may run in the future, but not one of its streams alone. A time that was accepted when another
+    limit held, and is ahead by this one, does not count.
 
-    >>> limit_times("ab", {"a": 500}, now=100, ahead=10)
-    {'a': 110, 'b': 510}
+    >>> limit_times("ab", {"a": 108}, now=100, ahead=10), limit_times("ab", {"a": 999}, now=100, ahead=10)
+    ({'a': 110, 'b': 118}, {'a': 110, 'b': 110})
     """
     if ahead is None or now is None:
         return {}
