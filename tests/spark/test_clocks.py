@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.plan.tree import join as tree
 from weir.runtime import commit
 from weir.runtime.batch_events import listen
 from weir.runtime.wall_clock import use_wall_clock
@@ -108,20 +109,20 @@ def test_a_backfill_is_complete_and_parks_what_is_ahead(
 def test_a_tree_opens_what_was_parked(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three streams, of which two are ahead: what one of them waits for depends on the plan."""
+    """Two of three streams are ahead: one waits for its partner below, one for what those two make."""
     monkeypatch.setattr(commit, "MIN_PARKED_ROWS", 1)
-    feed = fast_and_slow(tmp_path / "in", files=4)
+    feed = fast_and_slow(tmp_path / "in", files=6)
     frames = {**feed.frames(spark), "c": feed.frame(spark, "a")}
-    asked = {
-        **ASKED,
+    asked: dict[str, Any] = {
         "on": "a.k = b.k AND b.k = c.k AND a.v = c.v",
-        "plan": weir.plan.join(weir.plan.join("a", "c"), "b"),
+        "within": f"{WINDOW} seconds",
+        "plan": tree(tree("a", "b"), "c"),
     }
-    query = run(weir.join(**frames, **asked), tmp_path / "ckpt", tmp_path / "out")
-    tables = {**feed.tables(), "c": feed.tables()["a"]}
-    del asked["partitions"]
-    assert read_bag(tmp_path / "out") == expected(tables, **asked)
-    assert max(shown["weir"]["state"]["b"]["numRowsParked"] for shown in query.recentProgress) == 0
+    query = run(weir.join(**frames, **asked, partitions=2), tmp_path / "ckpt", tmp_path / "out")
+    wanted = expected({**feed.tables(), "c": feed.tables()["a"]}, **asked)
+    assert wanted.total() > 100 and read_bag(tmp_path / "out") == wanted
+    parked = [shown["weir"]["state"] for shown in query.recentProgress]
+    assert all(max(state[name]["numRowsParked"] for state in parked) > 0 for name in "ac")
 
 
 def row(clock: ManualClock, **columns: Any) -> dict[str, Any]:
