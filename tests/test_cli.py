@@ -140,7 +140,10 @@ class TestFigures:
             "estimatedRecall": 0.976,
             "watermark": 10_000_000,
             "newest": {"a": 12_500_000, "b": 11_000_000},
-            "streams": {"a": {"numRowsDroppedByWatermark": 1}, "b": {"numRowsDroppedByWatermark": 2}},
+            "streams": {
+                "a": {"numRowsDroppedByWatermark": 1, "numRowsAhead": 0},
+                "b": {"numRowsDroppedByWatermark": 2, "numRowsAhead": 4},
+            },
             "state": {"a": {"numRowsTotal": 5000, "memoryUsedBytes": 3 << 20}},
         },
     }
@@ -154,6 +157,7 @@ class TestFigures:
             "state rows": "5,000",
             "state MiB": "3.0",
             "late": "3",
+            "ahead": "4",
             "delay s": "2.5",
             "shed": "1,234",
             "recall": "98%",

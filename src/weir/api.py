@@ -104,7 +104,8 @@ def join(
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
-    idle: str | timedelta | None = ..., streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
+    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ...,
+    streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
 ) -> SparkJoin: ...
 @overload
 def join(
@@ -151,7 +152,8 @@ def sql(
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
-    idle: str | timedelta | None = ..., streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
+    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ...,
+    streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
 ) -> SparkJoin: ...
 @overload
 def sql(

@@ -36,7 +36,7 @@ Order: TypeAlias = list[str] | tuple[str, ...] | DriverPolicy
 Spread: TypeAlias = Literal["auto", "hash", "share", "psp", "atr"]
 OnNullTime: TypeAlias = Literal["drop", "fail"]
 
-_SPARK_ONLY = ("partitions", "spread", "idle")
+_SPARK_ONLY = ("partitions", "spread", "idle", "ahead")
 # A value of these types is meant for an argument, so its name may be a misspelt one.
 _OPTION_TYPES = (
     str, bytes, int, float, timedelta, Adapt, Allowance, Budget, RowWindow, TimeWindow,
@@ -91,7 +91,13 @@ class JoinOptions(QueryOptions):
         default="auto",
     )
     idle: str | timedelta | None = argument(
-        "On Spark, a stream this far behind the newest one no longer holds the watermark back."
+        "On Spark, for how long no row of a stream must arrive until it no longer holds the watermark back, "
+        "like '10 minutes'; None: it always holds it."
+    )
+    ahead: str | timedelta | None = argument(
+        "On Spark, how far beyond both the time of day and all other streams an event time may be; rows "
+        "further ahead are dropped and counted. None: any time is accepted.",
+        default="1 hour",
     )
 
     def __post_init__(self) -> None:
@@ -110,9 +116,11 @@ class JoinOptions(QueryOptions):
         _check_word("spread", self.spread, Spread)
         if self.partitions is not None:
             check_partitions(self.partitions)
-        check_lengths("idle", self.idle)
-        if self.idle is not None and parse_interval(self.idle) <= 0:
-            raise QueryError(f"idle= must be longer than zero; got {self.idle!r}")
+        for name in ("idle", "ahead"):
+            length = getattr(self, name)
+            check_lengths(name, length)
+            if length is not None and parse_interval(length) <= 0:
+                raise QueryError(f"{name}= must be longer than zero; got {length!r}")
 
     @property
     def plan_request(self) -> PlanRequest:

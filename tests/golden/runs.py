@@ -89,9 +89,7 @@ def _replan(plan: Join, allowance: weir.Allowance | None, why: str) -> Callable[
 
 # What both engines run, each in a file of its own, so that their differences can be read side by side.
 BOTH = {
-    "mjoin": Run(
-        {**KEY, "plan": MJOIN, "basic": None}, {"partitions": 2, "sink": "noop", "idle": "4 seconds"}
-    ),
+    "mjoin": Run({**KEY, "plan": MJOIN, "basic": None}, {"partitions": 2, "sink": "noop", "idle": "1 hour"}),
     "fresh": Run({**KEY, "fresh": "8 seconds", "plan": MJOIN}, {"partitions": 2}),
     "row-window": Run(
         {**KEY, "within": {"a": "8 seconds", "b": weir.rows(15), "c": "6 seconds"}}, {"partitions": 1}

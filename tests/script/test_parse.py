@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 
@@ -83,6 +84,15 @@ class TestInto:
                 IntoClause("noop", {}, 1_000_000, weir.Budget(0.5, "1g"), weir.Adapt(gain=0.1, calibrate=5)),
             ),
             ("noop BUDGET (cpu 0.5) ADAPT OFF", IntoClause("noop", {}, None, weir.Budget(0.5), False)),
+            (
+                "noop IDLE '10 minutes' AHEAD 2 HOURS 5 SECONDS TRIGGER 1 s",
+                IntoClause(
+                    "noop",
+                    trigger=1_000_000,
+                    clocks={"idle": timedelta(minutes=10), "ahead": timedelta(hours=2, seconds=5)},
+                ),
+            ),
+            ("noop AHEAD OFF", IntoClause("noop", clocks={"ahead": None})),
         ],
     )
     def test_forms(self, text: str, expected: IntoClause) -> None:
@@ -159,7 +169,8 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
-            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order, but found ''b''",
+            "line 4: expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order, "
+            "but found ''b''",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
@@ -176,7 +187,8 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT OFF BUDGET (cpu 1)",
-            "line 4: expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order, but found 'BUDGET'",
+            "line 4: expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order, "
+            "but found 'BUDGET'",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (mem '1g')",

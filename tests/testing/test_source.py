@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import QueryError
-from weir.testing import Crash, ListSource
+from weir.testing import Crash, ListSource, Wait
 
 
 def test_columns_come_from_all_rows_and_missing_values_are_null() -> None:
@@ -28,6 +28,11 @@ def test_a_given_schema_counts_even_without_rows() -> None:
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(QueryError, match=r"'w'.*of stream 'a'"):
         ListSource({"a": [{"w": 1}]}, schemas={"a": pa.schema({"k": pa.int32()})})
+
+
+def test_waits_before_a_batch_add_up() -> None:
+    source = ListSource({"a": [{"k": 1}]}, Wait("1 minute"), Crash(), Wait("5 seconds"), {"a": [{"k": 2}]})
+    assert (source.waits, source.crashes) == ({1: 65_000_000}, {1: ("emitted",)})
 
 
 def test_a_crash_needs_a_phase_and_a_batch() -> None:

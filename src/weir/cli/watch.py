@@ -33,6 +33,7 @@ class BatchFigures:
     state_rows: int
     state_bytes: int
     late: int
+    ahead: int
     watermark_delay: float | None
     shed: int | None
     recall: float | None
@@ -51,6 +52,7 @@ class BatchFigures:
             state_rows=sum(state["numRowsTotal"] for state in join["state"].values()),
             state_bytes=sum(state["memoryUsedBytes"] for state in join["state"].values()),
             late=sum(stream["numRowsDroppedByWatermark"] for stream in join["streams"].values()),
+            ahead=sum(stream["numRowsAhead"] for stream in join["streams"].values()),
             watermark_delay=(max(newest.values()) - watermark) / 1_000_000 if has_delay else None,
             shed=join["numRowsShed"],
             recall=join["estimatedRecall"],
@@ -67,6 +69,7 @@ class BatchFigures:
             "state rows": f"{self.state_rows:,}",
             "state MiB": f"{self.state_bytes / 2**20:,.1f}",
             "late": f"{self.late:,}",
+            "ahead": f"{self.ahead:,}",
             "delay s": "?" if self.watermark_delay is None else f"{self.watermark_delay:,.1f}",
             "shed": "?" if self.shed is None else f"{self.shed:,}",
             "recall": "?" if self.recall is None else f"{self.recall:.0%}",

@@ -21,7 +21,9 @@ class Decision:
     driver_order: DriverOrder  # the order of the deltas, or a policy that chooses one by the batch's own rows
     clock: int | None = None  # the newest event time before the batch (µs), by which freshness is judged
     arrivals: Mapping[int, int] = field(default_factory=dict)  # clocks of batches whose rows may be fresh
-    idle: tuple[str, ...] = ()  # streams that do not hold the watermark back
+    now: int | None = None  # the wall clock (µs); None: nothing depends on it
+    idle: tuple[str, ...] = ()  # streams silent for so long that they hold the watermark only if they speak
+    latest: Mapping[str, int] = field(default_factory=dict)  # of each stream: rows after it (µs) are ahead
     slice_bytes: int | None = None  # the most bytes of a slice, so that eviction can choose; None: the usual
     max_candidates: int | None = None  # that a hop holds at once, if fewer than usual: less memory, more time
     allowance: Allowance | None = None  # how much each hop may do; None: everything

@@ -1,7 +1,8 @@
 """Ingest: turn the rows of a batch into leaf slices - drop late rows, filter, encode keys, rank, cut.
 
-Rows without an event time or behind the watermark are dropped and counted. Filters and random drop come
-next. Where windows count rows, every row is numbered first: rows that a filter drops count as well.
+Rows without an event time, behind the watermark or ahead of all clocks are dropped and counted. Filters and
+random drop come next. Where windows count rows, every row is numbered first: rows that a filter drops count
+as well.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class _Delta:
     read: int
     late: int
     null_time: int
+    ahead: int
     dropped: int
     newest: int | None
 
@@ -55,7 +57,14 @@ def ingest(
     streams = [stream for stream in physical.query.streams if stream.name in tables]
     drop = {} if decision.allowance is None else decision.allowance.drop
     deltas = {
-        s.name: _read_delta(physical, s, tables[s.name], state.watermark, drop.get(s.name, 0.0), batch)
+        s.name: _read_delta(
+            physical,
+            s,
+            tables[s.name],
+            (state.watermark, decision.latest.get(s.name)),
+            drop.get(s.name, 0.0),
+            batch,
+        )
         for s in streams
     }
     columns = {name: _encode(physical.schemas[name], delta, batch) for name, delta in deltas.items()}
@@ -70,23 +79,35 @@ def ingest(
         if delta.newest is not None:
             newest[name] = max(delta.newest, newest.get(name, delta.newest))
         counts.rows_in[name], counts.late[name] = delta.read, delta.late
-        counts.null_time[name], counts.dropped[name] = delta.null_time, delta.dropped
+        counts.null_time[name], counts.ahead[name] = delta.null_time, delta.ahead
+        counts.dropped[name] = delta.dropped
     counts.order = tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62))))
     return replace(state.add(slices), newest=newest)
 
 
 def _read_delta(
-    physical: PhysicalPlan, stream: Stream, rows: pa.Table, watermark: int | None, drop: float, batch: int
+    physical: PhysicalPlan,
+    stream: Stream,
+    rows: pa.Table,
+    accepted: tuple[int | None, int | None],
+    drop: float,
+    batch: int,
 ) -> _Delta:
-    """Drop late rows and rows without a time, then mark those that pass the filters and random drop."""
+    """Drop rows outside of the accepted times, then mark those that pass the filters and random drop.
+
+    Rows that are ahead do not count as the newest, so that a wrong clock does not move the watermark.
+    """
     read = rows.num_rows
     rows = rows.combine_chunks()
     times = _column(rows, stream.time)
     has_time = times.is_valid().to_numpy(zero_copy_only=False)
     micros = as_int64(times)
-    newest = int(micros[has_time].max()) if has_time.any() else None
-    late = np.zeros(read, np.bool_) if watermark is None else has_time & (micros < watermark)
-    in_time = has_time & ~late
+    (watermark, latest), none = accepted, np.zeros(read, np.bool_)
+    late = none if watermark is None else has_time & (micros < watermark)
+    ahead = none if latest is None else has_time & (micros > latest)
+    usable = has_time & ~ahead
+    newest = int(micros[usable].max()) if usable.any() else None
+    in_time = usable & ~late
     if not in_time.all():
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
     keep = _pass_filters(physical, stream, rows)
@@ -96,7 +117,8 @@ def _read_delta(
     dropped = passed - int(keep.sum())
     if not keep.all() and not physical.schemas[stream.name].row_windows:
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
-    return _Delta(rows, micros, keep, read, int(late.sum()), read - int(has_time.sum()), dropped, newest)
+    null_time = read - int(has_time.sum())
+    return _Delta(rows, micros, keep, read, int(late.sum()), null_time, int(ahead.sum()), dropped, newest)
 
 
 def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:

@@ -139,7 +139,7 @@ def check_lengths(name: str, given: Any) -> None:
         if isinstance(length, bool):
             raise QueryError(f"{name}= is a length of time, like '10 seconds'; got {length}")
         if isinstance(length, int):
-            in_rows = "" if name in ("late", "idle") else f" or '{length} rows'"
+            in_rows = "" if name in ("late", "idle", "ahead") else f" or '{length} rows'"
             raise QueryError(f"{name}={length} has no unit; write '{length} seconds'{in_rows}")
 
 

@@ -13,6 +13,7 @@ from weir.adapt.slice_summary import SliceSummary, estimate_live_rows, estimate_
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import decide_for_plan
+from weir.kernel.slice import ROWS
 from weir.kernel.state import advance_watermark, is_dead
 from weir.kernel.state_schema import ROW_ORDER
 from weir.plan.tree import Join
@@ -20,11 +21,15 @@ from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.runtime.manifest import Manifest, summarise
 from weir.runtime.memory_limit import fit_into_memory
-from weir.runtime.partition_batch import PartitionState, TaskReport
+from weir.runtime.parking import Reach, find_reach, is_out_of_reach
+from weir.runtime.partition_batch import PartitionState, SliceEntry, TaskReport, find_newest
+from weir.runtime.watermark import update_last_arrivals
 from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
 
 # The phases of a task that take less time if less is probed.
 _JOINING = ("build", "probe")
+# Slices of fewer rows may be merged with others, for which they have to be open.
+MIN_PARKED_ROWS = ROWS // 2
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class FinishedBatch:
         return newest
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        """The streams that do not hold the watermark back: silent before the batch, and in it."""
+        return tuple(name for name in self.decision.idle if name not in self.counts.arrived)
+
+    @property
     def rows_stored(self) -> dict[str, int]:
         """The rows of each stream that went into the join, once each."""
         stored, read = Counter[str](), Counter[str]()
@@ -76,16 +86,18 @@ class FinishedBatch:
 
 
 def next_manifest(
-    batch: FinishedBatch, physical: PhysicalPlan, is_skewed: bool, max_bytes: int | None
+    batch: FinishedBatch, physical: PhysicalPlan, is_skewed: bool, max_bytes: int | None, parks: bool = False
 ) -> tuple[Manifest, Mapping[str, int]]:
     """Draw up the manifest after a batch; return it with the rows of each state that were evicted."""
     before, decision, newest = batch.before, batch.decision, batch.newest
     now = max(newest.values(), default=None)
-    watermark = advance_watermark(physical, before.watermark, newest, decision.idle)
+    watermark = advance_watermark(physical, before.watermark, newest, batch.idle)
     parts = {**before.parts, **{task.partition: task.part for task in batch.tasks}}
     live = {number: _drop_dead(part, watermark) for number, part in parts.items()}
     partitions = 0 if decision.placement is None else decision.placement.partitions
     kept = {number: part for number, part in live.items() if part.slices or number < partitions}
+    if parks:
+        kept = _park(kept, find_reach(physical.query, physical.plan))
     # The first rows have nothing before them, from which they could have advanced.
     admitted = sum(sum(task.counts.rows_admitted.values()) for task in batch.tasks) if before.newest else 0
     advance = 0 if now is None or before.clock is None else now - before.clock
@@ -104,6 +116,9 @@ def next_manifest(
         plan=decision.plan,
         evicted=tuple(gone for gone in (*before.evicted, *evicted) if not is_dead(gone.deadline, now)),
         arrivals=_fresh_arrivals(batch, physical.query, now),
+        last_arrivals=update_last_arrivals(
+            physical.query.names, before.last_arrivals, decision.now, batch.counts.arrived
+        ),
     )
     return manifest, {gone.node: gone.rows for gone in evicted}
 
@@ -173,6 +188,17 @@ def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:
         own = {} if part.migration is None else part.migration.measure_progress(plan)
         shares |= {node: min(share, shares.get(node, 1.0)) for node, share in own.items()}
     return shares
+
+
+def _park(parts: Mapping[int, PartitionState], reach: Reach) -> dict[int, PartitionState]:
+    """Park the slices that no row in the state can join yet, and no others; small ones are still merged."""
+    newest = find_newest(entry for part in parts.values() for entry in part.slices)
+
+    def mark(entry: SliceEntry) -> SliceEntry:
+        waits = entry.rows >= MIN_PARKED_ROWS and is_out_of_reach(entry.node, entry.span[0], reach, newest)
+        return entry if entry.parked == waits else replace(entry, parked=waits)
+
+    return {number: replace(part, slices=tuple(map(mark, part.slices))) for number, part in parts.items()}
 
 
 def _drop_dead(part: PartitionState, watermark: int | None) -> PartitionState:

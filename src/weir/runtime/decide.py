@@ -29,7 +29,8 @@ from weir.query.model import Budget, Query, wrong_budget
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import TaskReport
 from weir.runtime.shedding_order import choose_driver_order
-from weir.runtime.watermark import find_idle_streams
+from weir.runtime.wall_clock import WallClock
+from weir.runtime.watermark import find_idle_streams, limit_times
 from weir.shed.allowance import Allowance
 
 _LOG = logging.getLogger("weir")
@@ -103,13 +104,16 @@ class DecidedPlan:
 class Policy:
     """What a query's decisions follow from its start on.
 
-    `idle`: a stream that is this far behind the newest (µs) stops holding the watermark; None: it always
-    holds it. `adapt`: when decisions change while the query runs; None: never.
+    `idle`: a stream of which no row arrives for so long (µs) stops holding the watermark; None: it always
+    holds it. `ahead`: rows so far (µs) beyond all clocks are dropped; None: none is. Both need a wall clock.
+    `adapt`: when decisions change while the query runs; None: never.
     """
 
     query: Query
     driver_order: DriverOrder
     idle: int | None = None
+    ahead: int | None = None
+    wall_clock: WallClock | None = None
     adapt: Adapt | None = None
     scope: AdaptationScope = field(default_factory=AdaptationScope)
 
@@ -229,12 +233,16 @@ class Decider:
         # Pairs were counted over all partitions, but unless slices are shared they are made within one.
         partitions = 1 if placement.is_shared else placement.partitions
         shares = seen.selectivities(decided.plan)
+        names, policy = self._policy.query.names, self._policy
+        now = None if policy.wall_clock is None else policy.wall_clock()
         return Decision(
             plan=decided.plan,
             driver_order=self._driver_order(before, placement),
             clock=before.clock,
             arrivals=before.arrivals,
-            idle=find_idle_streams(self._policy.query.names, before, self._policy.idle),
+            now=now,
+            idle=find_idle_streams(names, before.last_arrivals, now, policy.idle),
+            latest=limit_times(names, before.newest, now, policy.ahead),
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
             selectivities={hop: share * partitions for hop, share in shares.items()},

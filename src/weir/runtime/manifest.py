@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,8 @@ from weir.plan.tree import Join
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.stats.batch_counts import StateSize
 
+_LOG = logging.getLogger("weir")
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -22,7 +25,8 @@ class Manifest:
 
     `plan` is the one decided last, though an earlier one may be active in some partitions. `evicted` are
     summaries of slices given up for memory, as long as their rows could still have joined. `arrivals` are the
-    clocks of the batches whose rows may still be fresh, where a freshness is asked for.
+    clocks of the batches whose rows may still be fresh, where a freshness is asked for. `last_arrivals` has
+    the wall clock (µs) of the batch that brought the last row of each stream, or of the first batch.
     """
 
     batch: int = -1
@@ -36,6 +40,7 @@ class Manifest:
     plan: Join | None = None
     evicted: tuple[SliceSummary, ...] = ()
     arrivals: Mapping[int, int] = field(default_factory=dict)
+    last_arrivals: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def clock(self) -> int | None:
@@ -54,17 +59,42 @@ class Manifest:
 
     @property
     def sizes(self) -> dict[str, StateSize]:
-        """How much each state holds, over all partitions."""
+        """How much each state holds, over all partitions, without what is parked."""
         sizes: dict[str, StateSize] = {}
         for entry in self.entries:
+            if entry.parked:
+                continue
             size = sizes.get(entry.node, StateSize(0, 0, 0))
             sizes[entry.node] = StateSize(size.rows + entry.rows, size.bytes + entry.bytes, size.slices + 1)
         return sizes
 
     @property
+    def parked_rows(self) -> dict[str, int]:
+        """The parked rows of each state that has any."""
+        rows: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.parked:
+                rows[entry.node] = rows.get(entry.node, 0) + entry.rows
+        return rows
+
+    @property
     def active_plans(self) -> set[Join]:
         """The active plans, each of some partition."""
         return {part.migration.plan for part in self.parts.values() if part.migration is not None}
+
+    def accept_until(self, latest: Mapping[str, int]) -> Manifest:
+        """Forget the newest time of a stream that is beyond what is accepted of it, as its clock was wrong.
+
+        So is a watermark beyond all that is accepted: no row could come in time any more.
+        """
+        newest = {name: time for name, time in self.newest.items() if time <= latest.get(name, time)}
+        if len(newest) < len(self.newest):
+            wrong = ", ".join(f"'{name}'" for name in self.newest if name not in newest)
+            _LOG.warning("the newest times of %s lie so far ahead that they are forgotten", wrong)
+        is_wrong = bool(latest) and self.watermark is not None and self.watermark > max(latest.values())
+        if is_wrong:
+            _LOG.warning("the watermark lies so far ahead that it is forgotten")
+        return replace(self, newest=newest, watermark=None if is_wrong else self.watermark)
 
     def prepare_for(self, plan: Join, plans: PhysicalPlans) -> Manifest:
         """What is left when a plan is decided: the slices that it or the plan before it needs."""

@@ -1,4 +1,4 @@
-"""Evict slices at commit until the state fits into the memory budget."""
+"""Evict slices at commit until the state fits into the memory budget; parked ones take no memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def fit_into_memory(
     parts: Mapping[int, PartitionState], max_bytes: int, now: int | None, lags: LagHistograms | None
 ) -> tuple[dict[int, PartitionState], tuple[SliceSummary, ...]]:
     """Return the partitions with at most so many bytes, and a summary of what was evicted of each state."""
-    summaries = summarise(entry for part in parts.values() for entry in part.slices)
+    entries = [entry for part in parts.values() for entry in part.slices]
+    summaries = summarise(entry for entry in entries if not entry.parked)
     stays = choose_kept(summaries, max_bytes, now, lags)
-    decided = iter(stays)  # each partition takes as many as it has slices
-    left = {n: replace(part, slices=tuple(compress(part.slices, decided))) for n, part in parts.items()}
+    decided = iter(stays)
+    kept = iter([entry.parked or next(decided) for entry in entries])  # of each partition as many as it has
+    left = {n: replace(part, slices=tuple(compress(part.slices, kept))) for n, part in parts.items()}
     evicted: dict[str, SliceSummary] = {}
     for summary in compress(summaries, map(not_, stays)):
         earlier = evicted.get(summary.node)

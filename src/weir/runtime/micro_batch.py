@@ -28,11 +28,13 @@ from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans
 from weir.runtime.batch_events import notify
+from weir.runtime.clock_warnings import ClockWarnings
 from weir.runtime.commit import FinishedBatch, next_manifest, report_batch
 from weir.runtime.decide import BatchLog, Decider, Placer
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import Assignment, PhaseTimer, SliceStore, TaskReport, check_null_times
 from weir.runtime.progress import describe_batch
+from weir.runtime.watermark import find_holder
 
 Rows = TypeVar("Rows", contravariant=True)
 # Spark itself remembers the last hundred.
@@ -62,6 +64,7 @@ class Engine(Placer, Protocol[Rows]):
 
     cores: int  # how many partitions can run at once
     interval: float | None  # the seconds between triggers; None if batches run one after the other
+    parks: bool = False  # whether slices are files, so that those which nothing can join yet need no memory
 
     def clock(self) -> float:
         """The seconds by which batches are timed."""
@@ -101,6 +104,7 @@ class MicroBatches(Generic[Rows]):
     ) -> None:
         self._engine, self._log, self.decider, self._plans = engine, log, decider, plans
         self._on_null_time = on_null_time
+        self._warnings = ClockWarnings()
         self._is_first = True
         self.last_report: BatchReport | None = None
         self.progress: dict[int, dict[str, Any]] = {}
@@ -137,7 +141,11 @@ class MicroBatches(Generic[Rows]):
         report, after = self._commit(finished, batch.physical, produced, timer)
         notify("spark_commit", number)
         self.last_report = report
-        self.progress[number] = describe_batch(report, after, probed_tasks, timer.seconds)
+        streams, last_arrivals = self._plans.query.streams, after.last_arrivals
+        holder = find_holder(streams, after.newest, finished.idle, last_arrivals)
+        self._warnings.check_silence(holder, batch.decision.now)
+        self._warnings.check_ahead(finished.counts.ahead, batch.decision.latest)
+        self.progress[number] = describe_batch(report, finished, after, holder, timer.seconds)
         for old in [kept for kept in self.progress if kept <= number - _KEPT_PROGRESS]:
             del self.progress[old]
         self.decider.analyse()
@@ -145,7 +153,7 @@ class MicroBatches(Generic[Rows]):
 
     def _decide(self, manifest: Manifest, number: int) -> Batch:
         decision, attempt = self.decider.decide(manifest, number)
-        before = manifest.prepare_for(decision.plan, self._plans)
+        before = manifest.accept_until(decision.latest).prepare_for(decision.plan, self._plans)
         before = self._engine.relocate(before, decision)
         return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)
 
@@ -153,7 +161,7 @@ class MicroBatches(Generic[Rows]):
         self, batch: FinishedBatch, physical: PhysicalPlan, produced: _Produced, timer: PhaseTimer
     ) -> tuple[BatchReport, Manifest]:
         is_skewed, max_bytes = self._engine.is_skewed(batch), self.decider.max_bytes
-        after, evicted = next_manifest(batch, physical, is_skewed, max_bytes)
+        after, evicted = next_manifest(batch, physical, is_skewed, max_bytes, self._engine.parks)
         report = report_batch(batch, physical, after, evicted, self._engine.cores)
         timer.end("commit")
         seconds, interval = self._seconds(batch, report.work, timer), self._engine.interval

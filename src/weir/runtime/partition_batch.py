@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.errors import QueryError
 from weir.kernel.batch import build, probe
@@ -23,6 +24,7 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State, expire, merge_slices
 from weir.plan.tree import Join
 from weir.query.model import Query
+from weir.runtime.parking import find_reach, is_out_of_reach
 from weir.stats.batch_counts import BatchCounts
 
 Clock = Callable[[], float]
@@ -33,7 +35,8 @@ class SliceEntry:
     """Where one slice is stored, and what can be known of it without opening it.
 
     `spans` are the least and the greatest of each stored number but keys, `lead` names the time it is cut by;
-    from `deadline` on no row of it can join, None if that is never.
+    from `deadline` on no row of it can join, None if that is never. A `parked` slice is opened only by a
+    batch that reaches it (`weir.runtime.parking`).
     """
 
     node: str
@@ -48,6 +51,7 @@ class SliceEntry:
     deadline: int | None
     sorted_by: str
     checksum: int = 0
+    parked: bool = False
 
     @staticmethod
     def of(stored: Slice, file: str, index: int, checksum: int = 0) -> SliceEntry:
@@ -71,6 +75,11 @@ class SliceEntry:
     def place(self) -> tuple[str, int]:
         """The file and the index in it, which no other slice has."""
         return self.file, self.index
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The least and the greatest of the times it is cut by."""
+        return self.spans[self.lead]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +139,20 @@ class Assignment:
         """What a partition starts from."""
         return self.parts.get(partition, PartitionState())
 
-    def load(self, partition: int, physical: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+    def load(
+        self, partition: int, physical: PhysicalPlan, arriving: Mapping[str, int] | None = None
+    ) -> tuple[State, dict[int, SliceEntry]]:
         """Load a partition's state for a plan, and the entry of each slice by the slice's identity."""
-        return self._load(self.part(partition), physical)
+        return self._load(self.part(partition), physical, arriving)
 
-    def load_migrating(self, partition: int) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
+    def load_migrating(
+        self, partition: int, arriving: Mapping[str, int] | None = None
+    ) -> tuple[MigrationState, State, dict[int, SliceEntry]]:
         """Load a partition's state for its active plan and for the one that is built."""
         decided = self.decision.plan
         migration = self.part(partition).migration_to(decided)
         physical = self.plans.of(migration.plan, migration.migration_joins(decided))
-        return migration, *self.load(partition, physical)
+        return migration, *self.load(partition, physical, arriving)
 
     def load_all(self, partition: int) -> tuple[State, frozenset[int]]:
         """Load the state of all partitions, and tell which slices belong to one of them, by identity."""
@@ -150,12 +163,14 @@ class Assignment:
     def _every_entry(self) -> tuple[SliceEntry, ...]:
         return tuple(entry for part in self.parts.values() for entry in part.slices)
 
-    def _load(self, part: PartitionState, physical: PhysicalPlan) -> tuple[State, dict[int, SliceEntry]]:
+    def _load(
+        self, part: PartitionState, physical: PhysicalPlan, arriving: Mapping[str, int] | None = None
+    ) -> tuple[State, dict[int, SliceEntry]]:
         self.store.retain(self._every_entry())
         slices: dict[str, list[Slice]] = {}
-        entries = {}
+        entries, stay_parked = {}, self._find_parked(part, physical, arriving or {})
         for entry in part.slices:
-            if physical.schema_of(entry.node) is None:
+            if physical.schema_of(entry.node) is None or entry.place in stay_parked:
                 continue
             loaded = self.store.read(entry, physical)
             slices.setdefault(entry.node, []).append(loaded)
@@ -167,6 +182,32 @@ class Assignment:
             next_row_numbers=dict(part.next_row_numbers),
         )
         return state, entries
+
+    def list_parked(self, partition: int, opened: Mapping[int, SliceEntry]) -> tuple[SliceEntry, ...]:
+        """List the parked slices of a partition that stay as they are, since the batch opened others only."""
+        places = {entry.place for entry in opened.values()}
+        slices = self.part(partition).slices
+        return tuple(entry for entry in slices if entry.parked and entry.place not in places)
+
+    def _find_parked(
+        self, part: PartitionState, physical: PhysicalPlan, arriving: Mapping[str, int]
+    ) -> frozenset[tuple[str, int]]:
+        """The parked slices that the batch does not reach; a plan that migrates needs all."""
+        parked = [entry for entry in part.slices if entry.parked]
+        if not parked or physical.plan != self.decision.plan:
+            return frozenset()
+        reach, newest = find_reach(physical.query, physical.plan), find_newest(self._every_entry())
+        for name, time in arriving.items():
+            newest[name] = max(time, newest.get(name, time))
+        return frozenset(e.place for e in parked if is_out_of_reach(e.node, e.span[0], reach, newest))
+
+
+def find_newest(entries: Iterable[SliceEntry]) -> dict[str, int]:
+    """The newest lead time of each state."""
+    newest: dict[str, int] = {}
+    for entry in entries:
+        newest[entry.node] = max(entry.span[1], newest.get(entry.node, entry.span[1]))
+    return newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +248,8 @@ class PartitionBatch:
         self._assignment, self._partition = assignment, partition
         self._counts, self._timer = BatchCounts(), PhaseTimer(clock)
         plans, decision, batch = assignment.plans, assignment.decision, assignment.batch
-        migration, before, entries = assignment.load_migrating(partition)
+        arriving = _find_newest_arriving(assignment.physical.query, tables, decision.latest)
+        migration, before, entries = assignment.load_migrating(partition, arriving)
         self._timer.end("read")
         prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
         self._timer.end("migrate")
@@ -241,8 +283,25 @@ class PartitionBatch:
         new = [kept for kept in live if id(kept) not in entries]
         stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
         known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        slices, row_numbers = tuple(known[id(kept)] for kept in live), dict(after.next_row_numbers)
-        return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
+        parked = self._assignment.list_parked(self._partition, entries)
+        return PartitionState(
+            slices=(*parked, *(known[id(kept)] for kept in live)),
+            next_sequence=after.next_sequence,
+            next_row_numbers=dict(after.next_row_numbers),
+            migration=self._prepared.migration,
+        )
+
+
+def _find_newest_arriving(
+    query: Query, tables: Mapping[str, pa.Table], latest: Mapping[str, int]
+) -> dict[str, int]:
+    """The newest time that a batch may bring of each stream, rows that are ahead left out."""
+    newest = {}
+    for name, rows in tables.items():
+        time = pc.max(rows.column(query.stream(name).time)).cast(pa.int64()).as_py()
+        if time is not None:
+            newest[name] = min(time, latest.get(name, time))
+    return newest
 
 
 def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:

@@ -10,8 +10,10 @@ from weir.adapt.describe_decision import describe_decision
 from weir.adapt.statistics import Statistics
 from weir.codec import to_json
 from weir.plan.tree import Join
+from weir.runtime.commit import FinishedBatch
 from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import TaskReport
+from weir.runtime.watermark import Holder
 from weir.stats.batch_counts import StateSize, count_steps
 from weir.stats.hop import HopStats
 
@@ -21,15 +23,20 @@ _HOP_KEYS = {"sampled_matches": "sampledMatches", "visited": "slicesVisited", "u
 
 
 def describe_batch(
-    report: BatchReport, after: Manifest, tasks: Sequence[TaskReport], seconds: Mapping[str, float]
+    report: BatchReport,
+    batch: FinishedBatch,
+    after: Manifest,
+    holder: Holder | None,
+    seconds: Mapping[str, float],
 ) -> dict[str, Any]:
     """The progress of a committed batch; `json.dumps` takes it.
 
     What was put out, skipped and done is None if the sink did not read all results. `seconds` are those of
     the batch's phases; under "task" stand the CPU seconds of its slowest task, phase by phase.
     """
-    counts, building = report.counts, report.counts.migration_hops.values()
+    tasks, counts, building = batch.tasks, report.counts, report.counts.migration_hops.values()
     placed, phases = after.placement, sorted({phase for task in tasks for phase in task.seconds})
+    parked = after.parked_rows
     states = {**dict.fromkeys(report.evicted, StateSize(0, 0, 0)), **report.state}
     building_seconds = sum((hop.seconds for hop in building), 0.0)
 
@@ -43,6 +50,8 @@ def describe_batch(
         "estimatedRecall": known(report.recall),
         "oldestAge": known(counts.oldest),
         "watermark": report.watermark,
+        "watermarkHeldBy": holder and {"stream": holder.stream, "since": holder.since},
+        "idle": list(batch.idle),
         "newest": dict(report.reached),
         "plan": str(report.plan),
         "decision": {**describe_decision(report.decision), "building": dict(report.building)},
@@ -54,6 +63,7 @@ def describe_batch(
                 "numInputRows": rows,
                 "numRowsDroppedByWatermark": counts.late.get(name, 0),
                 "numRowsNullTime": counts.null_time.get(name, 0),
+                "numRowsAhead": counts.ahead.get(name, 0),
                 "numRowsShed": counts.dropped.get(name, 0),
             }
             for name, rows in counts.rows_in.items()
@@ -64,6 +74,7 @@ def describe_batch(
                 "memoryUsedBytes": size.bytes,
                 "numSlices": size.slices,
                 "numRowsShed": report.evicted.get(node, 0),
+                "numRowsParked": parked.get(node, 0),
             }
             for node, size in sorted(states.items())
         },
@@ -80,7 +91,9 @@ def describe_batch(
 
 def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
     rows_in = {task.partition: sum(task.counts.rows_in.values()) for task in tasks}
-    slices = {number: part.slices for number, part in after.parts.items()}
+    slices = {
+        number: [entry for entry in part.slices if not entry.parked] for number, part in after.parts.items()
+    }
     return {
         str(number): {
             "numInputRows": rows_in.get(number, 0),

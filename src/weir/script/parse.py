@@ -4,7 +4,8 @@ CREATE STREAM name [(columns as in Spark's DDL)] USING format [OPTIONS (key 'val
     TIMESTAMP BY column [RATE rows a second] [LATENESS 5 SECONDS];
 SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
     INTO format ['path'] [OPTIONS (key 'value', ...)] [BUDGET (cpu 0.8, memory '2g')]
-    [ADAPT (change 0.05, gain 0.05, calibrate 3) | ADAPT OFF] [TRIGGER 1 SECOND];
+    [ADAPT (change 0.05, gain 0.05, calibrate 3) | ADAPT OFF]
+    [IDLE 10 MINUTES] [AHEAD 1 HOUR | AHEAD OFF] [TRIGGER 1 SECOND];
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from sqlglot import Token, TokenType
@@ -51,7 +53,7 @@ class IntoClause:
     """The INTO clause: where results go, and how the query runs.
 
     `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
-    adapts if there is a budget.
+    adapts if there is a budget. `clocks` has what is said of `idle` and `ahead`, also as in `weir.join`.
     """
 
     format: str
@@ -59,6 +61,7 @@ class IntoClause:
     trigger: int | None = None
     budget: Budget | None = None
     adapt: Adapt | bool | None = None
+    clocks: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +224,20 @@ def _read_option(reader: TokenReader, key: str) -> str:
         ) from None
 
 
-def _parse_length(reader: TokenReader) -> int:
+def _parse_clocks(reader: TokenReader) -> dict[str, timedelta | None]:
+    clocks: dict[str, timedelta | None] = {}
+    if reader.accept("IDLE"):
+        clocks["idle"] = timedelta(microseconds=_parse_length(reader, "AHEAD", "TRIGGER"))
+    if reader.accept("AHEAD", "OFF"):
+        clocks["ahead"] = None
+    elif reader.accept("AHEAD"):
+        clocks["ahead"] = timedelta(microseconds=_parse_length(reader, "TRIGGER"))
+    return clocks
+
+
+def _parse_length(reader: TokenReader, *ends: str) -> int:
     line = reader.line
-    text = reader.read_rest()
+    text = reader.read_until(*ends)
     with locate_errors(f"line {line}: "):
         length = parse_interval(text)
     if length < 0:
@@ -261,7 +275,8 @@ def _parse_sink(reader: TokenReader) -> IntoClause:
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
     budget, adapt = _parse_budget(reader), _parse_adapt(reader)
+    clocks = _parse_clocks(reader)
     trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
     if not reader.is_done:
-        raise reader.error("expected OPTIONS, BUDGET, ADAPT, TRIGGER or ;, in this order")
-    return IntoClause(sink_format, path | options, trigger, budget, adapt)
+        raise reader.error("expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order")
+    return IntoClause(sink_format, path | options, trigger, budget, adapt, clocks)

@@ -127,11 +127,13 @@ class TokenReader:
         self.position = opened
         raise self.error("this ( is never closed")
 
-    def read_rest(self) -> str:
-        """Read the text up to the end of the statement, at least one token."""
-        if self.is_done:
+    def read_until(self, *words: str) -> str:
+        """Read the text up to one of these keywords or the end of the statement, at least one token."""
+        first = self.position
+        while not self.is_done and not self.next_is(*words):
+            self.position += 1
+        if self.position == first:
             raise self.error("expected a length like 5 SECONDS")
-        first, self.position = self.position, len(self.tokens)
         return self.source(first, self.position - 1)
 
     def error(self, expected: str) -> QueryError:

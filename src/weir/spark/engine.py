@@ -66,6 +66,8 @@ _SESSION: Mapping[str, Any] = {
 class SparkEngine(Engine[DataFrame]):
     """Runs the batches of one query."""
 
+    parks = True
+
     def __init__(
         self,
         spark: SparkSession,

@@ -309,7 +309,7 @@ def explain_restart(join: SparkJoin, location: str) -> str:
 
 def _explain_repeat(start: StartPlan, restart: Restart) -> str:
     try:
-        plan_repeat(start, restart)
+        plan_repeat(start, restart, epoch=0)  # of which no driver is: nothing is withdrawn
     except ChangedQueryError as error:
         return str(error)
     return f"batch {restart.begun} had begun, and is repeated with the earlier query first"

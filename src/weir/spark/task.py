@@ -138,6 +138,7 @@ class BuildTask:
             rows_in=own,
             late=subtract(counts.late, copied.late),
             null_time=subtract(counts.null_time, copied.null_time),
+            ahead=subtract(counts.ahead, copied.ahead),
             dropped=subtract(counts.dropped, copied.dropped),
         )
         return replace(report, counts=counts)

@@ -15,6 +15,7 @@ from weir.errors import QueryError
 from weir.query.options import show_given
 from weir.runtime.decide import DecidedPlan, Policy
 from weir.runtime.manifest_adaptation import adapt_manifest
+from weir.runtime.wall_clock import read_wall_clock
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.checkpoint_log import CheckpointLog
@@ -286,11 +287,13 @@ class JoinWriter:
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
 
     def _make_policy(self, join: SparkJoin, routing: Routing) -> Policy:
-        idle, scope = join.options.idle, join.planned.scope(join.query)
+        options, scope = join.options, join.planned.scope(join.query)
         interval = trigger_seconds(join.sparkSession, self._trigger)
         scope = replace(scope, interval=interval, changeable=limit_changes(scope.changeable, routing))
-        idle_micros = None if idle is None else parse_interval(idle)
-        return Policy(join.query, join.driver_order, idle_micros, join.options.adaptation, scope)
+        idle, ahead = (
+            None if length is None else parse_interval(length) for length in (options.idle, options.ahead)
+        )
+        return Policy(join.query, join.driver_order, idle, ahead, read_wall_clock, options.adaptation, scope)
 
     def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
         target = self._make_target(table, join, owner)

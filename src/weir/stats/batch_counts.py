@@ -28,8 +28,8 @@ class StateSize:
 class BatchCounts:
     """Rows in and out and the work of each hop, counted while a batch runs; those of partitions are added up.
 
-    - Of each stream: `rows_in`, and of these the rows that are `late`, of `null_time`, or `dropped` by an
-      allowance. `order` is the order in which the streams went.
+    - Of each stream: `rows_in`, and of these the rows that are `late`, of `null_time`, `ahead` of all clocks,
+      or `dropped` by an allowance. `order` is the order in which the streams went.
     - Of the join: `results`; `stale` ones that were held back; the work of the plan's `hops`, and that of
       `migration_hops` on states for the next plan.
     - `lags`: those of sampled results. `oldest`: the age of the oldest row in a result (µs), where a
@@ -39,6 +39,7 @@ class BatchCounts:
     rows_in: Rows = field(default_factory=dict)
     late: Rows = field(default_factory=dict)
     null_time: Rows = field(default_factory=dict)
+    ahead: Rows = field(default_factory=dict)
     dropped: Rows = field(default_factory=dict)
     order: tuple[str, ...] = ()
     results: int = 0
@@ -55,9 +56,15 @@ class BatchCounts:
 
     @property
     def rows_admitted(self) -> dict[str, int]:
-        """The rows of each stream that were neither late nor without a time nor dropped."""
-        lost = Counter(self.late) + Counter(self.null_time) + Counter(self.dropped)
+        """The rows of each stream that were neither late nor ahead nor without a time nor dropped."""
+        lost = Counter(self.late) + Counter(self.null_time) + Counter(self.ahead) + Counter(self.dropped)
         return {name: rows - lost[name] for name, rows in self.rows_in.items()}
+
+    @property
+    def arrived(self) -> frozenset[str]:
+        """The streams that brought a row with a usable time: late ones tell the time as well."""
+        unusable = Counter(self.null_time) + Counter(self.ahead)
+        return frozenset(name for name, rows in self.rows_in.items() if rows > unusable[name])
 
     @property
     def hop_seconds(self) -> float:
@@ -70,6 +77,7 @@ class BatchCounts:
             rows_in=_add_by_key(self.rows_in, other.rows_in, 0),
             late=_add_by_key(self.late, other.late, 0),
             null_time=_add_by_key(self.null_time, other.null_time, 0),
+            ahead=_add_by_key(self.ahead, other.ahead, 0),
             dropped=_add_by_key(self.dropped, other.dropped, 0),
             order=self.order or other.order,
             results=self.results + other.results,

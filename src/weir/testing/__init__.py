@@ -1,4 +1,4 @@
-"""What jobs are tested with: a list source with late rows and crashes, a manual clock, collected results."""
+"""What jobs are tested with: a list source with late rows, crashes and waits, a manual clock, results."""
 
 from typing import TYPE_CHECKING
 
@@ -6,9 +6,9 @@ from weir.lazy import lazy_names
 
 if TYPE_CHECKING:
     from weir.testing.collect import Collected, run
-    from weir.testing.source import Crash, ListSource, ManualClock
+    from weir.testing.source import Crash, ListSource, ManualClock, Wait
 
-__all__ = ["Collected", "Crash", "ListSource", "ManualClock", "run"]
+__all__ = ["Collected", "Crash", "ListSource", "ManualClock", "Wait", "run"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -17,6 +17,7 @@ __getattr__ = lazy_names(
         "Crash": "weir.testing.source",
         "ListSource": "weir.testing.source",
         "ManualClock": "weir.testing.source",
+        "Wait": "weir.testing.source",
         "run": "weir.testing.collect",
     },
 )

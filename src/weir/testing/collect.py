@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.runtime.batch_events import listen
+from weir.runtime.wall_clock import read_system_clock, use_wall_clock
 from weir.testing.source import ListSource
 
 if TYPE_CHECKING:
@@ -54,16 +56,16 @@ def run(job: Job, source: ListSource, spark: Any = None, folder: str | Path | No
     session, the rows come from files below `folder`, one micro-batch for each batch of the source, and a
     crash is a query that fails and starts again from its checkpoint.
     """
-    crasher = _Crasher(source.crashes)
-    stop = listen(crasher)
-    try:
+    crasher, waits = _Crasher(source.crashes), _Waits(source.waits)
+    with ExitStack() as stack:
+        stack.callback(listen(waits))
+        stack.callback(listen(crasher))
+        stack.enter_context(use_wall_clock(waits.now))
         if spark is None:
             return _run_local(job, source, crasher)
         if folder is None:
             raise QueryError("on Spark a folder is needed for rows, checkpoint and results, like tmp_path")
         return _run_on_spark(job, source, crasher, spark, Path(folder))
-    finally:
-        stop()
 
 
 def _run_local(job: Any, source: ListSource, crasher: _Crasher) -> Collected:
@@ -102,6 +104,20 @@ def _sorted(rows: list[Row]) -> list[Row]:
         return sorted(rows, key=lambda row: [(value is not None, value) for value in row.values()])
     except TypeError:
         return sorted(rows, key=lambda row: [str(value) for value in row.values()])
+
+
+class _Waits:
+    """A listener that keeps a wall clock: the system's, and all waits up to the batch that is decided."""
+
+    def __init__(self, waits: Mapping[int, int]) -> None:
+        self._waits, self._waited = waits, 0
+
+    def __call__(self, phase: str, batch: int) -> None:
+        if phase == "decide":
+            self._waited = sum(length for before, length in self._waits.items() if before <= batch)
+
+    def now(self) -> int:
+        return read_system_clock() + self._waited
 
 
 class _Crasher:

@@ -1,4 +1,4 @@
-"""A list source: what each batch brings to each stream, and where the query crashes; a clock for its rows."""
+"""A list source: what each batch brings, where the query crashes, when time passes; a clock for its rows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,20 @@ class Crash:
             raise unknown_name("phase", self.at, PHASES, where=" of a batch")
 
 
+@dataclass(frozen=True)
+class Wait:
+    """So much time of day passes before the batch that follows, for `idle=`; no test really waits."""
+
+    interval: str | timedelta
+
+    @property
+    def microseconds(self) -> int:
+        """How long that is."""
+        return parse_interval(self.interval)
+
+
 class ListSource:
-    """Batches in the order in which they arrive, each with the rows of some streams, and crashes between.
+    """Batches in the order in which they arrive, each with rows of some streams; crashes and waits between.
 
     Rows are late if they come in a later batch than their event time allows. Columns that no row has are
     NULL; types follow from the rows, or from the Arrow `schemas` of streams for which they are given.
@@ -44,12 +56,15 @@ class ListSource:
     ([0, 2], {1: ('sync_results',)})
     """
 
-    def __init__(self, *steps: Step | Crash, schemas: Mapping[str, pa.Schema] | None = None) -> None:
+    def __init__(self, *steps: Step | Crash | Wait, schemas: Mapping[str, pa.Schema] | None = None) -> None:
         given: list[Step] = []
         self.crashes: dict[int, tuple[str, ...]] = {}
+        self.waits: dict[int, int] = {}  # µs before batches
         for step in steps:
             if isinstance(step, Crash):
                 self.crashes[len(given)] = (*self.crashes.get(len(given), ()), step.at)
+            elif isinstance(step, Wait):
+                self.waits[len(given)] = self.waits.get(len(given), 0) + step.microseconds
             else:
                 given.append(step)
         if len(given) in self.crashes:
@@ -64,8 +79,8 @@ class ListSource:
 class ManualClock:
     """Event times for the rows of a test; with a time zone, Spark reads them as TIMESTAMP.
 
-    It moves only when the test says so. What a join gives depends on event times alone, never on the time of
-    day, so the rows are all that needs a clock.
+    It moves only when the test says so. What a join gives depends on event times; the time of day counts only
+    for `idle=` and `ahead=`, and `Wait` moves that.
 
     >>> clock = ManualClock("2024-01-02 12:00")
     >>> clock.advance("5 seconds")
