@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import reduce
 from typing import TypeVar
 
@@ -32,6 +33,8 @@ _NORMAL = {
     pa.float16(): pa.float32(), pa.date64(): DATE, pa.large_string(): STRING, pa.string_view(): STRING,
     pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary(),
 }  # fmt: skip
+# Arrow counts the bytes of texts, and the items of lists, of an array in 31 bits.
+_MANY_BYTES = 1 << 31
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
 
 
@@ -209,10 +212,21 @@ def convert_column(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArra
     >>> convert_column(pa.chunked_array([coded]), pa.string()).to_pylist()
     ['y', None, 'x']
     """
-    if _has_dictionary(column.type):
+    return pa.chunked_array([part for chunk in column.chunks for part in _convert_chunk(chunk, type)], type)
+
+
+def _convert_chunk(chunk: pa.Array, type: pa.DataType) -> Iterator[pa.Array]:
+    """Convert a chunk, in several parts if Arrow could not put 2 GiB of texts into one."""
+    try:
         # Polars keeps categories as dictionaries of string views, which Arrow cannot decode.
-        column = pa.chunked_array([_decode(chunk) for chunk in column.chunks] or [pa.nulls(0, type)])
-    return column.cast(type, safe=False)
+        yield _decode(chunk).cast(type, safe=False)
+    except pa.ArrowException:
+        if chunk.nbytes < _MANY_BYTES or len(chunk) < 2:
+            raise
+        half = len(chunk) // 2
+        for part in (chunk.slice(0, half), chunk.slice(half)):
+            # A copy, since Arrow judges a part by the bytes of the whole.
+            yield from _convert_chunk(pa.concat_arrays([part]), type)
 
 
 def _has_dictionary(type: pa.DataType) -> bool:
