@@ -32,6 +32,7 @@ from weir.kernel.state_schema import (
     StateSchema,
     arrival_name,
     get_member,
+    payload_name,
     row_order_schema,
     time_name,
 )
@@ -167,7 +168,7 @@ def _encode(schema: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Arra
     for name, c in schema.keys.items():
         columns[name] = pa.array(encode_keys(c, schema.streams, fetch, count))
     for column in schema.payload:
-        columns[str(column)] = fetch(column)
+        columns[payload_name(column)] = fetch(column)
     if schema.arrivals:
         columns[arrival_name(schema.node)] = pa.array(np.full(count, batch))
     return columns

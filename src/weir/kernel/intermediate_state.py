@@ -24,7 +24,7 @@ from weir.kernel.slice import Slice, cut
 from weir.kernel.spill import Spill, keep_in_memory, take_runs
 from weir.kernel.split_partial import split_by_bytes
 from weir.kernel.state import State
-from weir.kernel.state_schema import RowWindowColumns, StateSchema, get_member
+from weir.kernel.state_schema import RowWindowColumns, StateSchema, get_member, payload_name
 
 _NUMBER_BYTES = 8
 
@@ -118,7 +118,7 @@ def _stored_columns(schema: StateSchema, partial: Partial) -> Columns:
             columns[name] = encode_keys(schema.keys[name], schema.streams, partial.fetch, partial.rows)
     if schema.sequence is not None:
         columns[schema.sequence] = partial.latest(sequence_columns)
-    payload = {str(column): partial.fetch(column) for column in schema.payload}
+    payload = {payload_name(column): partial.fetch(column) for column in schema.payload}
     return {**{name: pa.array(numbers) for name, numbers in columns.items()}, **payload}
 
 
