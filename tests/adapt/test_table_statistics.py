@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.adapt.tables import asked, table
 
+from weir.adapt import table_statistics
 from weir.adapt.table_statistics import measure_tables
 
 
@@ -21,3 +22,18 @@ def test_empty_tables_and_a_single_time_give_nothing() -> None:
     joined = asked("a.k = b.k", names="ab")
     assert measure_tables(joined, {"a": table(10, 5, 1), "b": table(0, 5, 2)}) is None
     assert measure_tables(joined, {"a": table(1, 5, 1, 1), "b": table(1, 5, 1, 1)}) is None
+
+
+def test_of_a_large_table_some_rows_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {"a": table(1000, 5, 1), "b": table(900, 5, 2)}
+    joined = asked("a.k = b.k", names="ab")
+    whole = measure_tables(joined, tables)
+    monkeypatch.setattr(table_statistics, "BYTES", tables["a"].nbytes // 3)
+    sampled = measure_tables(joined, tables)
+    assert whole is not None
+    assert sampled is not None
+    for name in "ab":
+        assert sampled.rates[name] == pytest.approx(whole.rates[name], rel=0.05)
+    (pair,) = whole.selectivities
+    assert sampled.selectivities[pair] == pytest.approx(whole.selectivities[pair], rel=0.1)
+    assert sampled != whole

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from weir.adapt.estimate import assume_selectivity, is_key_equality
 from weir.expr.evaluate import evaluate, evaluate_predicate
 from weir.expr.nodes import Column, Expr, streams_of, without_failing
+from weir.kernel.split_table import BYTES
 from weir.query.model import Query
 from weir.query.predicate import AttributeClass, Conjunct
 from weir.stats.join_graph import Streams
@@ -32,7 +33,8 @@ class TableStatistics:
 
 def measure_tables(query: Query, tables: Mapping[str, pa.Table]) -> TableStatistics | None:
     """Measure the tables of a query; None if one is empty, or if all rows have the same time."""
-    tables = {stream.name: _filter(query, stream.name, tables[stream.name]) for stream in query.streams}
+    steps = {name: _find_step(table) for name, table in tables.items()}
+    tables = {s.name: _filter(query, s.name, tables[s.name], steps[s.name]) for s in query.streams}
     span = _span_seconds(query, tables)
     if not span or not all(table.num_rows for table in tables.values()):
         return None
@@ -44,13 +46,21 @@ def measure_tables(query: Query, tables: Mapping[str, pa.Table]) -> TableStatist
     selectivities: dict[Streams, float] = {}
     for streams, share in measured:
         selectivities[streams] = selectivities.get(streams, 1.0) * share
-    rates = {name: table.num_rows / span for name, table in tables.items()}
+    rates = {name: steps[name] * table.num_rows / span for name, table in tables.items()}
     return TableStatistics(rates, selectivities)
 
 
-def _filter(query: Query, name: str, table: pa.Table) -> pa.Table:
-    """Return the rows of a stream that have a time and pass its filters."""
-    table = table.select(query.stream(name).schema.names).combine_chunks()
+def _find_step(table: pa.Table) -> int:
+    """Return one row in how many is measured: 1, unless the table has more bytes than Arrow puts together."""
+    return max(1, -(-int(table.nbytes) // BYTES))
+
+
+def _filter(query: Query, name: str, table: pa.Table, step: int) -> pa.Table:
+    """Return the rows of a stream that have a time and pass its filters, one in `step` of them."""
+    table = table.select(query.stream(name).schema.names)
+    if step > 1:
+        table = table.filter(pa.array(np.arange(table.num_rows) % step == 0))
+    table = table.combine_chunks()
     passes = table.column(query.stream(name).time).is_valid().to_numpy()
     for condition in query.predicate.filters:
         if condition.stream == name:

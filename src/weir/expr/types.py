@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import reduce
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.errors import QueryError, locate_errors, unknown_name
 
@@ -32,6 +34,9 @@ _NORMAL = {
     pa.float16(): pa.float32(), pa.date64(): DATE, pa.large_string(): STRING, pa.string_view(): STRING,
     pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary(),
 }  # fmt: skip
+# Arrow counts the bytes of texts, and the items of lists, of an array in 31 bits.
+_MANY_BYTES = 1 << 31
+_MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 1}
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
 
 
@@ -177,12 +182,33 @@ def _cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
         try:
             columns.append(convert_column(column, field.type))
         except pa.ArrowException as error:
-            what = f"column '{field.name}': {column.type} cannot become {field.type}"
-            raise QueryError(f"{what}: {error}") from error
+            raise _unconvertible(field, column, error) from error
     try:
         return pa.table(columns, schema=schema)
     except pa.ArrowInvalid as error:
         raise QueryError(f"the table is not valid: {error}") from error
+
+
+def _unconvertible(field: pa.Field, column: pa.ChunkedArray, error: Exception) -> QueryError:
+    row = _find_time_out_of_range(column, field.type)
+    if row is None:
+        return QueryError(f"column '{field.name}': {column.type} cannot become {field.type}: {error}")
+    value = column[row].cast(pa.int64()).as_py()
+    return QueryError(
+        f"column '{field.name}', row {row}: {value} {column.type.unit} is out of range, since "
+        f"{spark_name(field.type)} counts microseconds in 64 bits; make it NULL, or leave the row out"
+    )
+
+
+def _find_time_out_of_range(column: pa.ChunkedArray, type: pa.DataType) -> int | None:
+    """Find the first row whose time or duration is too large in microseconds; None if there is none."""
+    if column.type.id != type.id or not hasattr(type, "unit"):
+        return None
+    most = (2**63 - 1) // _MICROS_PER_UNIT[column.type.unit]
+    numbers = column.cast(pa.int64())
+    beyond = pc.or_(pc.greater(numbers, most), pc.less(numbers, -most))
+    row = pc.index(pc.fill_null(beyond, False), True).as_py()
+    return None if row < 0 else int(row)
 
 
 def _normalise_field(field: pa.Field) -> pa.Field:
@@ -220,10 +246,34 @@ def convert_column(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArra
     >>> convert_column(pa.chunked_array([coded]), pa.string()).to_pylist()
     ['y', None, 'x']
     """
-    if _has_dictionary(column.type):
+    return pa.chunked_array([part for chunk in column.chunks for part in _convert_chunk(chunk, type)], type)
+
+
+def _convert_chunk(chunk: pa.Array, type: pa.DataType) -> Iterator[pa.Array]:
+    """Convert a chunk, in several parts if Arrow could not put 2 GiB of texts into one."""
+    try:
         # Polars keeps categories as dictionaries of string views, which Arrow cannot decode.
-        column = pa.chunked_array([_decode(chunk) for chunk in column.chunks] or [pa.nulls(0, type)])
-    return column.cast(type, safe=False)
+        yield _decode(chunk).cast(options=_truncate_to(type))
+    except pa.ArrowException:
+        if chunk.nbytes < _MANY_BYTES or len(chunk) < 2:
+            raise
+        half = len(chunk) // 2
+        for part in (chunk.slice(0, half), chunk.slice(half)):
+            # A copy, since Arrow judges a part by the bytes of the whole.
+            yield from _convert_chunk(pa.concat_arrays([part]), type)
+
+
+def _truncate_to(type: pa.DataType) -> pc.CastOptions:
+    """Cast as Spark does: digits that do not fit are dropped, but a time out of range is an error."""
+    return pc.CastOptions(
+        type,
+        allow_int_overflow=True,
+        allow_time_truncate=True,
+        allow_time_overflow=False,
+        allow_decimal_truncate=True,
+        allow_float_truncate=True,
+        allow_invalid_utf8=True,
+    )
 
 
 def _has_dictionary(type: pa.DataType) -> bool:

@@ -36,6 +36,7 @@ from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.path import run_join
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.spill import Spill, keep_in_memory
 from weir.kernel.state import State
 from weir.stats.batch_counts import BatchCounts
 
@@ -47,13 +48,14 @@ def build(
     tables: Mapping[str, pa.Table],
     batch: int,
     counts: BatchCounts,
+    spill: Spill = keep_in_memory,
 ) -> State:
     """Ingest the rows of a batch and run every join below the root; `probe` takes the state returned."""
-    state = ingest(physical, decision, state, tables, batch, counts)
+    state = ingest(physical, decision, state, tables, batch, counts, spill)
     for node in physical.nodes[:-1]:
         hops = counts.migration_hops if node.node in physical.migration_joins else counts.hops
         partials = run_join(node, physical, decision, state, batch, hops)
-        state = store(physical, node, partials, state, batch, decision.slice_bytes)
+        state = store(physical, node, partials, state, batch, decision.slice_bytes, spill)
     return state
 
 

@@ -37,6 +37,8 @@ _CANDIDATES_EVALUATED = 1 << 17
 _CANDIDATES_IN_PRODUCT = 1 << 22
 # Expensive predicates are evaluated in cache-sized steps anyway; more candidates repeat more combinations.
 _CANDIDATES_EXPENSIVE = 1 << 20
+# The ranges in slices that are searched at a time: one for each driver row and slice.
+_RANGES = 1 << 23
 # Rows may be wide (images, documents): the bytes in flight are bounded too.
 _BYTES = 1 << 28
 
@@ -92,7 +94,11 @@ class HalfJoin:
                 if order is not None:
                     rows = rows.pick(order)
                     lead, others = self._time_ranges(rows, bounds)
-                yield from self._probe_slices(IndexProbe(self.plan, rows, lead, others), lead, slices, work)
+                for run in _divide_rows(rows, max(1, _RANGES // len(slices))):
+                    if run is not rows:
+                        lead, others = self._time_ranges(run, bounds)
+                    index_probe = IndexProbe(self.plan, run, lead, others)
+                    yield from self._probe_slices(index_probe, lead, slices, work)
         if self.age_filter.is_active:
             work.narrowed += partial.rows - (0 if self.sample is None else self.sample.count(partial))
             all_ages = self._select_slices(*self._time_ranges(partial, self.plan.lead))
@@ -113,9 +119,7 @@ class HalfJoin:
         per_slice = [candidates for candidates in searched if candidates.count.any()]
         limits = self._limits(probe.partial, slices)
         for first, last in _cut_runs(per_slice, probe.partial.rows, *limits):
-            matches = self._match_run(probe, per_slice, first, last, work)
-            if matches is not None:
-                yield matches
+            yield from self._match_run(probe, per_slice, first, last, 2 * limits[0], work)
 
     def _limits(self, partial: Partial, slices: list[Slice]) -> tuple[int, int]:
         """Return how many candidates and how many driver rows a run may have: all may be gathered."""
@@ -135,11 +139,18 @@ class HalfJoin:
         return _CANDIDATES_EXPENSIVE if self.plan.expensive else _CANDIDATES
 
     def _match_run(
-        self, probe: IndexProbe, per_slice: list[Candidates], first: int, last: int, work: HopStats
-    ) -> Partial | None:
-        """Return the matches of the driver rows in [first, last); None if there are none."""
+        self,
+        probe: IndexProbe,
+        per_slice: list[Candidates],
+        first: int,
+        last: int,
+        most: int,
+        work: HopStats,
+    ) -> Iterator[Partial]:
+        """Yield the matches of the driver rows in [first, last), about `most` or a slice's at a time."""
         drivers: list[Picks] = []
         parts: list[_Part] = []
+        pairs = 0
         for candidates in per_slice:
             if candidates.first >= last or candidates.last <= first:
                 continue
@@ -149,12 +160,22 @@ class HalfJoin:
             if len(driver):
                 drivers.append(driver)
                 parts.append((candidates.source, row))
+                pairs += len(driver)
+            if pairs >= most:  # a single row may have any number of them
+                yield from self._match_pairs(probe, drivers, parts, work)
+                drivers, parts, pairs = [], [], 0
+        yield from self._match_pairs(probe, drivers, parts, work)
+
+    def _match_pairs(
+        self, probe: IndexProbe, drivers: list[Picks], parts: list[_Part], work: HopStats
+    ) -> Iterator[Partial]:
         if not drivers:
-            return None
+            return
         driver = drivers[0] if len(drivers) == 1 else np.concatenate(drivers)
         driver, parts = self._check_predicates(probe, driver, parts)
         work.matches += len(driver)
-        return probe.partial.extend(driver, Rows(self.plan.partner, parts)) if len(driver) else None
+        if len(driver):
+            yield probe.partial.extend(driver, Rows(self.plan.partner, parts))
 
     def _check_windows(
         self, probe: IndexProbe, slice_: Slice, driver: Picks, row: Picks
@@ -207,6 +228,15 @@ class HalfJoin:
                 keep = holds_for_pairs(expr, partial, driver, Rows(plan.partner, parts))
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
+
+
+def _divide_rows(rows: Partial, most: int) -> Iterator[Partial]:
+    """Divide the rows of a partial into runs of at most so many."""
+    if rows.rows <= most:
+        yield rows
+        return
+    for first in range(0, rows.rows, most):
+        yield rows.pick(np.arange(first, min(first + most, rows.rows)))
 
 
 def _cut_runs(

@@ -13,6 +13,7 @@ from weir.expr.nodes import Expr
 from weir.kernel.keys import Bools, Int64s, as_int64, get_decimal_words
 
 _CODE_BITS = 63
+_MIN, _MAX = -(2**63), 2**63 - 1
 # A lookup table has at most so many numbers for a key; a large one, which the cache does not hold, two.
 _SPARSEST_LOOKUP, _SPARSEST_LARGE_LOOKUP = 16, 2
 _LARGE_LOOKUP = 1 << 17
@@ -121,9 +122,9 @@ class KeyIndex:
         """Return the offsets that stand for these times as the first or the last of a range."""
         if self.times is not None:
             return np.searchsorted(self.times, times, side) - (side == "right")
-        # Bounded before the subtraction, which could overflow.
-        most = self.first + (1 << self.bits) - 1
-        return np.clip(times, self.first - (side == "right"), most) - self.first
+        # Bounded before the subtraction, which could overflow; a bound that is no int64 bounds nothing.
+        least, most = self.first - (side == "right"), self.first + (1 << self.bits) - 1
+        return np.clip(times, max(least, _MIN), min(most, _MAX)) - self.first
 
 
 def _make_lookup(keys: Int64s) -> Int64s | None:

@@ -3,11 +3,15 @@
 Rows without an event time, behind the watermark or ahead of all clocks are dropped and counted. Filters and
 random drop come next. Where windows count rows, every row is numbered first: rows that a filter drops count
 as well.
+
+A batch of many bytes is taken in by pieces (`weir.kernel.split_table`). Its rows have the ranks and numbers
+that they would have in one piece; only slices end where pieces do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +26,17 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.row_window import number_rows
 from weir.kernel.slice import Slice, cut
+from weir.kernel.spill import Spill, keep_in_memory
+from weir.kernel.split_table import split_table
 from weir.kernel.state import State
-from weir.kernel.state_schema import StateSchema, arrival_name, get_member, row_order_schema, time_name
+from weir.kernel.state_schema import (
+    StateSchema,
+    arrival_name,
+    get_member,
+    payload_name,
+    row_order_schema,
+    time_name,
+)
 from weir.order.policies import PendingRows, rank_rows
 from weir.query.model import Stream
 from weir.query.predicate import AttributeClass
@@ -45,6 +58,10 @@ class _Delta:
     newest: int | None
 
 
+# The rows of each stream that has any, in pieces of bounded size.
+_Deltas = Mapping[str, Sequence[_Delta]]
+
+
 def ingest(
     physical: PhysicalPlan,
     decision: Decision,
@@ -52,37 +69,52 @@ def ingest(
     tables: Mapping[str, pa.Table],
     batch: int,
     counts: BatchCounts,
+    spill: Spill = keep_in_memory,
 ) -> State:
     """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in physical.query.streams if stream.name in tables]
     drop = {} if decision.allowance is None else decision.allowance.drop
     deltas = {
-        s.name: _read_delta(
-            physical,
-            s,
-            tables[s.name],
-            (state.watermark, decision.latest.get(s.name)),
-            drop.get(s.name, 0.0),
-            batch,
-        )
+        s.name: [
+            _read_delta(
+                physical,
+                s,
+                piece,
+                (state.watermark, decision.latest.get(s.name)),
+                drop.get(s.name, 0.0),
+                batch,
+            )
+            for piece in split_table(tables[s.name])
+        ]
         for s in streams
     }
-    columns = {name: _encode(physical.schemas[name], delta, batch) for name, delta in deltas.items()}
-    state = _number_rows(physical, state, deltas, columns)
+    numbers, state = _number_rows(physical, state, deltas)
     newest = dict(state.newest)
-    slices: dict[str, list[Slice]] = {}
+    slices: dict[str, list[Slice]] = defaultdict(list)
     ranked = _rank_rows(physical, decision, state, deltas)
-    for name, delta in deltas.items():
-        slices |= _cut_leaf(
-            physical, name, columns[name], delta.keep, ranked[name], batch, decision.slice_bytes
-        )
-        if delta.newest is not None:
-            newest[name] = max(delta.newest, newest.get(name, delta.newest))
-        counts.rows_in[name], counts.late[name] = delta.read, delta.late
-        counts.null_time[name], counts.ahead[name] = delta.null_time, delta.ahead
-        counts.dropped[name] = delta.dropped
+    for name, pieces in deltas.items():
+        for delta in pieces:
+            if delta.newest is not None:
+                newest[name] = max(delta.newest, newest.get(name, delta.newest))
+        counts.rows_in[name] = sum(delta.read for delta in pieces)
+        counts.late[name] = sum(delta.late for delta in pieces)
+        counts.null_time[name] = sum(delta.null_time for delta in pieces)
+        counts.ahead[name] = sum(delta.ahead for delta in pieces)
+        counts.dropped[name] = sum(delta.dropped for delta in pieces)
+        ranks = _split_like(ranked[name], [delta.times for delta in pieces])
+        for delta, row_numbers, row_ranks in zip(_drain(pieces), numbers[name], ranks, strict=True):
+            columns = {**_encode(physical.schemas[name], delta, batch), **row_numbers}
+            cuts = _cut_leaf(physical, name, columns, delta.keep, row_ranks, batch, decision.slice_bytes)
+            for node, cut_slices in cuts.items():
+                slices[node] += spill(cut_slices)
     counts.order = tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62))))
     return replace(state.add(slices), newest=newest)
+
+
+def _drain(pieces: list[_Delta]) -> Iterator[_Delta]:
+    """Yield the pieces, and let go of each, so that its memory is free once its slices are cut."""
+    while pieces:
+        yield pieces.pop(0)
 
 
 def _read_delta(
@@ -158,52 +190,62 @@ def _encode(schema: StateSchema, delta: _Delta, batch: int) -> dict[str, pa.Arra
     for name, c in schema.keys.items():
         columns[name] = pa.array(encode_keys(c, schema.streams, fetch, count))
     for column in schema.payload:
-        columns[str(column)] = fetch(column)
+        columns[payload_name(column)] = fetch(column)
     if schema.arrivals:
         columns[arrival_name(schema.node)] = pa.array(np.full(count, batch))
     return columns
 
 
 def _number_rows(
-    physical: PhysicalPlan,
-    state: State,
-    deltas: Mapping[str, _Delta],
-    columns: Mapping[str, dict[str, pa.Array]],
-) -> State:
-    """Add each row's sequence number and row number to `columns`, if row windows need them."""
+    physical: PhysicalPlan, state: State, deltas: _Deltas
+) -> tuple[dict[str, list[dict[str, pa.Array]]], State]:
+    """Return the sequence number and the row number of each row, piece by piece, if row windows need them."""
+    numbers: dict[str, list[dict[str, pa.Array]]] = {name: [{} for _ in deltas[name]] for name in deltas}
     names = [name for name in physical.query.names if name in deltas]
     if not any(physical.schemas[name].sequence for name in names):
-        return state
-    times = [deltas[name].times for name in names]
-    hashes = [_hash_content(deltas[name].rows) for name in names]
-    sequences = number_rows(hashes, [np.full(len(t), i) for i, t in enumerate(times)], times)
-    next_row_numbers = dict(state.next_row_numbers)
-    for name, sequence in zip(names, sequences, strict=True):
+        return numbers, state
+    parts = [(i, delta) for i, name in enumerate(names) for delta in deltas[name]]
+    times = [delta.times for _, delta in parts]
+    hashes = [_hash_content(delta.rows) for _, delta in parts]
+    in_order = iter(number_rows(hashes, [np.full(len(d.times), i) for i, d in parts], times))
+    next_row_numbers, total = dict(state.next_row_numbers), sum(map(len, times))
+    for name in names:
         schema = physical.schemas[name]
         assert schema.sequence is not None
-        columns[name][schema.sequence] = pa.array(sequence + state.next_sequence)
+        sequences = [next(in_order) for _ in deltas[name]]
+        columns = {schema.sequence: [sequence + state.next_sequence for sequence in sequences]}
         for window in schema.row_windows:
             first = next_row_numbers.get(window.name, 0)
-            columns[name][window.row_number] = pa.array(first + np.argsort(np.argsort(sequence)))
+            columns[window.row_number] = [first + rows for rows in number_rows(sequences)]
             if schema.arrivals:  # with a row window, freshness counts rows
-                columns[name][arrival_name(name)] = columns[name][window.row_number]
-            next_row_numbers[window.name] = first + len(sequence)
-    total = sum(len(sequence) for sequence in sequences)
-    return replace(state, next_sequence=state.next_sequence + total, next_row_numbers=next_row_numbers)
+                columns[arrival_name(name)] = columns[window.row_number]
+            next_row_numbers[window.name] = first + sum(map(len, sequences))
+        numbers[name] = [
+            {column: pa.array(pieces[i]) for column, pieces in columns.items()} for i in range(len(sequences))
+        ]
+    return numbers, replace(
+        state, next_sequence=state.next_sequence + total, next_row_numbers=next_row_numbers
+    )
 
 
 def _rank_rows(
-    physical: PhysicalPlan, decision: Decision, state: State, deltas: Mapping[str, _Delta]
+    physical: PhysicalPlan, decision: Decision, state: State, deltas: _Deltas
 ) -> dict[str, Int64s]:
     """Rank every row by the driver order, or by the policy that chooses one."""
     pending = PendingRows(
         plan=physical.plan,
-        deltas={name: int(delta.keep.sum()) for name, delta in deltas.items()},
+        deltas={name: sum(int(delta.keep.sum()) for delta in pieces) for name, pieces in deltas.items()},
         states={node: state.count_rows(node) for node in state.slices},
         selectivities=decision.selectivities,
         results_per_row=decision.results_per_row,
     )
-    return rank_rows(decision.driver_order, pending, {name: delta.times for name, delta in deltas.items()})
+    times = {name: np.concatenate([delta.times for delta in pieces]) for name, pieces in deltas.items()}
+    return rank_rows(decision.driver_order, pending, times)
+
+
+def _split_like(values: Int64s, parts: Sequence[Int64s]) -> list[Int64s]:
+    """Split values into as many parts as there are, of the same lengths."""
+    return np.split(values, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def _cut_leaf(

@@ -33,6 +33,7 @@ from weir.kernel.partial import Partial
 from weir.kernel.path import probe_earlier_batches
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan, compile_plan
 from weir.kernel.slice import Slice
+from weir.kernel.spill import Spill, keep_in_memory
 from weir.kernel.state import State, is_dead
 from weir.plan.tree import Join, check_plan, is_composed
 from weir.query.model import Query
@@ -103,6 +104,7 @@ def prepare_plan(
     decision: Decision,
     batch: int,
     counts: BatchCounts,
+    spill: Spill = keep_in_memory,
 ) -> PreparedPlan:
     """Build missing states of the decided plan, within the steps that the decision allows."""
     target = decision.plan
@@ -113,7 +115,7 @@ def prepare_plan(
         physical = physical_plans.of(migration.plan, migration.migration_joins(target))
         max_steps = None if decision.migration_steps is None else decision.migration_steps - spent
         backfill = _Backfill(physical, decision, state, building, max_steps, counts.migration_hops)
-        state = store(physical, backfill.node, backfill.run(), state, batch - 1, decision.slice_bytes)
+        state = store(physical, backfill.node, backfill.run(), state, batch - 1, decision.slice_bytes, spill)
         spent += backfill.spent
         if not backfill.is_done:
             migration = replace(migration, building=backfill.building)

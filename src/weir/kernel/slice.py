@@ -15,7 +15,7 @@ distribution and eviction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
@@ -31,6 +31,7 @@ from weir.expr.nodes import Column
 from weir.kernel.index import ByKey, ByTime, Index, KeyIndex, Spec, to_sortable
 from weir.kernel.keys import Bools, Int64s, combine, content_hash
 from weir.kernel.state_schema import Limits, StateSchema
+from weir.kernel.time_shift import shift_times
 from weir.kernel.value_bytes import count_bytes
 
 Value = TypeVar("Value")
@@ -157,7 +158,7 @@ class Slice:
         deadlines = self.schema.deadlines
         if watermark is None or deadlines is None or watermark <= self._least_end(deadlines):
             return None
-        dead: Bools = _row_ends(deadlines, self.numbers) < watermark
+        dead: Bools = _row_ends(deadlines, self.numbers, self.spans) < watermark
         return dead if dead.any() else None
 
     def _least_end(self, deadlines: Sequence[Limits]) -> int:
@@ -354,16 +355,19 @@ def _make_slice(
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}
     deadline = None
     if schema.deadlines is not None:
-        deadline = int(_row_ends(schema.deadlines, numbers.__getitem__).max()) + 1
+        deadline = int(_row_ends(schema.deadlines, numbers.__getitem__, spans).max()) + 1
     if isinstance(rank, int):
         return Slice(schema, batch, rank, rows, sort, spans, deadline)
     return Slice(schema, batch, int(rank.min()), rows, sort, spans, deadline, rank)
 
 
-def _row_ends(deadlines: Sequence[Limits], numbers: Callable[[str], Int64s]) -> Int64s:
+def _row_ends(
+    deadlines: Sequence[Limits], numbers: Callable[[str], Int64s], spans: Mapping[str, tuple[int, int]]
+) -> Int64s:
     """Return the last watermark at which each row can join some stream still to come."""
     per_stream = [
-        reduce(np.minimum, [numbers(time) + retention for time, retention in limits]) for limits in deadlines
+        reduce(np.minimum, [shift_times(numbers(time), kept, spans[time]) for time, kept in limits])
+        for limits in deadlines
     ]
     return reduce(np.maximum, per_stream)
 

@@ -21,14 +21,14 @@ BYTES = 1 << 26
 _NUMBER_BYTES = 8
 
 
-def split_by_bytes(partial: Partial, columns: Iterable[Column]) -> Iterator[Partial]:
+def split_by_bytes(partial: Partial, columns: Iterable[Column], row_bytes: int = 0) -> Iterator[Partial]:
     """Split a partial into pieces whose values of some columns have at most `BYTES`, or a single row.
 
-    Each piece gathers no other rows than its own.
+    Each piece gathers no other rows than its own. Beside those values, a row may take `row_bytes`.
     """
     columns = set(columns)
     wide = [partial.locate(column) for column in columns if not pa.types.is_primitive(column.type)]
-    numbers = _NUMBER_BYTES * (len(columns) - len(wide))
+    numbers = row_bytes + _NUMBER_BYTES * (len(columns) - len(wide))
     most = partial.rows * (numbers + sum(group.rows.most_bytes(name) for group, name in wide))
     if most <= BYTES and not any(_gathers_more(group, name) for group, name in wide):
         yield partial

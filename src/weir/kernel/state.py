@@ -14,12 +14,15 @@ from weir.kernel.index import Spec
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.row_window import has_left
 from weir.kernel.slice import ROWS, Slice, merge
+from weir.kernel.spill import Spill, keep_in_memory, spill_new
 from weir.stats.batch_counts import StateSize
 
 # So many neighbours of similar size are merged: a window of n batches then holds about log n small slices,
 # and each of their rows is rewritten about log n times. Large slices are rewritten less often.
 _MERGE_SMALL_AT = 2
 _MERGE_AT = 4
+# So many bytes are merged at most at a time: larger slices are few anyway.
+_MERGED_BYTES = 1 << 26
 # A slice is rewritten without its dead rows when they are this share of its rows.
 _DEAD_SHARE = 0.25
 
@@ -91,16 +94,20 @@ def is_dead(deadline: int | None, watermark: int | None) -> bool:
 
 
 def merge_slices(
-    physical: PhysicalPlan, state: State, since: int | None = None, max_bytes: int | None = None
+    physical: PhysicalPlan,
+    state: State,
+    since: int | None = None,
+    max_bytes: int | None = None,
+    spill: Spill = keep_in_memory,
 ) -> State:
     """Merge small slices, and drop the dead rows of slices that are mostly dead.
 
     Slices of batches before `since` are not merged with later ones. `max_bytes` bounds the size of a slice.
     """
-    merged = {
-        node: tuple(_merge_node(state, node, physical.sorts[node], since, max_bytes))
-        for node in physical.schemas
-    }
+    merged = {}
+    for node in physical.schemas:
+        slices = _merge_node(state, node, physical.sorts[node], since, max_bytes)
+        merged[node] = tuple(spill_new(slices, state.of(node), spill))
     return replace(state, slices=merged)
 
 
@@ -126,21 +133,23 @@ def _merge_node(
 
 def _find_runs(slices: Sequence[Slice], max_bytes: int | None) -> Iterator[list[Slice]]:
     """Divide slices, in the order of time, into runs: of small ones, or of large ones in one cell or time."""
+    most = _MERGED_BYTES if max_bytes is None else min(max_bytes, _MERGED_BYTES)
     run: list[Slice] = []
+    rows = size = last = 0
     for slice_ in slices:
-        size = sum(s.bytes for s in (*run, slice_))
-        if run and not (_is_near(run, slice_) and (max_bytes is None or size <= max_bytes)):
+        rows, size = rows + slice_.rows, size + slice_.bytes
+        if run and not (size <= most and (rows <= ROWS or _is_near(run[-1], last, slice_))):
             yield run
-            run = []
+            run, rows, size = [], slice_.rows, slice_.bytes
+        last = max(last, slice_.span[1]) if run else slice_.span[1]
         run.append(slice_)
     if run:
         yield run
 
 
-def _is_near(run: Sequence[Slice], slice_: Slice) -> bool:
-    if sum(s.rows for s in run) + slice_.rows <= ROWS:
-        return True
-    return run[-1].cells[0] == slice_.cells[1] or slice_.span[0] <= max(s.span[1] for s in run)
+def _is_near(before: Slice, last: int, slice_: Slice) -> bool:
+    """True if a slice shares a cell with the one before it, or begins before the `last` row of a run."""
+    return before.cells[0] == slice_.cells[1] or slice_.span[0] <= last
 
 
 def _holds_many_dead(slice_: Slice, watermark: int | None) -> bool:

@@ -27,7 +27,7 @@ from weir.expr.nodes import Column, Expr, columns_of, is_flag, streams_of
 from weir.expr.to_sql import to_sql
 from weir.expr.types import DOUBLE, common_type, is_float, is_integer, is_number, parse_type, spark_name
 from weir.kernel.keys import Bools, Int64s, decode, encode, is_always_exact, is_decodable
-from weir.kernel.state_schema import StateSchema, time_name
+from weir.kernel.state_schema import StateSchema, payload_name, time_name
 from weir.query.predicate import AttributeClass
 
 
@@ -62,7 +62,7 @@ def describe_form(schema: StateSchema) -> StoredForm:
     """Return what slices of a schema hold."""
     return StoredForm(
         numbers=tuple(sorted(set(schema.numbers) - schema.keys.keys())),
-        columns={str(column): spark_name(column.type) for column in schema.payload},
+        columns={payload_name(column): spark_name(column.type) for column in schema.payload},
         keys={name: _describe_key(c, schema.streams) for name, c in schema.keys.items()},
     )
 
@@ -125,7 +125,7 @@ class StateAdapter:
     def adapt(self, data: pa.RecordBatch) -> tuple[pa.RecordBatch, Bools | None]:
         """Return the rows in the schema's columns, and which of the rows these are (None: all)."""
         columns = {name: data.column(name) for name in self.form.numbers}
-        columns |= {str(column): self._fetch(data, column) for column in self.schema.payload}
+        columns |= {payload_name(column): self._fetch(data, column) for column in self.schema.payload}
         keep = np.ones(data.num_rows, np.bool_)
         for name, c in self.schema.keys.items():
             same = self._find_same_key(name)
@@ -134,11 +134,11 @@ class StateAdapter:
         return (rows, None) if keep.all() else (rows.filter(pa.array(keep)), keep)
 
     def _missing(self, column: Column) -> Missing:
-        return Missing(column.text, spark_name(column.type), self.form.columns.get(str(column), ""))
+        return Missing(column.text, spark_name(column.type), self.form.columns.get(payload_name(column), ""))
 
     def _has(self, column: Column) -> bool:
-        if str(column) in self.form.columns:
-            return widens(self.form.columns[str(column)], column.type)
+        if payload_name(column) in self.form.columns:
+            return widens(self.form.columns[payload_name(column)], column.type)
         is_known = self._is_time(column) or self._is_filled(column) or is_flag(column.name)
         return is_known or self._find_decodable(column) is not None
 
@@ -162,8 +162,8 @@ class StateAdapter:
 
     def _fetch(self, data: pa.RecordBatch, column: Column) -> pa.Array:
         """Return the values of a column that the form has."""
-        if str(column) in self.form.columns:
-            values = data.column(str(column))
+        if payload_name(column) in self.form.columns:
+            values = data.column(payload_name(column))
         elif self._is_time(column):
             return data.column(time_name(column.stream)).cast(column.type, safe=False)
         elif (name := self._find_decodable(column)) is not None:

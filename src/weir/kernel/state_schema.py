@@ -86,13 +86,13 @@ class StateSchema:
     @property
     def payload(self) -> tuple[Column, ...]:
         """The columns that are stored as they are."""
-        return tuple(column for column, name in self.sources.items() if name == str(column))
+        return tuple(column for column, name in self.sources.items() if name == payload_name(column))
 
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of a slice."""
         numbers = [pa.field(name, pa.int64(), nullable=False) for name in self.numbers]
-        return pa.schema(numbers + [pa.field(str(column), column.type) for column in self.payload])
+        return pa.schema(numbers + [pa.field(payload_name(column), column.type) for column in self.payload])
 
     def end_of(self, spans: Mapping[str, tuple[int, int]]) -> int | None:
         """Return the deadline of a leaf's slice: the first watermark at which none of its rows can join."""
@@ -120,6 +120,15 @@ def key_name(attribute_class: AttributeClass) -> str:
 def arrival_name(name: str) -> str:
     """Return the stored arrival of a stream's row."""
     return f"{name}@arrival"
+
+
+def payload_name(column: Column) -> str:
+    """Return the stored column of a payload column; none of the numbers above has a name like it.
+
+    >>> payload_name(Column("a", "price", pa.int64())), payload_name(Column("a", "k@key", pa.int64()))
+    ('a.price', 'a.k@key@column')
+    """
+    return f"{column}@column" if "@" in column.name else str(column)
 
 
 def find_member(attribute_class: AttributeClass, streams: frozenset[str]) -> Expr | None:
@@ -236,7 +245,7 @@ def _source(
     for name, c in keys.items():
         if not c.null_safe and pa.types.is_int64(c.domain) and find_member(c, streams) == column:
             return name
-    return str(column)
+    return payload_name(column)
 
 
 def _times(

@@ -11,8 +11,8 @@ from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks
 from weir.kernel.physical_plan import TimeBounds
 from weir.kernel.slice import Slice
+from weir.kernel.time_shift import MAX_TIME, MIN_TIME, shift_times
 
-_MIN_TIME, _MAX_TIME = -(2**62), 2**62
 # Rows are sorted by time if each of them reaches less than one in so many of the slices that some row
 # reaches; that loses the order of keys, in which searches are fast.
 _WORTH_SORTING = 4
@@ -31,13 +31,13 @@ class TimeRange:
 
     def __init__(self, bounds: TimeBounds, partial: Partial) -> None:
         self.name = bounds.name
-        self._bounds, self._partial = bounds, partial
-        lows = [(partial.span(name), back) for name, back in bounds.lows]
-        highs = [(partial.span(name), ahead) for name, ahead in bounds.highs]
-        self.earliest = max((first - back for (first, _), back in lows), default=_MIN_TIME)
-        self.latest = min((last + ahead for (_, last), ahead in highs), default=_MAX_TIME)
-        self._covered_from = max((last - back for (_, last), back in lows), default=_MIN_TIME)
-        self._covered_to = min((first + ahead for (first, _), ahead in highs), default=_MAX_TIME)
+        self._partial = partial
+        self._lows = [(name, -back, partial.span(name)) for name, back in bounds.lows]
+        self._highs = [(name, ahead, partial.span(name)) for name, ahead in bounds.highs]
+        self.earliest = max((first + by for _, by, (first, _) in self._lows), default=MIN_TIME)
+        self.latest = min((last + by for _, by, (_, last) in self._highs), default=MAX_TIME)
+        self._covered_from = max((last + by for _, by, (_, last) in self._lows), default=MIN_TIME)
+        self._covered_to = min((first + by for _, by, (first, _) in self._highs), default=MAX_TIME)
 
     def misses(self, slice_: Slice) -> bool:
         """True if no row of the partial can reach into the slice."""
@@ -52,14 +52,27 @@ class TimeRange:
     @cached_property
     def low(self) -> Int64s | None:
         """The least time per row of the partial; None if nothing bounds it."""
-        ends = [self._partial.numbers(name) - back for name, back in self._bounds.lows]
+        ends = [self._shift(*bound) for bound in self._lows]
+        ends += [
+            np.where(self._partial.numbers(name) < MIN_TIME - by, MAX_TIME, MIN_TIME)
+            for name, by, (first, _) in self._highs
+            if first + by < MIN_TIME  # such a row reaches no time
+        ]
         return reduce(np.maximum, ends) if ends else None
 
     @cached_property
     def high(self) -> Int64s | None:
         """The greatest time per row of the partial; None if nothing bounds it."""
-        ends = [self._partial.numbers(name) + ahead for name, ahead in self._bounds.highs]
+        ends = [self._shift(*bound) for bound in self._highs]
+        ends += [
+            np.where(self._partial.numbers(name) > MAX_TIME - by, MIN_TIME, MAX_TIME)
+            for name, by, (_, last) in self._lows
+            if last + by > MAX_TIME
+        ]
         return reduce(np.minimum, ends) if ends else None
+
+    def _shift(self, name: str, by: int, span: tuple[int, int]) -> Int64s:
+        return shift_times(self._partial.numbers(name), by, span)
 
     def find_runs(self, slices: Sequence[Slice]) -> list[tuple[int, int]]:
         """Return for each slice a run of rows that holds all rows of the partial which reach into it.

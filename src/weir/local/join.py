@@ -19,7 +19,7 @@ from weir.local.query import LocalQuery
 from weir.local.tables import conform
 from weir.options import JoinOptions, check_budget
 from weir.plan.explain import render_mermaid
-from weir.query.build import build_query
+from weir.query.build import build_query, refuse_internal_names
 from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.sql import name_streams
@@ -118,7 +118,9 @@ def build_join(given: Mapping[str, Any], options: JoinOptions) -> LocalJoin:
     check_budget(options.budget)
     inputs = name_streams(read_inputs(given), options.statement)
     request = options.plan_request
-    query = request.divide_windows(build_query({name: each.schema for name, each in inputs.items()}, options))
+    schemas = {name: each.schema for name, each in inputs.items()}
+    refuse_internal_names(schemas)
+    query = request.divide_windows(build_query(schemas, options))
     measured = inputs if request.needs_rates(query) else {}
     tables = {n: conform(query.stream(n), each.table) for n, each in measured.items() if each.has_rows}
     return LocalJoin(query, request.plan_join(query, tables), inputs, options)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name
 from weir.expr.check import check_expression
-from weir.expr.nodes import Call, Expr
+from weir.expr.nodes import Call, Expr, is_internal
 from weir.expr.scope import Scope
 from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
@@ -96,12 +96,33 @@ def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tu
     for name, schema in schemas.items():
         if name not in columns:
             raise QueryError(f"no time column is given for stream '{name}'; add it to time=")
-        given = columns[name]
-        column = next((known for known in schema.names if known.lower() == given.lower()), given)
+        column = match_column(columns[name], schema.names)
         with locate_errors(f"the lateness of stream '{name}': "):
             late = parse_interval(lateness.get(name, timedelta()))
         streams.append(Stream(name, schema, column, late))
     return tuple(streams)
+
+
+def match_column(given: str, names: Iterable[str]) -> str:
+    """Return the column of that name, ignoring case and backticks around it; else the name as it is given.
+
+    >>> match_column("`Made.At`", ["id", "made.at"]), match_column("at", ["id"])
+    ('made.at', 'at')
+    """
+    known = {name.lower(): name for name in names}
+    text = given.strip()
+    quoted = re.fullmatch(r"`((?:[^`]|``)*)`", text)
+    plain = text if quoted is None else quoted[1].replace("``", "`")
+    return next((known[name.lower()] for name in (given, plain) if name.lower() in known), plain)
+
+
+def refuse_internal_names(schemas: Mapping[str, pa.Schema]) -> None:
+    """Refuse columns that are named like those which the engine computes."""
+    for stream, schema in schemas.items():
+        for name in filter(is_internal, schema.names):
+            raise QueryError(
+                f"column '{name}' of stream '{stream}' has a name of columns that weir computes; rename it"
+            )
 
 
 def by_stream(given: PerStream[Any] | None, streams: Iterable[str], argument: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from weir.kernel.migration_state import MigrationState
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
 from weir.kernel.slice import Slice
+from weir.kernel.spill import are_large
 from weir.kernel.state import State, expire, merge_slices
 from weir.plan.tree import Join
 from weir.query.model import Query
@@ -114,6 +115,9 @@ class SliceStore(Protocol):
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> Sequence[SliceEntry]:
         """Keep slices, and describe each."""
+
+    def reopen(self, entry: SliceEntry, written: Slice) -> Slice:
+        """A slice that was just written, as it is kept; it need not take memory any more."""
 
     def retain(self, live: Iterable[SliceEntry]) -> None:
         """Forget what is held in memory of all other slices."""
@@ -250,16 +254,23 @@ class PartitionBatch:
         plans, decision, batch = assignment.plans, assignment.decision, assignment.batch
         arriving = _find_newest_arriving(assignment.physical.query, tables, decision.latest)
         migration, before, entries = assignment.load_migrating(partition, arriving)
+        writer = _SliceWriter(assignment, partition, before, entries)
         self._timer.end("read")
-        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
+        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts, writer.spill)
         self._timer.end("migrate")
         physical, since = prepared.physical, prepared.migration.since
-        state = merge_slices(physical, expire(physical, prepared.state), since, decision.slice_bytes)
+        live = expire(physical, prepared.state)
+        state = merge_slices(physical, live, since, decision.slice_bytes, writer.spill)
         self._timer.end("merge")
-        self._state = build(physical, prepared.decision, state, tables, batch, self._counts)
+        self._state = build(physical, prepared.decision, state, tables, batch, self._counts, writer.spill)
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
-        self._part = self._keep(entries)
+        self._part = PartitionState(
+            slices=(*assignment.list_parked(partition, entries), *writer.write_all(self._state)),
+            next_sequence=self._state.next_sequence,
+            next_row_numbers=dict(self._state.next_row_numbers),
+            migration=prepared.migration,
+        )
         self._timer.end("write")
 
     def probe(self) -> Iterator[pa.Table]:
@@ -276,20 +287,47 @@ class PartitionBatch:
         seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
         return TaskReport(self._partition, self._part, self._counts, dict(self._state.newest), seconds, files)
 
-    def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
-        """Store the slices that were not there before: new ones and merged ones."""
-        after = self._state
-        live = [kept for slices in after.slices.values() for kept in slices]
-        new = [kept for kept in live if id(kept) not in entries]
-        stored = self._assignment.store.write(self._assignment.batch, self._partition, new)
-        known = {**entries, **{id(kept): entry for kept, entry in zip(new, stored, strict=True)}}
-        parked = self._assignment.list_parked(self._partition, entries)
-        return PartitionState(
-            slices=(*parked, *(known[id(kept)] for kept in live)),
-            next_sequence=after.next_sequence,
-            next_row_numbers=dict(after.next_row_numbers),
-            migration=self._prepared.migration,
-        )
+
+class _SliceWriter:
+    """Writes the slices of a partition, and knows which are written: those from before the batch, too."""
+
+    def __init__(
+        self, assignment: Assignment, partition: int, before: State, entries: Mapping[int, SliceEntry]
+    ) -> None:
+        self._store, self._batch, self._partition = assignment.store, assignment.batch, partition
+        self._entries = dict(entries)
+        # An entry is found by the identity of its slice, which is unique as long as the slice is there.
+        self._alive = [loaded for slices in before.slices.values() for loaded in slices]
+
+    def spill(self, slices: Sequence[Slice]) -> Sequence[Slice]:
+        """Write slices that are large together, and return all of them as they are kept then."""
+        new = self._find_new(slices)
+        if not are_large(new):
+            return slices
+        reopened = {}
+        for written, entry in zip(new, self._write(new), strict=True):
+            kept = self._store.reopen(entry, written)
+            reopened[id(written)] = kept
+            self._remember(kept, entry)
+        return [reopened.get(id(given), given) for given in slices]
+
+    def write_all(self, state: State) -> tuple[SliceEntry, ...]:
+        """Write the slices of a state that are not stored yet, and describe all of them."""
+        live = [kept for slices in state.slices.values() for kept in slices]
+        new = self._find_new(live)
+        for written, entry in zip(new, self._write(new), strict=True):
+            self._remember(written, entry)
+        return tuple(self._entries[id(kept)] for kept in live)
+
+    def _find_new(self, slices: Iterable[Slice]) -> list[Slice]:
+        return [given for given in slices if id(given) not in self._entries]
+
+    def _write(self, slices: Sequence[Slice]) -> Sequence[SliceEntry]:
+        return self._store.write(self._batch, self._partition, slices)
+
+    def _remember(self, kept: Slice, entry: SliceEntry) -> None:
+        self._alive.append(kept)
+        self._entries[id(kept)] = entry
 
 
 def _find_newest_arriving(

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from weir.expr.nodes import Column, is_internal
 from weir.query.deferred import DeferredOutput
 from weir.spark.catalyst import Expression, analyse
-from weir.spark.frames import quote
+from weir.spark.frames import name_apart, quote
 from weir.spark.functions import SparkFunctions
 from weir.spark.projection import Errors, guard
 from weir.spark.steps import Step
@@ -22,15 +22,19 @@ _OUTPUT = "weir_output"
 def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions, errors: Errors) -> Step:
     """Return the step after a join that replaces the first column each output reads by the output."""
     texts = {output.name: Expression(functions.rename(output.text), output.text) for output in deferred}
+    read = {
+        name for output in deferred for _, column in output.columns for name in (column.stream, column.name)
+    }
 
     def compute(results: DataFrame) -> DataFrame:
         shown = [name for name in results.columns if not is_internal(name)]
-        outputs = [F.col(quote(name)).alias(f"{_OUTPUT}{number}") for number, name in enumerate(shown)]
+        hidden = [name_apart(f"{_OUTPUT}{number}", read) for number in range(len(shown))]
+        outputs = [F.col(quote(name)).alias(place) for name, place in zip(shown, hidden, strict=True)]
         rows = results.select(*outputs, *_restore_streams(deferred)).alias("weir")
         found = dict(zip(texts, analyse(rows, list(texts.values())), strict=True))
         columns = [
-            guard(rows, texts[name], found[name], errors) if name in texts else F.col(f"{_OUTPUT}{number}")
-            for number, name in enumerate(shown)
+            guard(rows, texts[name], found[name], errors) if name in texts else F.col(place)
+            for name, place in zip(shown, hidden, strict=True)
         ]
         return rows.select(*(column.alias(name) for name, column in zip(shown, columns, strict=True)))
 

@@ -13,14 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from weir.errors import QueryError
 from weir.options import JoinOptions
-from weir.query.build import by_stream
+from weir.query.build import by_stream, match_column
 from weir.query.options import DEFAULT_TIME
+from weir.spark.frames import name_apart
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
 from weir.spark.union import Frames
 
 _COMPUTED = "event_time"
 _DELAY = "spark.watermarkDelayMs"
-_NAME = re.compile(r"`[^`]+`|[\w ]+")
+_NAME = re.compile(r"`([^`]|``)+`|[\w ]+")
 # Deterministic to Spark within a query, but a repeated batch would have another.
 _CLOCKS = re.compile(r"\b(now|current_timestamp|localtimestamp|current_date|curdate|current_time)\b", re.I)
 
@@ -68,15 +69,14 @@ def _find_delay(delays: Mapping[str, timedelta], column: str, is_computed: bool)
 
 def _compute(name: str, frame: DataFrame, given: str) -> tuple[DataFrame, str]:
     """Return the frame with the column that an expression gives, and its name; a column stays as it is."""
-    if given.lower() in map(str.lower, frame.columns) or _NAME.fullmatch(given.strip()):
-        return frame, given.strip().strip("`")
+    named = match_column(given, frame.columns)
+    if named in frame.columns or _NAME.fullmatch(given.strip()):
+        return frame, named
     if clock := _CLOCKS.search(given):
         raise QueryError(
             f"time= of stream '{name}' cannot be {clock[0]}: a repeated batch would have another"
         )
-    column = _COMPUTED
-    while column.lower() in map(str.lower, frame.columns):
-        column += "_"
+    column = name_apart(_COMPUTED, frame.columns)
     try:
         timed = frame.alias(name).withColumn(column, F.expr(given))
         plan: Any = timed._jdf.queryExecution().analyzed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -86,3 +86,15 @@ def _list(names: Sequence[str], kind: str) -> str:
 def quote(column: str) -> str:
     """Return the name of a column as Spark reads it."""
     return "`" + column.replace("`", "``") + "`"
+
+
+def name_apart(name: str, others: Iterable[str]) -> str:
+    """Return a name that none of the others has, ignoring case.
+
+    >>> name_apart("event_time", ["id", "Event_Time"])
+    'event_time_'
+    """
+    taken = set(map(str.lower, others))
+    while name.lower() in taken:
+        name += "_"
+    return name

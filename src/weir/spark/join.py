@@ -25,7 +25,7 @@ from weir.order.policies import INTERLEAVING_POLICIES
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.explain import render_mermaid
 from weir.plan.tree import Join
-from weir.query.build import build_query, make_scope, push_down_clauses
+from weir.query.build import build_query, make_scope, push_down_clauses, refuse_internal_names
 from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
@@ -303,6 +303,7 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
     options = replace(options, session=_read_session(session, options))
     options, functions = register_functions(options, session)
     schemas = _read_schemas(sources)
+    refuse_internal_names(schemas)
     clauses = read_clauses(options).resolve_using(schemas)
     scope = make_scope(schemas, options)
     pushed = push_down_clauses(schemas, options, clauses, in_kernel)

@@ -24,7 +24,7 @@ from weir.errors import QueryError
 from weir.expr.nodes import name_flag
 from weir.query.pushdown import Computed, Pushdown, PushedFilter
 from weir.spark.catalyst import Analysed, Expression, analyse
-from weir.spark.frames import is_carried, quote
+from weir.spark.frames import is_carried, name_apart, quote
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
@@ -96,7 +96,7 @@ def _add_columns(
             columns.append(column.alias(part.name))
             kept.append(part.name)
             continue
-        attempt = f"{_TRIED}{number}"
+        attempt = name_apart(f"{_TRIED}{number}", frame.columns)
         columns.append(_try(session, column).alias(attempt))
         results.append(F.col(f"{attempt}.value").alias(part.name))
         if errors == "fail":

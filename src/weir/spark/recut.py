@@ -23,6 +23,7 @@ from weir.kernel.keys import Int64s
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice, pick_rows
 from weir.kernel.state_schema import time_name
+from weir.kernel.time_shift import shift_times
 from weir.query.predicate import AttributeClass
 from weir.runtime.partition_batch import SliceEntry, SliceStore
 from weir.spark.task import FIRST_SEGMENT, LAST_SEGMENT, PARTITION, report_row
@@ -100,9 +101,10 @@ class SegmentReader:
         """Return the first and the last segment that all rows of a combination reach."""
         firsts, lasts = [], []
         for stream in sorted(source.schema.streams):
-            (back, ahead), times = self.reach[stream], source.numbers(time_name(stream))
-            firsts.append((times - back) // self.length)
-            lasts.append((times + ahead) // self.length)
+            (back, ahead), name = self.reach[stream], time_name(stream)
+            times, span = source.numbers(name), source.spans[name]
+            firsts.append(shift_times(times, -back, span) // self.length)
+            lasts.append(shift_times(times, ahead, span) // self.length)
         return np.max(firsts, axis=0), np.min(lasts, axis=0)
 
 

@@ -31,6 +31,7 @@ from weir.units import format_interval
 _LOG = logging.getLogger("weir")
 # The length of a segment, in multiples of the time around its ends for which rows are copied.
 _SEGMENT_MULTIPLE = 8
+_LONGEST_SEGMENT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,4 +220,5 @@ def _choose_segments(query: Query) -> Segments:
         assert back is not None and ahead is not None, "only row windows leave streams unbounded"
         reach.append((name, back, ahead))
     longest = max(back + ahead for _, back, ahead in reach)
-    return Segments(query.names[0], max(1, _SEGMENT_MULTIPLE * longest), tuple(reach))
+    length = min(max(1, _SEGMENT_MULTIPLE * longest), _LONGEST_SEGMENT)
+    return Segments(query.names[0], length, tuple(reach))

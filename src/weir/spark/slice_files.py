@@ -1,4 +1,4 @@
-"""Store slices in immutable, checksummed Arrow files, one per state, partition and batch.
+"""Store slices in immutable, checksummed Arrow files: one per state, partition and batch, or for each 64 MB.
 
 Each attempt of a task writes files of its own names and returns their entries; only files that a manifest
 names count. Local files are memory-mapped, so that all workers of a host share one copy. A file says what its
@@ -25,12 +25,14 @@ from weir.kernel.state_schema import StateSchema
 from weir.runtime.partition_batch import SliceEntry
 from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.state_names import BatchAndEpoch, name_slice
-from weir.spark.worker_files import open_output, open_path
+from weir.spark.worker_files import local_path, open_output, open_path
 
 # Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
 _OPEN: dict[tuple[str, str, int], Slice] = {}
 # The column with the rank of each row, in slices whose rows differ in rank.
 _RANK = "@rank"
+# The most bytes of a file, unless a single slice has more.
+_FILE_BYTES = 1 << 27
 # Where the metadata of a file says what its slices hold.
 _FORM = b"weir.form"
 
@@ -80,17 +82,32 @@ class FileStore:
         return stored
 
     def write(self, batch: int, partition: int, slices: Sequence[Slice]) -> list[SliceEntry]:
-        """Write slices, those of one state with the same columns into one file; return an entry for each."""
+        """Write slices, those of one state with the same columns into one file; return an entry for each.
+
+        A file is put together in memory, so that many bytes go into several files.
+        """
         by_columns: dict[tuple[str, bool], list[int]] = {}
         for number, new in enumerate(slices):
             by_columns.setdefault((new.schema.node, new.ranks is None), []).append(number)
+        files = [run for numbers in by_columns.values() for run in _divide_by_bytes(numbers, slices)]
         entries: dict[int, SliceEntry] = {}
-        for file_number, numbers in enumerate(by_columns.values()):
+        for file_number, numbers in enumerate(files):
             name = name_slice(BatchAndEpoch(batch, self.epoch), partition, file_number)
             checksum = _write_file(self.root, name, [slices[number] for number in numbers])
             for index, number in enumerate(numbers):
                 entries[number] = SliceEntry.of(slices[number], name, index, checksum)
         return [entries[number] for number in range(len(slices))]
+
+    def reopen(self, entry: SliceEntry, written: Slice) -> Slice:
+        """Return a slice that was just written: mapped from its file, or itself if that would be a copy."""
+        uri = f"{self.root}/{entry.file}"
+        if local_path(uri) is None:
+            return written
+        _, batches = _read_file(uri, entry.checksum)
+        data, ranks = _split_ranks(batches[entry.index])
+        mapped = replace(written, data=data, ranks=ranks, _cache={})
+        _OPEN[self.root, *entry.place] = mapped
+        return mapped
 
     def retain(self, live: Iterable[SliceEntry]) -> None:
         """Close slices of this query that are no longer live."""
@@ -104,6 +121,19 @@ def _has_columns_of(cached: Slice, schema: StateSchema) -> bool:
     known = cached.schema
     in_order = tuple(known.sources) == tuple(schema.sources) and tuple(known.keys) == tuple(schema.keys)
     return in_order and known == schema
+
+
+def _divide_by_bytes(numbers: Sequence[int], slices: Sequence[Slice]) -> list[list[int]]:
+    """Divide slices, given by their numbers, into runs of at most about `_FILE_BYTES`."""
+    runs: list[list[int]] = [[]]
+    size = 0
+    for number in numbers:
+        if runs[-1] and size + slices[number].bytes > _FILE_BYTES:
+            runs.append([])
+            size = 0
+        runs[-1].append(number)
+        size += slices[number].bytes
+    return runs
 
 
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:

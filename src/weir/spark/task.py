@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,6 +25,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.split_table import group_by_bytes
 from weir.kernel.state import State
 from weir.runtime.partition_batch import (
     Assignment,
@@ -56,13 +57,18 @@ class UnionSlots:
 
     def split(self, batches: Iterator[pa.RecordBatch]) -> dict[int, tuple[Tables, Tables]]:
         """Split the rows of a task by partition and stream; the second are those that others count too."""
-        filled = [batch for batch in batches if batch.num_rows]
-        if not filled:
-            return {}
-        rows = pa.Table.from_batches(filled).combine_chunks()
+        split: dict[int, tuple[dict[str, list[pa.Table]], dict[str, list[pa.Table]]]] = {}
+        for run in group_by_bytes(batch for batch in batches if batch.num_rows):
+            rows = pa.Table.from_batches(run).combine_chunks()
+            for partition in pc.unique(rows[PARTITION]).to_pylist():
+                own = _filter(rows, pc.equal(rows[PARTITION], partition))
+                parts = split.setdefault(partition, (defaultdict(list), defaultdict(list)))
+                for tables, part in zip(self._split_partition(own), parts, strict=True):
+                    for name, table in tables.items():
+                        part[name].append(table)
         return {
-            partition: self._split_partition(_filter(rows, pc.equal(rows[PARTITION], partition)))
-            for partition in sorted(pc.unique(rows[PARTITION]).to_pylist())
+            partition: (_concat(tables), _concat(copies))
+            for partition, (tables, copies) in sorted(split.items())
         }
 
     def _split_partition(self, rows: pa.Table) -> tuple[Tables, Tables]:
@@ -78,6 +84,11 @@ class UnionSlots:
             if copied.num_rows:
                 copies[name] = copied
         return tables, copies
+
+
+def _concat(parts: Mapping[str, list[pa.Table]]) -> Tables:
+    """Put the rows of each stream together, without a copy."""
+    return {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
 
 def _filter(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:

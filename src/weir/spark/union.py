@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType
 
 from weir.expr.nodes import Column, columns_of
+from weir.kernel.time_shift import MAX_TIME, MIN_TIME
 from weir.partition.placement import Placement
 from weir.query.model import Query
 from weir.spark.frames import quote
@@ -128,37 +129,44 @@ def _tag(query: Query, frame: DataFrame, name: str, routing: Routing, slots: lis
     return frame.select(stream, *_routes(name, micros, routing), *slots)
 
 
-def _routes(name: str, micros: SparkColumn, routing: Routing) -> list[SparkColumn]:
+def _routes(name: str, micros: str, routing: Routing) -> list[SparkColumn]:
     """Return what the partition of a stream's row depends on, for each spread that a batch may have."""
     if routing.segments is not None:
         return _reached_segments(name, micros, routing.segments)
     # The time of a row may decide its partition, now or after a change of spread.
-    times = [micros.alias(TIME)] if routing.shared or routing.fallback else []
+    times = [F.expr(micros).alias(TIME)] if routing.shared or routing.fallback else []
     if routing.key is None:
         return times
     column = next(m for m in routing.key.members if isinstance(m, Column) and m.stream == name)
     return [hash_key(F.col(quote(column.name)), routing.key.domain), *times]
 
 
-def _to_micros(frame: DataFrame, time: str) -> SparkColumn:
+def _to_micros(frame: DataFrame, time: str) -> str:
     """An event time in µs; one without a zone is UTC, whatever the session's zone is."""
     if frame.schema[time].dataType.typeName() == "timestamp_ntz":
-        return F.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quote(time)})")
-    return F.unix_micros(F.col(quote(time)).cast("timestamp"))
+        return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quote(time)})"
+    return f"unix_micros(CAST({quote(time)} AS TIMESTAMP))"
 
 
-def _floor_divide(micros: SparkColumn, length: int) -> SparkColumn:
-    """Divide and round down, exactly: Spark divides large integers as floats."""
-    return ((micros - F.pmod(micros, F.lit(length))) / F.lit(length)).cast("long")
+def _floor_divide(number: str, length: int) -> str:
+    """Divide and round down, exactly: `/` divides integers as floats, and `div` rounds towards zero."""
+    return f"(({number}) div {length}L - IF(({number}) < 0 AND ({number}) % {length}L <> 0, 1, 0))"
 
 
-def _reached_segments(name: str, micros: SparkColumn, segments: Segments) -> list[SparkColumn]:
+def _reached_segments(name: str, micros: str, segments: Segments) -> list[SparkColumn]:
     """The first and the last master segment that a row reaches; of a master row, its own."""
     back, ahead = next(((b, a) for other, b, a in segments.reach if other == name), (0, 0))
-    ends = {FIRST_SEGMENT: -back, LAST_SEGMENT: ahead}
-    reached = {end: _floor_divide(micros + F.lit(shift), segments.length) for end, shift in ends.items()}
+    shifts = {FIRST_SEGMENT: -back, LAST_SEGMENT: ahead}
+    reached = {end: _floor_divide(_shift_times(micros, by), segments.length) for end, by in shifts.items()}
     # A row without a time goes to some partition, to be counted.
-    return [F.coalesce(segment, F.lit(0)).alias(end) for end, segment in reached.items()]
+    return [F.expr(f"coalesce({segment}, 0L)").alias(end) for end, segment in reached.items()]
+
+
+def _shift_times(micros: str, by: int) -> str:
+    """`weir.kernel.time_shift` in Spark: a sum beyond the range of times becomes the end of that range."""
+    if by < 0:
+        return f"IF({micros} < {MIN_TIME - by}L, {MIN_TIME}L, {micros} - {-by}L)"
+    return f"IF({micros} > {MAX_TIME - by}L, {MAX_TIME}L, {micros} + {by}L)"
 
 
 def _segment_partitions(partitions: int) -> str:
@@ -194,7 +202,7 @@ def _partition_of_time(placement: Placement) -> str:
 
     Only the array changes from batch to batch, so that Spark does not generate new code for each.
     """
-    cell = f"CAST(({TIME} - pmod({TIME}, {placement.cell}L)) / {placement.cell}L AS BIGINT)"
+    cell = _floor_divide(TIME, placement.cell)
     homes = f"array({', '.join(map(str, placement.homes))})"
     return f"coalesce(get({homes}, {_modulo(cell, len(placement.homes))}), 0)"
 
