@@ -19,6 +19,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.slice import Slice
 from weir.kernel.state import State, expire, merge_slices
 from weir.plan.tree import Join
@@ -173,7 +174,8 @@ class Assignment:
 class TaskReport:
     """What a partition reports of a batch: its state afterwards, what it counted, CPU seconds per phase.
 
-    `newest` are the newest event times of the rows that came, `files` are result files that the task wrote.
+    `newest` are the newest event times of the rows that came, `files` are result files that the task wrote,
+    and `quarantine` are those of rows that were left out.
     """
 
     partition: int
@@ -182,6 +184,7 @@ class TaskReport:
     newest: Mapping[str, int]
     seconds: Mapping[str, float]
     files: tuple[str, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
 
 class PhaseTimer:
@@ -206,15 +209,16 @@ class PartitionBatch:
     ) -> None:
         self._assignment, self._partition = assignment, partition
         self._counts, self._timer = BatchCounts(), PhaseTimer(clock)
+        self.quarantine = Quarantine(assignment.batch)
         plans, decision, batch = assignment.plans, assignment.decision, assignment.batch
         migration, before, entries = assignment.load_migrating(partition)
         self._timer.end("read")
-        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts)
+        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts, self.quarantine)
         self._timer.end("migrate")
         physical, since = prepared.physical, prepared.migration.since
         state = merge_slices(physical, expire(physical, prepared.state), since, decision.slice_bytes)
         self._timer.end("merge")
-        self._state = build(physical, prepared.decision, state, tables, batch, self._counts)
+        self._state = build(physical, prepared.decision, state, tables, batch, self._counts, self.quarantine)
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = self._keep(entries)
@@ -222,17 +226,19 @@ class PartitionBatch:
 
     def probe(self) -> Iterator[pa.Table]:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
-        prepared, batch = self._prepared, self._assignment.batch
-        for chunk in probe(prepared.physical, prepared.decision, self._state, batch, self._counts):
+        prepared, counts, batch = self._prepared, self._counts, self._assignment.batch
+        physical, decision = prepared.physical, prepared.decision
+        for chunk in probe(physical, decision, self._state, batch, counts, quarantine=self.quarantine):
             self._timer.end("probe")
             yield chunk
             self._timer.end("consumer")
         self._timer.end("probe")
 
-    def report(self, files: tuple[str, ...] = ()) -> TaskReport:
+    def report(self) -> TaskReport:
         """Report what was done so far."""
         seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
-        return TaskReport(self._partition, self._part, self._counts, dict(self._state.newest), seconds, files)
+        counts = replace(self._counts, quarantined=self.quarantine.count)
+        return TaskReport(self._partition, self._part, counts, dict(self._state.newest), seconds)
 
     def _keep(self, entries: Mapping[int, SliceEntry]) -> PartitionState:
         """Store the slices that were not there before: new ones and merged ones."""
@@ -245,15 +251,18 @@ class PartitionBatch:
         return PartitionState(slices, after.next_sequence, row_numbers, self._prepared.migration)
 
 
-def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
+def probe_partition(
+    assignment: Assignment, partition: int, counts: BatchCounts, quarantine: Quarantine | None = None
+) -> Iterator[pa.Table]:
     """Find the results of a partition's rows, in its own slices or, where these are shared, in all."""
     decision, batch = assignment.decision, assignment.batch
     if decision.placement is not None and decision.placement.is_shared:
         state, drivers = assignment.load_all(partition)
-        return probe(assignment.physical, decision, state, batch, counts, drivers)
+        return probe(assignment.physical, decision, state, batch, counts, drivers, quarantine)
     migration, state, _ = assignment.load_migrating(partition)
     prepared = use_existing_states(assignment.plans, migration, state, decision)
-    return probe(prepared.physical, prepared.decision, prepared.state, batch, counts)
+    physical, decision = prepared.physical, prepared.decision
+    return probe(physical, decision, prepared.state, batch, counts, quarantine=quarantine)
 
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:
