@@ -38,6 +38,7 @@ from weir.runtime.partition_batch import Assignment, TaskReport
 from weir.spark.checkpoint import CLEAN_UP_EVERY
 from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
+from weir.spark.quarantine_files import QuarantineFolder
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
@@ -74,6 +75,7 @@ class SparkEngine(Engine[DataFrame]):
     ) -> None:
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
         self._folder, self._store = folder, FileStore(f"{folder.uri}/slices", filled)
+        self._quarantine = QuarantineFolder(folder)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         self._repartitioning = Repartitioning(spark, policy.query, routing, self._store)
@@ -139,7 +141,7 @@ class SparkEngine(Engine[DataFrame]):
         placement = _placement_of(batch.decision)
         # A probe of other partitions' slices has to wait until all are written.
         results = None if placement.is_shared else self._result_files
-        task = BuildTask(batch.assign(self._store), self._slots, results)
+        task = BuildTask(batch.assign(self._store), self._slots, results, self._quarantine.uri)
         tasks = 1 if batch.decision.one_task else placement.partitions
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), tasks)
         reports = collect_reports(shuffled.mapInArrow(task, REPORT))
@@ -156,15 +158,19 @@ class SparkEngine(Engine[DataFrame]):
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(batch.number, [name for task in tasks for name in task.files], cleans_up)
+            self._quarantine.publish(batch.number, [n for task in tasks for n in task.quarantine], cleans_up)
             return tasks
-        probe_job = _ProbeJob(self._session, self._folder, batch.assign(self._store), tasks)
+        assignment, quarantine = batch.assign(self._store), self._quarantine.uri
+        probe_job = _ProbeJob(self._session, self._folder, assignment, tasks, quarantine)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), batch.number, cleans_up)
         else:
             files = [name for names in collect_reports(probe_job.run(results, REPORT)) for name in names]
             sink.publish(batch.number, files, cleans_up)
-        return probe_job.read_reports()
+        reports = probe_job.read_reports()
+        self._quarantine.publish(batch.number, probe_job.quarantined_files, cleans_up)
+        return reports
 
     def is_skewed(self, batch: FinishedBatch) -> bool:
         """True if by key one partition had so much to do that sharing the work would have been cheaper."""
@@ -211,9 +217,15 @@ class _ProbeJob:
     """
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, assignment: Assignment, tasks: Sequence[TaskReport]
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        assignment: Assignment,
+        tasks: Sequence[TaskReport],
+        quarantine: str,
     ) -> None:
-        self._spark, self._folder, self._tasks = spark, folder, tasks
+        self._spark, self._folder, self._tasks, self._quarantine = spark, folder, tasks, quarantine
+        self.quarantined_files = [name for task in tasks for name in task.quarantine]
         self._placement = _placement_of(assignment.decision)
         parts = {**assignment.parts, **{task.partition: task.part for task in tasks}}
         self._assignment = replace(assignment, parts=parts)
@@ -229,14 +241,16 @@ class _ProbeJob:
         numbers = self._spark.range(0, partitions, 1, partitions)
         numbers = numbers.filter(numbers.id.isin([task.partition for task in self._tasks]))
         if self._placement.spread != "psp":
-            return numbers.mapInArrow(ProbeTask(self._assignment, counts, results), schema)
+            task = ProbeTask(self._assignment, counts, results, self._quarantine)
+            return numbers.mapInArrow(task, schema)
         # Partitions that were given up are probed until their last slice is dead.
         partitions = max(partitions, 1 + max(self._assignment.parts))
         last, partials = self._shuffles, numbers
         for number in range(last):
-            stage = HopStage(self._assignment, counts, number, last, None)
+            stage = HopStage(self._assignment, counts, number, last, None, self._quarantine)
             partials = shuffle_by_partition(partials.mapInArrow(stage, SHUFFLED_COLUMNS), partitions)
-        return partials.mapInArrow(HopStage(self._assignment, counts, last, last, results), schema)
+        stage = HopStage(self._assignment, counts, last, last, results, self._quarantine)
+        return partials.mapInArrow(stage, schema)
 
     def read_reports(self) -> list[TaskReport] | None:
         """Return the reports with all probes counted; None if not all results were read."""
@@ -267,6 +281,7 @@ class _ProbeJob:
                     continue
                 stage_counts = from_json(StageCounts, json.loads(data))
                 totals[partition] = totals.get(partition, BatchCounts()) + stage_counts.counts
+                self.quarantined_files += stage_counts.quarantine
                 sent_to.update(stage_counts.sent_to)
             partitions = sorted(sent_to)
         for name in names:

@@ -9,7 +9,7 @@ import json
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import process_time
 from typing import TypeAlias
@@ -25,6 +25,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.state import State
 from weir.runtime.partition_batch import (
     Assignment,
@@ -33,6 +34,7 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
+from weir.spark.quarantine_files import write_quarantine
 from weir.spark.worker_files import open_output
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -98,10 +100,14 @@ class ResultFiles:
 
 @dataclass(frozen=True)
 class StageCounts:
-    """What one partition counted in one stage of probing, and to which partitions it sent partials."""
+    """What one partition counted in one stage of probing, and to which partitions it sent partials.
+
+    `quarantine` names the files of rows that were left out.
+    """
 
     counts: BatchCounts
-    sent_to: tuple[int, ...]
+    sent_to: tuple[int, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ class BuildTask:
     assignment: Assignment
     slots: UnionSlots
     results: ResultFiles | None
+    quarantine: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
@@ -120,7 +127,9 @@ class BuildTask:
             files: tuple[str, ...] = ()
             if self.results is not None:
                 files = _write_results(self.results, self.assignment, partition, running.probe())
-            yield report_row(to_json(self._subtract_copies(running.report(files), copies)))
+            left_out = write_quarantine(self.quarantine, running.quarantine, partition, 0)
+            report = replace(running.report(), files=files, quarantine=left_out)
+            yield report_row(to_json(self._subtract_copies(report, copies)))
 
     def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:
         """Subtract the counts of rows that `atr` copied here: other partitions count them."""
@@ -157,16 +166,20 @@ class ProbeTask:
     assignment: Assignment
     counts: str
     results: ResultFiles | None
+    quarantine: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of the partitions whose numbers come in, or the names of their files."""
         acknowledge_at_once()
         assignment = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            counts = BatchCounts()
-            chunks = probe_partition(assignment, partition, counts)
+            counts, quarantine = BatchCounts(), Quarantine(assignment.batch)
+            chunks = probe_partition(assignment, partition, counts, quarantine)
             yield from deliver_results(self.results, assignment, partition, chunks)
-            write_counts(self.counts, name_counts(assignment.batch, partition, 0), counts)
+            left_out = write_quarantine(self.quarantine, quarantine, partition, 1)
+            counts.quarantined = quarantine.count
+            name = name_counts(assignment.batch, partition, 0)
+            write_counts(self.counts, name, StageCounts(counts, quarantine=left_out))
 
 
 @dataclass(frozen=True)
@@ -247,7 +260,7 @@ def name_counts(batch: int, partition: int, stage: int) -> str:
     return f"{batch}-{partition}-{stage}.json"
 
 
-def write_counts(folder: str, name: str, counts: BatchCounts, sent_to: Iterable[int] = ()) -> None:
+def write_counts(folder: str, name: str, counts: StageCounts) -> None:
     """Write what a partition counted in a stage, in place of an earlier run's counts."""
     with open_output(f"{folder}/{name}") as stream:
-        stream.write(json.dumps(to_json(StageCounts(counts, tuple(sent_to)))).encode())
+        stream.write(json.dumps(to_json(counts)).encode())
