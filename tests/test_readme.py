@@ -63,7 +63,7 @@ def read_tests() -> dict[str, Any]:
 def test_the_page_on_tables_runs() -> None:
     session: dict[str, Any] = {}
     blocks = python_blocks((ROOT / "docs" / "tables.md").read_text())
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "tables.md", "exec"), session)
 

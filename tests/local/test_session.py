@@ -63,7 +63,7 @@ def test_a_filter_and_a_key_fail_alike(on: str) -> None:
     ({"session": {"timezone": "UTC"}}, "unknown key 'timezone' in session=; did you mean 'timeZone'"),
     ({"session": {"ansi": "no"}}, "ansi is True or False; got 'no'"),
     ({"session": "UTC"}, "session= is written"),
-    ({"on_error": "ignore"}, "on_error is 'fail' or 'null'; got 'ignore'"),
+    ({"on_error": "ignore"}, "on_error is 'fail', 'null' or 'quarantine'; got 'ignore'"),
 ])  # fmt: skip
 def test_a_wrong_setting_is_named(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(weir.QueryError) as error:

@@ -95,11 +95,16 @@ def resolve_column(node: exp.Column, scope: Scope) -> tuple[Column, tuple[str, .
 
 def _column(node: Any, scope: Scope) -> Expr:
     column, fields = resolve_column(node, scope)
-    flag = scope.failure_flag(column)
-    expr: Expr = column if flag is None else Call("checked", (column, flag), column.type, scope.mode)
+    expr = check_column(column, scope)
     for name in fields:
         expr = _field(expr, name)
     return expr
+
+
+def check_column(column: Column, scope: Scope) -> Expr:
+    """Return a column; a computed one fails for the rows for which its flag says so."""
+    flags = scope.failure_flags(column)
+    return Call("checked", (column, *flags), column.type, scope.mode) if flags else column
 
 
 def _field(struct: Expr, name: str) -> Expr:
@@ -194,7 +199,7 @@ def _like(node: Any, scope: Scope) -> Expr:
         raise QueryError(f"write LIKE ANY and LIKE ALL as several LIKEs: {node.sql(dialect='spark')}")
     sides = [bind(like.this, scope), bind(like.expression, scope)]
     if isinstance(like, exp.ILike):
-        sides = [call("lower", [side]) for side in sides]
+        sides = [call("lower", [side], scope.mode) for side in sides]
     matches = call("like", [*sides, *escape], scope.mode)
     return call("not", [matches]) if like.args.get("negate") else matches
 

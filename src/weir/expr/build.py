@@ -67,9 +67,8 @@ def _reduce(mode: Mode, function: Function, args: Sequence[Expr], out: pa.DataTy
     is_zoned = function.is_zoned is not None and function.is_zoned(args, out)
     can_fail = function.can_fail is not None and function.can_fail(args, out) and mode.ansi
     can_fail = can_fail or (function.always_fails is not None and function.always_fails(args, out))
-    if not can_fail:
-        return Mode(zone=mode.zone) if is_zoned and mode.zone else PLAIN
-    return Mode(mode.zone if is_zoned else None, True, mode.on_error)
+    # Text that is not UTF-8 makes calls fail that otherwise cannot, so that all say what happens then.
+    return Mode(mode.zone if is_zoned else None, can_fail, mode.on_error)
 
 
 def callable_names() -> list[str]:

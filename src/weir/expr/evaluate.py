@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ from weir.expr import arithmetic, arrays, conditional, dates, maths, strings
 from weir.expr.casts import CASTS
 from weir.expr.failures import (
     Bools,
+    FailedRows,
     Failures,
+    Picks,
     any_failed,
     describe_failure,
     evaluated_rows,
@@ -31,14 +34,18 @@ _MODULES = (conditional, arithmetic, maths, strings, dates, arrays)
 FUNCTIONS: dict[str, Function] = {name: fn for module in _MODULES for name, fn in module.FUNCTIONS.items()}
 ALIASES: dict[str, str] = {alias: name for module in _MODULES for alias, name in module.ALIASES.items()}
 Columns = Callable[[Column], pa.Array]
+# Is told which rows are to be left out because the expression fails for them.
+Report: TypeAlias = Callable[[FailedRows], None]
 _NO_FAILURES: Failures = ()
 
 
-def evaluate(expr: Expr, columns: Columns, rows: int, among: Bools | None = None) -> Value:
+def evaluate(
+    expr: Expr, columns: Columns, rows: int, among: Bools | None = None, report: Report | None = None
+) -> Value:
     """Evaluate an expression over `rows` rows; the result is a scalar only if it reads no column.
 
-    Where data makes it fail, raise an `EvaluationError` or return NULL, as the expression was bound; with
-    `among`, failures of other rows do not count.
+    Where data makes it fail, raise an `EvaluationError`, return NULL, or return NULL and `report` the rows,
+    as the expression was bound; with `among`, failures of other rows do not count.
 
     >>> x = Column("a", "x", pa.int32())
     >>> evaluate(Call("+", (x, x), pa.int32()), lambda column: pa.array([1, 2], pa.int32()), 2).to_pylist()
@@ -47,7 +54,8 @@ def evaluate(expr: Expr, columns: Columns, rows: int, among: Bools | None = None
     fetch = cache(columns)  # fetching a column may gather its rows
     value, failures = _evaluate(expr, fetch, rows)
     if failures:
-        value = _handle(expr, value, failures if among is None else restrict(failures, among), fetch)
+        failures = failures if among is None else restrict(failures, among)
+        value = _handle(expr, value, failures, fetch, report)
     return as_array(value, rows) if columns_of(expr) else value
 
 
@@ -59,10 +67,10 @@ def evaluate_rows(expr: Expr, columns: Columns, rows: int) -> tuple[pa.Array, Bo
 
 
 def evaluate_predicate(
-    expr: Expr, columns: Columns, rows: int, among: Bools | None = None
+    expr: Expr, columns: Columns, rows: int, among: Bools | None = None, report: Report | None = None
 ) -> npt.NDArray[np.bool_]:
     """Evaluate a predicate to a mask of the rows for which it is TRUE; NULL counts as false."""
-    value = evaluate(expr, columns, rows, among)
+    value = evaluate(expr, columns, rows, among, report)
     return np.full(rows, value.as_py() is True) if isinstance(value, pa.Scalar) else _to_mask(value)
 
 
@@ -85,11 +93,13 @@ def _evaluate(expr: Expr, fetch: Columns, rows: int) -> tuple[Value, Failures]:
             return fetch(expr), _NO_FAILURES
         case Literal(value, type):
             return pa.scalar(value, type), _NO_FAILURES
-        case Call("checked", (Column() as column, flag)):
+        case Call("checked", (Column() as column, flag, *_)):
             # Errors wait in the flag until here, since most rows of a stream may join nothing.
             value, _ = _evaluate(flag, fetch, rows)
             failed = _to_mask(as_array(value, rows))
             return fetch(column), ((expr, failed),) if failed.any() else _NO_FAILURES
+        case Call("succeeds", (inner,)):
+            return pa.scalar(True), _evaluate(inner, fetch, rows)[1]
         case Call("udf", (Literal(user), *args)):
             values, failures = _evaluate_args(expr.function, args, fetch, rows)
             return user.call([as_array(value, rows) for value in values], rows), failures
@@ -156,19 +166,28 @@ def _place(mask: Bools, start: int, rows: int) -> Bools:
     return whole
 
 
-def _handle(expr: Expr, value: Value, failures: Failures, fetch: Columns) -> Value:
-    """Raise for rows that fail, or return NULL for them."""
-    fatal = tuple(failure for failure in failures if failure[0].mode.on_error == "fail")
+def _handle(expr: Expr, value: Value, failures: Failures, fetch: Columns, report: Report | None) -> Value:
+    """Raise for rows that fail, or return NULL for them and report those that are to be left out."""
+    fatal, reported = (
+        tuple(failure for failure in failures if failure[0].mode.on_error == on_error)
+        for on_error in ("fail", "quarantine")
+    )
+    args_of = partial(_args_of_rows, fetch)
     if fatal:
-        raise describe_failure(expr, fatal, fetch, partial(_args_of_row, fetch))
+        raise describe_failure(FailedRows(expr, fatal, fetch, args_of))
+    if reported and report is not None:
+        report(FailedRows(expr, reported, fetch, args_of))
     if not failures:
         return value
     failed = any_failed(failures)
     return null_where(pa.array(failed), as_array(value, len(failed)))
 
 
-def _args_of_row(fetch: Columns, call: Call, row: int) -> list[pa.Scalar]:
-    def fetch_row(column: Column) -> pa.Array:
-        return fetch(column)[row : row + 1]
-
-    return [to_python(as_array(evaluate(without_failing(arg), fetch_row, 1), 1)[0]) for arg in call.args]
+def _args_of_rows(fetch: Columns, call: Call, rows: Picks) -> list[tuple[Any, ...]]:
+    """Evaluate the arguments of a call for some rows; return those of each row."""
+    picks = pa.array(rows)
+    args = [
+        evaluate(without_failing(arg), lambda column: fetch(column).take(picks), len(rows))
+        for arg in call.args
+    ]
+    return list(zip(*(map(to_python, as_array(arg, len(rows))) for arg in args), strict=True))

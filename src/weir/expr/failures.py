@@ -8,7 +8,8 @@ failure of an argument counts for the rows only for which it is evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from weir.expr.types import spark_name
 from weir.expr.values import Value
 
 Bools = npt.NDArray[np.bool_]
+Picks = npt.NDArray[np.intp]
 # The rows that fail, and the call in which they do.
 Failures = tuple[tuple[Call, Bools], ...]
 
@@ -116,26 +118,46 @@ _LAZY: dict[str, Callable[[int, Sequence[Value], int], Bools]] = {
 }
 
 
-def describe_failure(
-    expr: Expr,
-    failures: Failures,
-    fetch: Callable[[Column], pa.Array],
-    args_of: Callable[[Call, int], list[Any]],
-) -> EvaluationError:
-    """Return the error for the first row that fails; `args_of` evaluates a call's arguments for a row."""
-    row = min(int(np.argmax(failed)) for _, failed in failures)
-    call = next(call for call, failed in failures if failed[row])
+@dataclass(frozen=True)
+class FailedRows:
+    """The rows for which an expression fails, and why.
+
+    `fetch` returns a column of all rows; `args_of` evaluates the arguments of a call for some of them.
+    """
+
+    expr: Expr
+    failures: Failures
+    fetch: Callable[[Column], pa.Array]
+    args_of: Callable[[Call, Picks], list[tuple[Any, ...]]]
+
+    @cached_property
+    def mask(self) -> Bools:
+        """Which rows fail."""
+        return any_failed(self.failures)
+
+    def explain(self, rows: Picks) -> list[tuple[Call, str]]:
+        """Return, for some rows that fail, the first call that does and the reason."""
+        reasons: list[tuple[Call, str] | None] = [None] * len(rows)
+        for call, failed in self.failures:
+            own = [at for at, row in enumerate(rows.tolist()) if failed[row] and reasons[at] is None]
+            for at, args in zip(own, self.args_of(call, rows[own]) if own else (), strict=True):
+                reasons[at] = call, _reason(call, args)
+        return [reason for reason in reasons if reason is not None]
+
+
+def describe_failure(failed: FailedRows) -> EvaluationError:
+    """Return the error for the first row that fails."""
+    row = int(np.argmax(failed.mask))
+    ((call, reason),) = failed.explain(np.array([row], np.intp))
     where = ", ".join(
-        f"{column} = {to_python(fetch(column)[row])}"
-        for column in columns_of(expr)
+        f"{column} = {to_python(failed.fetch(column)[row])}"
+        for column in columns_of(failed.expr)
         if not is_internal(column.name)
     )
-    reason = _reason(call, args_of(call, row))
-    inside = "" if call == expr else f" of {to_sql(expr)}"
+    inside = "" if call == failed.expr else f" of {to_sql(failed.expr)}"
     given = f" for the row with {where}" if where else ""
-    return EvaluationError(
-        f"{to_sql(call)}{inside} fails{given}: {reason}; use {_advice(call)}, or pass on_error='null'"
-    )
+    advice = f"use {_advice(call)}, or pass on_error='null' or 'quarantine'"
+    return EvaluationError(f"{to_sql(call)}{inside} fails{given}: {reason}; {advice}")
 
 
 def to_python(scalar: pa.Scalar) -> Any:
@@ -148,9 +170,10 @@ def to_python(scalar: pa.Scalar) -> Any:
         return f"{spark_name(scalar.type)} number {scalar.value}"
 
 
-def _reason(call: Call, args: list[Any]) -> str:
+def _reason(call: Call, args: Sequence[Any]) -> str:
     if call.function == "checked":
-        return "Spark cannot compute it"
+        inputs = args[2] if len(args) > 2 else None
+        return "Spark cannot compute it" + (f" for {inputs}" if inputs else "")
     if call.function in ("/", "%", "div", "pmod") and args[1] == 0:
         return "division by zero"
     if call.function == "cast":

@@ -10,15 +10,15 @@ from typing import Literal as Choice
 
 import pyarrow as pa
 
-OnError: TypeAlias = Choice["fail", "null"]
+OnError: TypeAlias = Choice["fail", "null", "quarantine"]
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
     """What a call takes from the session, as far as it matters to this call.
 
-    Local times are those of `zone`; None is UTC. With `ansi`, a data error fails the expression, or makes its
-    value NULL if `on_error` says so.
+    Local times are those of `zone`; None is UTC. With `ansi`, a data error fails the expression, makes its
+    value NULL, or leaves the row out and reports it, as `on_error` says.
     """
 
     zone: str | None = None
@@ -28,8 +28,9 @@ class Mode:
 
 PLAIN = Mode()
 # A column that the engine computes before the join is named after its expression, with a number where names
-# differ in case only. The flag beside it is true for rows for which the expression failed.
-_COMPUTED, _FLAG = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!"
+# differ in case only. The flag beside it is true for rows for which the expression failed, and its inputs say
+# what the expression read there.
+_COMPUTED, _FLAG, _INPUTS = re.compile(r"weir(\d*):(.*)", re.DOTALL), "weir!", "weir?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,14 @@ def name_flag(column: str) -> str:
     return f"{_FLAG}{column}"
 
 
+def name_inputs(column: str) -> str:
+    """Name the text that shows what the expression of a computed column read where it failed."""
+    return f"{_INPUTS}{column}"
+
+
 def is_flag(column: str) -> bool:
-    """True for the name of the flag of a computed column."""
-    return column.startswith(_FLAG)
+    """True for the name of the flag of a computed column, or of what it read."""
+    return column.startswith((_FLAG, _INPUTS))
 
 
 def is_internal(column: str) -> bool:
@@ -134,6 +140,22 @@ def split_conjuncts(expr: Expr) -> tuple[Expr, ...]:
     if isinstance(expr, Call) and expr.function == "and":
         return tuple(part for arg in expr.args for part in split_conjuncts(arg))
     return (expr,)
+
+
+def is_quarantined(expr: Expr) -> bool:
+    """True if the expression may fail, and rows for which it does are left out and reported."""
+    modes = [node.mode for node in walk(expr) if isinstance(node, Call)]
+    return any(mode.ansi and mode.on_error == "quarantine" for mode in modes)
+
+
+def without_flags(expr: Expr) -> Expr:
+    """Return the expression without the flags of its computed columns, for rows that do not fail."""
+    match expr:
+        case Call("checked", (column, *_)):
+            return column
+        case Call(args=args):
+            return replace(expr, args=tuple(map(without_flags, args)))
+    return expr
 
 
 def without_failing(expr: Expr) -> Expr:

@@ -11,7 +11,7 @@ from typing import Any, overload
 import pyarrow as pa
 
 from weir.errors import QueryError, match_name, unknown_name
-from weir.expr.nodes import Column, Mode, OnError, name_flag
+from weir.expr.nodes import Column, Mode, OnError, name_flag, name_inputs
 from weir.expr.session import Session
 from weir.expr.types import STRING, normalise, parse_type, spark_name
 
@@ -144,10 +144,14 @@ class Scope:
         ]
         raise unknown_name("column", column, known, f" in stream '{stream}'" if stream else "")
 
-    def failure_flag(self, column: Column) -> Column | None:
-        """Return the column that says for which rows a computed column failed; None if it cannot fail."""
-        flag = name_flag(column.name)
-        return Column(column.stream, flag, pa.bool_()) if flag in self.schemas[column.stream].names else None
+    def failure_flags(self, column: Column) -> tuple[Column, ...]:
+        """Return the columns that say for which rows a computed column failed, and what it read there.
+
+        There are none if it cannot fail; what it read is known only where it is to be reported.
+        """
+        flags = {name_flag(column.name): pa.bool_(), name_inputs(column.name): pa.string()}
+        known = self.schemas[column.stream].names
+        return tuple(Column(column.stream, name, kind) for name, kind in flags.items() if name in known)
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user-defined function of that name, or None."""

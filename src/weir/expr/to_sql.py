@@ -51,7 +51,7 @@ def _format_call(expr: Call) -> tuple[str, int]:
         return f"{name}({to_sql(args[0])} AS {spark_name(expr.type)})", _TIGHTEST
     if name in _LEVEL and len(args) == 2:
         return _format_infix(name, args)
-    if name == "checked":
+    if name in ("checked", "succeeds"):
         return _format(args[0])
     if name in _SIGNS:
         return f"{_SIGNS[name]}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]

@@ -36,6 +36,7 @@ from weir.kernel.lag_recorder import LagRecorder
 from weir.kernel.output import Results
 from weir.kernel.path import run_join
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.spill import Spill, keep_in_memory
 from weir.kernel.state import State
 from weir.stats.batch_counts import BatchCounts
@@ -49,12 +50,13 @@ def build(
     batch: int,
     counts: BatchCounts,
     spill: Spill = keep_in_memory,
+    quarantine: Quarantine | None = None,
 ) -> State:
     """Ingest the rows of a batch and run every join below the root; `probe` takes the state returned."""
-    state = ingest(physical, decision, state, tables, batch, counts, spill)
+    state = ingest(physical, decision, state, tables, batch, counts, spill, quarantine)
     for node in physical.nodes[:-1]:
         hops = counts.migration_hops if node.node in physical.migration_joins else counts.hops
-        partials = run_join(node, physical, decision, state, batch, hops)
+        partials = run_join(node, physical, decision, state, batch, hops, quarantine=quarantine)
         state = store(physical, node, partials, state, batch, decision.slice_bytes, spill)
     return state
 
@@ -66,15 +68,17 @@ def probe(
     batch: int,
     counts: BatchCounts,
     drivers: Collection[int] | None = None,
+    quarantine: Quarantine | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the results of a batch, in chunks, as they are found.
 
     With `drivers`, only the slices with these `id`s probe: several calls that divide the slices of a batch
     among them find together what one call finds.
     """
-    results = Results(physical.query, decision, state.next_row_numbers, batch)
+    results = Results(physical.query, decision, state.next_row_numbers, batch, quarantine)
     recorder = LagRecorder.of(physical, decision.allowance, batch)
-    for _, partial in run_join(physical.root, physical, decision, state, batch, counts.hops, drivers):
+    found = run_join(physical.root, physical, decision, state, batch, counts.hops, drivers, quarantine)
+    for _, partial in found:
         if recorder is not None:
             recorder.add(partial)
         yield from results.emit(partial, counts)

@@ -14,6 +14,7 @@ import numpy as np
 from weir.expr.nodes import Expr, streams_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial, Picks, Rows
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_ids import RowIds, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.split_partial import evaluate_by_bytes
@@ -33,12 +34,14 @@ def sort_by_rows_read(exprs: Sequence[Expr], partial: Partial) -> Partial:
     return partial.pick(np.argsort(_number_combinations(groups, partial.rows), kind="stable"))
 
 
-def holds_for_pairs(expr: Expr, partial: Partial, driver: Picks, partner: Rows) -> Bools:
+def holds_for_pairs(
+    expr: Expr, partial: Partial, driver: Picks, partner: Rows, quarantine: Quarantine | None = None
+) -> Bools:
     """Evaluate a predicate on pairs of row `driver[i]` of a partial and row i of the partner."""
     groups = _groups_read([expr], partial)
     used, probe = _distinct(driver, partial.rows)
     if len(groups) == len(partial.groups):
-        return _evaluate(expr, partial.pick(driver[used]), probe, partner.row_ids())
+        return _evaluate(expr, partial.pick(driver[used]), probe, partner.row_ids(), quarantine)
     slices, positions, rows = partner.row_ids()
     codes = _number_combinations([group.pick(driver[used]) for group in groups], len(used))
     first, number = _distinct(codes, int(codes.max()) + 1)
@@ -48,7 +51,8 @@ def holds_for_pairs(expr: Expr, partial: Partial, driver: Picks, partner: Rows) 
     # Sorted by the partner's row, so that one evaluation reads few slices.
     pair = (starts[positions] + rows) * probes.rows + probe
     once, inverse = _distinct(pair, int(starts[-1]) * probes.rows)
-    return _evaluate(expr, probes, probe[once], (slices, positions[once], rows[once]))[inverse]
+    row_ids = (slices, positions[once], rows[once])
+    return _evaluate(expr, probes, probe[once], row_ids, quarantine)[inverse]
 
 
 def _groups_read(exprs: Sequence[Expr], partial: Partial) -> list[Group]:
@@ -81,7 +85,9 @@ def _distinct(codes: Int64s | Picks, size: int) -> tuple[Picks, Picks]:
     return index[present], rank[codes]
 
 
-def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Bools:
+def _evaluate(
+    expr: Expr, probes: Partial, probe: Picks, partner: RowIds, quarantine: Quarantine | None
+) -> Bools:
     """Evaluate a predicate on pairs of row `probe[i]` of `probes` and row i of the partner."""
     slices, positions, rows = partner
     compact = partial_from_row_ids(get_row_ids(probes)) if probes.groups else probes
@@ -91,7 +97,7 @@ def _evaluate(expr: Expr, probes: Partial, probe: Picks, partner: RowIds) -> Boo
     for first in range(0, len(probe), step):
         chunk = slice(first, first + step)
         pairs = compact.extend(probe[chunk], _make_rows(slices, positions[chunk], rows[chunk]))
-        truth[chunk] = evaluate_by_bytes(expr, pairs)
+        truth[chunk] = evaluate_by_bytes(expr, pairs, quarantine=quarantine)
     return truth
 
 

@@ -23,6 +23,7 @@ from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Partial, Picks, Rows
 from weir.kernel.physical_plan import HalfJoinPlan, TimeBounds
 from weir.kernel.probe_sample import ProbeSample
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_window import NEVER, RowWindowOrder, sequence_columns
 from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
@@ -58,6 +59,7 @@ class HalfJoin:
     rank: int
     max_candidates: int | None = None
     sample: ProbeSample | None = None
+    quarantine: Quarantine | None = None
 
     def run(self, partial: Partial, work: HopStats) -> Iterator[Partial]:
         """Yield the longer partials, a bounded number at a time."""
@@ -221,11 +223,11 @@ class HalfJoin:
             pairs = partial.extend(driver, Rows(plan.partner, parts))
             keep = np.ones(len(driver), np.bool_)
             for expr in plan.residual:
-                keep &= evaluate_by_bytes(expr, pairs, keep)
+                keep &= evaluate_by_bytes(expr, pairs, keep, self.quarantine)
             driver, parts = _filter(driver, parts, keep)
         for expr in plan.expensive:
             if len(driver):
-                keep = holds_for_pairs(expr, partial, driver, Rows(plan.partner, parts))
+                keep = holds_for_pairs(expr, partial, driver, Rows(plan.partner, parts), self.quarantine)
                 driver, parts = _filter(driver, parts, keep)
         return driver, parts
 

@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from weir.expr.evaluate import evaluate, evaluate_predicate
+from weir.expr.evaluate import Report, evaluate, evaluate_predicate
 from weir.expr.nodes import Column
 from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.row_window import number_rows
 from weir.kernel.slice import Slice, cut
@@ -70,6 +72,7 @@ def ingest(
     batch: int,
     counts: BatchCounts,
     spill: Spill = keep_in_memory,
+    quarantine: Quarantine | None = None,
 ) -> State:
     """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in physical.query.streams if stream.name in tables]
@@ -83,6 +86,7 @@ def ingest(
                 (state.watermark, decision.latest.get(s.name)),
                 drop.get(s.name, 0.0),
                 batch,
+                quarantine,
             )
             for piece in split_table(tables[s.name])
         ]
@@ -124,6 +128,7 @@ def _read_delta(
     accepted: tuple[int | None, int | None],
     drop: float,
     batch: int,
+    quarantine: Quarantine | None,
 ) -> _Delta:
     """Drop rows outside of the accepted times, then mark those that pass the filters and random drop.
 
@@ -142,7 +147,8 @@ def _read_delta(
     in_time = usable & ~late
     if not in_time.all():
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
-    keep = _pass_filters(physical, stream, rows)
+    report = None if quarantine is None else partial(quarantine.add, {stream.name: micros})
+    keep = _pass_filters(physical, stream, rows, report)
     passed = int(keep.sum())
     if drop:
         keep &= ~select_share(hash_rows(_hash_content(rows), batch, "drop", stream.name), drop)
@@ -153,11 +159,11 @@ def _read_delta(
     return _Delta(rows, micros, keep, read, int(late.sum()), null_time, int(ahead.sum()), dropped, newest)
 
 
-def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table) -> Bools:
+def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table, report: Report | None) -> Bools:
     keep = np.ones(rows.num_rows, np.bool_)
     for condition in physical.query.predicate.filters:
         if condition.stream == stream.name:
-            keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows, among=keep)
+            keep &= evaluate_predicate(condition.expr, _fetch_from(rows), rows.num_rows, keep, report)
     return keep
 
 

@@ -18,6 +18,7 @@ from weir.kernel.output import Results
 from weir.kernel.partial import Partial
 from weir.kernel.path import PathRun
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.time_range import TimeRange
@@ -38,11 +39,14 @@ class Parcel:
 class MultiStageProbe:
     """The hops of one mjoin during one batch."""
 
-    def __init__(self, physical: PhysicalPlan, decision: Decision, batch: int) -> None:
+    def __init__(
+        self, physical: PhysicalPlan, decision: Decision, batch: int, quarantine: Quarantine | None = None
+    ) -> None:
         self._physical, self._decision, self._batch = physical, decision, batch
+        self._quarantine = quarantine
         self._recorder = LagRecorder.of(physical, decision.allowance, batch)
         self._runs = {
-            driver: PathRun(path, physical, decision, batch)
+            driver: PathRun(path, physical, decision, batch, quarantine)
             for driver, path in zip(physical.root.inputs, physical.root.paths, strict=True)
         }
 
@@ -89,7 +93,8 @@ class MultiStageProbe:
         """Yield the results of a complete parcel."""
         if self._recorder is not None:
             self._recorder.add(parcel.partial)
-        yield from Results(self._physical.query, self._decision, {}, self._batch).emit(parcel.partial, counts)
+        query, decision, quarantine = self._physical.query, self._decision, self._quarantine
+        yield from Results(query, decision, {}, self._batch, quarantine).emit(parcel.partial, counts)
 
     @property
     def lags(self) -> LagHistograms | None:

@@ -13,6 +13,7 @@ from weir.expr.nodes import Column, Expr, columns_of
 from weir.kernel.decision import Decision
 from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
+from weir.kernel.quarantine import Quarantine, Rejection
 from weir.kernel.split_partial import split_by_bytes
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
@@ -26,9 +27,14 @@ class Results:
     """Turns complete partials into result tables during one batch."""
 
     def __init__(
-        self, query: Query, decision: Decision, next_row_numbers: Mapping[str, int], batch: int
+        self,
+        query: Query,
+        decision: Decision,
+        next_row_numbers: Mapping[str, int],
+        batch: int,
+        quarantine: Quarantine | None = None,
     ) -> None:
-        self._query, self._decision = query, decision
+        self._query, self._decision, self._quarantine = query, decision, quarantine
         self._result_schema = result_schema(query)
         self._columns = {column for output in query.select for column in columns_of(output.expr)}
         # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
@@ -49,14 +55,18 @@ class Results:
                 counts.stale += int(len(fresh) - fresh.sum())
                 piece = piece.pick(np.flatnonzero(fresh))
             if piece.rows:
-                counts.results += piece.rows
+                table = self._make_table(piece)
+                counts.results += table.num_rows
                 counts.oldest = max(self._ages(piece, counts.oldest), default=None)
-                yield self._make_table(piece)
+                if table.num_rows:
+                    yield table
 
     def _make_table(self, partial: Partial) -> pa.Table:
         gathered: dict[tuple[str, pa.DataType], Values] = {}
-        columns = [_values(output.expr, partial, gathered) for output in self._query.select]
-        return pa.Table.from_arrays(columns, schema=self._result_schema)
+        rejection = Rejection(partial, self._quarantine)
+        columns = [_values(output.expr, partial, gathered, rejection) for output in self._query.select]
+        table = pa.Table.from_arrays(columns, schema=self._result_schema)
+        return table if rejection.kept is None else table.filter(pa.array(rejection.kept))
 
     def _ages(self, partial: Partial, oldest: int | None) -> Iterator[int]:
         """The age (µs) of the oldest row of each stream with a freshness in time, and the oldest so far."""
@@ -79,13 +89,15 @@ def result_schema(query: Query) -> pa.Schema:
     return pa.schema([pa.field(output.name, output.expr.type) for output in query.select])
 
 
-def _values(expr: Expr, partial: Partial, gathered: dict[tuple[str, pa.DataType], Values]) -> Values:
+def _values(
+    expr: Expr, partial: Partial, gathered: dict[tuple[str, pa.DataType], Values], rejection: Rejection
+) -> Values:
     if isinstance(expr, Column):
         stored = (partial.source(expr), expr.type)
         if stored not in gathered:
             gathered[stored] = partial.output(expr)
         return gathered[stored]
-    values = evaluate(expr, partial.fetch, partial.rows)
+    values = evaluate(expr, partial.fetch, partial.rows, rejection.kept, rejection)
     return pa.repeat(values, partial.rows) if isinstance(values, pa.Scalar) else values
 
 

@@ -20,6 +20,7 @@ from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
 from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_ids import concat_partials
 from weir.kernel.row_window import RowWindowOrder, order_row_window
 from weir.kernel.slice import Slice
@@ -34,8 +35,16 @@ Path = tuple[HalfJoinPlan, ...]
 class PathRun:
     """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
 
-    def __init__(self, path: Path, physical: PhysicalPlan, decision: Decision, batch: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        physical: PhysicalPlan,
+        decision: Decision,
+        batch: int,
+        quarantine: Quarantine | None = None,
+    ) -> None:
         self.path, self._physical, self._decision, self._batch = path, physical, decision, batch
+        self._quarantine = quarantine
         self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
 
     def shedding(self, number: int) -> ProbeShedding:
@@ -56,6 +65,7 @@ class PathRun:
             rank,
             self._decision.max_candidates,
             self.sample,
+            self._quarantine,
         )
 
     def follow(
@@ -129,6 +139,7 @@ def run_join(
     batch: int,
     hops: MutableMapping[Hop, HopStats],
     drivers: Collection[int] | None = None,
+    quarantine: Quarantine | None = None,
 ) -> Iterator[tuple[int | None, Partial]]:
     """Yield every new output of a join with its rank, lowest rank first; None: its rows differ in rank.
 
@@ -141,7 +152,7 @@ def run_join(
         slices = [s for s in state.of(name) if s.batch == batch and (drivers is None or id(s) in drivers)]
         starts = _pick_seeing(slices, [indexes[hop.partner.node].lowest_rank(batch) for hop in path])
         if starts:
-            path_run = PathRun(path, physical, decision, batch)
+            path_run = PathRun(path, physical, decision, batch, quarantine)
             admitted = path_run.shedding(0).admit_rows([p for _, p in starts], hops[path[0].hop])
             for (s, _), partial in zip(starts, admitted, strict=True):
                 key = (name, s.rank if s.ranks is None else None)
@@ -189,9 +200,10 @@ def probe_earlier_batches(
     state: State,
     since: int,
     hops: MutableMapping[Hop, HopStats],
+    quarantine: Quarantine | None = None,
 ) -> Iterator[Partial]:
     """Yield all that rows find on a path in slices of batches before `since`, without shedding."""
-    run = PathRun(path, physical, replace(decision, allowance=None), since)
+    run = PathRun(path, physical, replace(decision, allowance=None), since, quarantine)
     indexes = {hop.partner.node: SliceIndex(state.of(hop.partner.node)) for hop in path}
     return run.follow(starts, 0, indexes, {}, hops)
 

@@ -32,6 +32,7 @@ from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.partial import Partial
 from weir.kernel.path import probe_earlier_batches
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan, compile_plan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.slice import Slice
 from weir.kernel.spill import Spill, keep_in_memory
 from weir.kernel.state import State, is_dead
@@ -105,6 +106,7 @@ def prepare_plan(
     batch: int,
     counts: BatchCounts,
     spill: Spill = keep_in_memory,
+    quarantine: Quarantine | None = None,
 ) -> PreparedPlan:
     """Build missing states of the decided plan, within the steps that the decision allows."""
     target = decision.plan
@@ -114,7 +116,8 @@ def prepare_plan(
         migration = replace(migration, building=building)
         physical = physical_plans.of(migration.plan, migration.migration_joins(target))
         max_steps = None if decision.migration_steps is None else decision.migration_steps - spent
-        backfill = _Backfill(physical, decision, state, building, max_steps, counts.migration_hops)
+        hops = counts.migration_hops
+        backfill = _Backfill(physical, decision, state, building, max_steps, hops, quarantine)
         state = store(physical, backfill.node, backfill.run(), state, batch - 1, decision.slice_bytes, spill)
         spent += backfill.spent
         if not backfill.is_done:
@@ -165,6 +168,7 @@ class _Backfill:
     building: StateBuild
     max_steps: int | None
     hops: MutableMapping[Hop, HopStats]
+    quarantine: Quarantine | None
     spent: int = 0
     is_done: bool = False
 
@@ -186,7 +190,7 @@ class _Backfill:
             before, stored = count_steps(counts), 0
             since = self.building.since
             for output in probe_earlier_batches(
-                path, starts, self.physical, self.decision, self.state, since, self.hops
+                path, starts, self.physical, self.decision, self.state, since, self.hops, self.quarantine
             ):
                 stored += output.rows
                 yield 0, output

@@ -12,6 +12,7 @@ from weir.expr.evaluate import evaluate_predicate
 from weir.expr.nodes import Column, Expr, columns_of
 from weir.kernel.keys import Bools, Int64s
 from weir.kernel.partial import Group, Partial
+from weir.kernel.quarantine import Quarantine, Rejection
 from weir.kernel.row_ids import get_row_ids, partial_from_row_ids
 
 # The most bytes of the values that are gathered at a time: many times what calls into Arrow cost, and little
@@ -43,7 +44,9 @@ def split_by_bytes(partial: Partial, columns: Iterable[Column], row_bytes: int =
         )
 
 
-def evaluate_by_bytes(expr: Expr, partial: Partial, among: Bools | None = None) -> Bools:
+def evaluate_by_bytes(
+    expr: Expr, partial: Partial, among: Bools | None = None, quarantine: Quarantine | None = None
+) -> Bools:
     """Tell for which rows a predicate holds; gather a bounded number of bytes at a time.
 
     With `among`, failures of other rows do not count.
@@ -51,7 +54,8 @@ def evaluate_by_bytes(expr: Expr, partial: Partial, among: Bools | None = None) 
     among = np.ones(partial.rows, np.bool_) if among is None else among
     truth = []
     for piece in split_by_bytes(partial, columns_of(expr)):
-        truth.append(evaluate_predicate(expr, piece.fetch, piece.rows, among=among[: piece.rows]))
+        rejection = Rejection(piece, quarantine)
+        truth.append(evaluate_predicate(expr, piece.fetch, piece.rows, among[: piece.rows], rejection))
         among = among[piece.rows :]
     return truth[0] if len(truth) == 1 else np.concatenate(truth)
 

@@ -169,7 +169,8 @@ class StateAdapter:
         elif (name := self._find_decodable(column)) is not None:
             values = decode(data.column(name).to_numpy(), parse_type(self.form.keys[name].domain))
         elif is_flag(column.name):  # where it was not kept, nothing had failed
-            return pa.repeat(pa.scalar(False), data.num_rows)
+            nothing = False if pa.types.is_boolean(column.type) else None
+            return pa.repeat(pa.scalar(nothing, column.type), data.num_rows)
         else:
             return pa.nulls(data.num_rows, column.type)
         return values if values.type == column.type else values.cast(column.type)

@@ -8,6 +8,7 @@ from time import thread_time
 import pyarrow as pa
 
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import QUARANTINE_SCHEMA
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.partition.placement import Placement
@@ -68,6 +69,7 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._running: PartitionBatch | None = None
+        self.quarantined = QUARANTINE_SCHEMA.empty_table()
 
     def clock(self) -> float:
         """CPU seconds of this thread, so that others who use the machine do not count."""
@@ -87,6 +89,7 @@ class LocalEngine(Engine[Mapping[str, pa.Table]]):
         assert self._running is not None, "a batch is built before its results are emitted"
         running, self._running = self._running, None
         yield from running.probe()
+        self.quarantined = running.quarantine.to_table()
         return [running.report()]
 
     def load(self, manifest: Manifest, plan: PhysicalPlan) -> State:

@@ -46,6 +46,7 @@ class LocalJoin:
         self.query, self.planned = query, planned
         self._inputs, self._options = inputs, options
         self._driver_order = options.order_streams(query)
+        self._last: LocalQuery | None = None
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {spark_name(field.type)}" for field in self.schema)
@@ -75,7 +76,15 @@ class LocalJoin:
 
     def to_arrow(self) -> pa.Table:
         """Every result over the tables given, in one batch."""
-        return self.start().process({name: given.table for name, given in self._inputs.items()})
+        self._last = self.start()
+        return self._last.process({name: given.table for name, given in self._inputs.items()})
+
+    @property
+    def quarantined(self) -> pa.Table:
+        """What the last evaluation left out with `on_error="quarantine"`; see `LocalQuery.quarantined`."""
+        if self._last is None:
+            raise QueryError("nothing was evaluated yet; call collect() or to_arrow(), then read quarantined")
+        return self._last.quarantined
 
     def to_polars(self) -> pl.DataFrame:
         """Every result as a Polars DataFrame."""

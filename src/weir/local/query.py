@@ -135,6 +135,15 @@ class LocalQuery:
         return self._engine.load(self.manifest, self._plans.of(self.plan))
 
     @property
+    def quarantined(self) -> pa.Table:
+        """The rows that the last batch left out with `on_error="quarantine"`: a thousand of them at most.
+
+        Each shows the expression, the error, and the event time and the columns read of each stream's row.
+        `lastProgress["weir"]["numRowsQuarantined"]` counts them all.
+        """
+        return self._engine.quarantined
+
+    @property
     def last_report(self) -> BatchReport | None:
         """What the last batch did; None before the first."""
         return self._batches.last_report

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from weir.errors import QueryError, locate_errors, match_name
+from weir.expr.bind import check_column
 from weir.expr.check import check_expression
-from weir.expr.nodes import Call, Expr, is_internal
+from weir.expr.nodes import Call, Column, Expr, is_internal, is_quarantined
 from weir.expr.scope import Scope
 from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
@@ -21,8 +23,8 @@ from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
 from weir.query.model import Query, Stream, check_names
 from weir.query.options import DEFAULT_TIME, PerStream, QueryOptions, Span
-from weir.query.predicate import Predicate
-from weir.query.pushdown import Pushdown, push_down
+from weir.query.predicate import Filter, Predicate, require_success
+from weir.query.pushdown import Pushdown, PushedFilter, push_down
 from weir.query.sql import SelectStatement, bind_expression, bind_outputs, read_clauses
 from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
@@ -31,11 +33,15 @@ _ROWS = re.compile(r"\s*([+-]?\s*\d+)\s*rows?\s*", re.IGNORECASE)
 
 
 def build_query(
-    schemas: Mapping[str, pa.Schema], options: QueryOptions, clauses: SelectStatement | None = None
+    schemas: Mapping[str, pa.Schema],
+    options: QueryOptions,
+    clauses: SelectStatement | None = None,
+    pushed: Sequence[PushedFilter] = (),
 ) -> Query:
     """The query that joins the streams of these schemas, or the error that says what is wrong with it.
 
-    `clauses` stand in place of those of the options, if the engine computes parts of these by itself.
+    `clauses` stand in place of those of the options, if the engine computes parts of these by itself; of the
+    filters `pushed` to it, those with a flag are checked for rows for which they failed.
 
     >>> row = pa.schema({"ts": pa.timestamp("us"), "k": pa.string()})
     >>> options = QueryOptions(on="a.k = b.k", within="10 minutes", select="a.k")
@@ -50,6 +56,7 @@ def build_query(
     names = tuple(normal)
     windows = _read_windows(clauses, names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
+    predicate = replace(predicate, filters=(*_check_filters(pushed, scope), *predicate.filters))
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
@@ -82,6 +89,13 @@ def push_down_clauses(
 def make_scope(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> Scope:
     """Return what the expressions of a query may name."""
     return Scope(schemas, options.user_functions, read_session(options.session), options.on_error)
+
+
+def _check_filters(pushed: Sequence[PushedFilter], scope: Scope) -> Iterator[Filter]:
+    for part in pushed:
+        expr = check_column(Column(part.stream, part.name, pa.bool_()), scope)
+        if is_quarantined(expr):
+            yield Filter(part.stream, require_success(expr).expr)
 
 
 def _read_windows(clauses: SelectStatement, names: Sequence[str]) -> tuple[Window | None, ...]:

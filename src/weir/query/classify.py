@@ -17,13 +17,34 @@ import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.expr.build import fold_constant
-from weir.expr.nodes import Call, Column, Expr, Literal, Mode, split_conjuncts, streams_of
+from weir.expr.nodes import (
+    Call,
+    Column,
+    Expr,
+    Literal,
+    Mode,
+    is_quarantined,
+    split_conjuncts,
+    streams_of,
+    without_flags,
+)
 from weir.expr.to_sql import to_sql
 from weir.expr.types import INTERVAL, is_number, is_time
 from weir.expr.zones import find_zone
 from weir.query.attribute_classes import derive_equalities, derive_not_null, domain_of, find_attribute_classes
 from weir.query.model import Stream
-from weir.query.predicate import Band, Comparison, Conjunct, Cosine, Equality, Filter, Predicate, Residual
+from weir.query.predicate import (
+    Band,
+    Comparison,
+    Conjunct,
+    Cosine,
+    Equality,
+    Filter,
+    Pair,
+    Predicate,
+    Residual,
+    require_success,
+)
 from weir.query.windows import TimeBound
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<=>": "<=>"}
@@ -41,20 +62,31 @@ def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     bounds = {part: extract_time_bounds(part, times) for part in parts}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []
+    checks: list[Filter | Residual] = []
     for part, part_bounds in bounds.items():
         if len(streams_of(part)) < 2:
             filters += _to_filters(part, streams)
         elif not part_bounds:
-            conjuncts.append(classify_conjunct(part))
+            conjunct = classify_conjunct(part)
+            sides = _check_sides(conjunct)
+            # Where a side fails the check leaves the row out, so that a computed column may be a key.
+            conjuncts.append(classify_conjunct(without_flags(part)) if sides else conjunct)
+            checks += sides
         elif len(part_bounds) == 2 and (key := match_equality(part)):
             conjuncts.append(key)
     classes = find_attribute_classes(conjunct for conjunct in conjuncts if isinstance(conjunct, Equality))
-    for derived in (*derive_equalities(classes), *derive_not_null(classes)):
+    for derived in (*checks, *derive_equalities(classes), *derive_not_null(classes)):
         filters += [derived] if isinstance(derived, Filter) else []
         conjuncts += [derived] if isinstance(derived, Residual) else []
     loose = (loosen_time_bounds(part, times) for part in parts if not bounds[part])
     all_bounds = tuple(dict.fromkeys(chain(*bounds.values(), *loose)))
     return Predicate(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(conjuncts)), classes, all_bounds)
+
+
+def _check_sides(conjunct: Conjunct) -> list[Filter | Residual]:
+    """Derive checks of the sides whose failures are reported: an index would take them for NULL."""
+    sides = (conjunct.left, conjunct.right) if isinstance(conjunct, Pair) else ()
+    return [require_success(side) for side in sides if is_quarantined(side)]
 
 
 def split_condition(condition: Expr | None) -> Iterator[Expr]:

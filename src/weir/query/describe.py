@@ -8,7 +8,7 @@ from weir.expr.nodes import is_internal
 from weir.expr.to_sql import to_sql
 from weir.expr.types import spark_name
 from weir.query.model import Query
-from weir.query.predicate import AttributeClass
+from weir.query.predicate import AttributeClass, is_check
 from weir.query.windows import RowWindow, TimeBound
 from weir.units import format_interval
 
@@ -36,7 +36,8 @@ def describe(query: Query, deferred: Mapping[str, str] | None = None) -> str:
 
 def describe_conditions(query: Query) -> tuple[str, ...]:
     """Return a line for each condition, with its kind."""
-    conditions = (*query.predicate.filters, *query.predicate.conjuncts)
+    parts = (*query.predicate.filters, *query.predicate.conjuncts)
+    conditions = [part for part in parts if not is_check(part)]
     lines = [f"{type(part).__name__.lower()}: {to_sql(part.expr)}" for part in conditions]
     return (*lines, *(f"time bound: {bound}" for bound in query.predicate.bounds))
 

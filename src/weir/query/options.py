@@ -72,7 +72,9 @@ class QueryOptions:
     )
     on_error: OnError = argument(
         "What to do where data makes an expression fail, like a division by zero in ANSI mode: 'fail' with "
-        "the values of the row, or 'null': the value is NULL, and a condition does not hold.",
+        "the values of the row, 'null': the value is NULL, and a condition does not hold, or 'quarantine': "
+        "leave the rows out of the results and keep them with the error, on Spark as Parquet files in "
+        "weir/quarantine of the checkpoint, in one process as quarantined of the join and the running query.",
         default="fail",
     )
     functions: Functions | None = argument(
@@ -101,7 +103,7 @@ class QueryOptions:
         _check_functions(self.functions)
         read_session(self.session)
         if self.on_error not in get_args(OnError):
-            raise QueryError(f"on_error is 'fail' or 'null'; got {show_given(self.on_error)}")
+            raise QueryError(f"on_error is 'fail', 'null' or 'quarantine'; got {show_given(self.on_error)}")
 
     @property
     def plain_functions(self) -> list[str]:

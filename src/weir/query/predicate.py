@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 import pyarrow as pa
 
-from weir.expr.nodes import Expr, Literal, streams_of
+from weir.expr.nodes import Call, Expr, Literal, streams_of
 from weir.query.windows import TimeBound
 
 Order = Choice["<", "<=", ">", ">="]
@@ -107,6 +107,18 @@ class Residual(Connection):
 
 
 Conjunct = Equality | Comparison | Band | Cosine | Residual
+
+
+def require_success(expr: Expr) -> Filter | Residual:
+    """Return the condition that an expression does not fail, whatever its value is."""
+    check = Call("succeeds", (expr,), pa.bool_())
+    stream, *others = streams_of(expr)
+    return Residual(check) if others else Filter(stream, check)
+
+
+def is_check(condition: Filter | Conjunct) -> bool:
+    """True for a condition that `require_success` made; users have not written it."""
+    return isinstance(condition.expr, Call) and condition.expr.function == "succeeds"
 
 
 @dataclass(frozen=True, slots=True)

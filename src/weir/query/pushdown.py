@@ -49,10 +49,14 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class PushedFilter:
-    """A condition on the rows of one stream."""
+    """A condition on the rows of one stream, and the name of a column that holds its value.
+
+    There is such a column only where rows for which the condition fails are to be reported.
+    """
 
     stream: str
     text: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +86,13 @@ def push_down(
     for node in (*clauses.conditions, *(clauses.select or ())):
         refuse_aggregates(node, scope.functions)
     lifting = _Lifting(scope, in_kernel)
-    remaining, filters = list[Node](), list[PushedFilter]()
+    remaining, filters = list[Node](), list[tuple[str, str]]()
     for conjunct in _split(clauses.conditions, scope):
         streams = lifting.streams_of(conjunct)
         if _bounds_times(conjunct, scope, times):
             remaining.append(conjunct)
         elif lifting.is_computable(conjunct) and lifting.may_drop(conjunct, times, counted):
-            filters.append(PushedFilter(next(iter(streams)), source_text(conjunct)))
+            filters.append((next(iter(streams)), source_text(conjunct)))
         else:
             conjunct = write_casts(conjunct, scope) if len(streams) > 1 else conjunct
             remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting)))
@@ -96,7 +100,13 @@ def push_down(
         None if clauses.select is None else tuple(_rewrite_item(item, lifting) for item in clauses.select)
     )
     rest = replace(clauses, conditions=tuple(remaining), select=select)
-    return Pushdown(rest, tuple(lifting.computed.values()), tuple(dict.fromkeys(filters)))
+    return Pushdown(rest, tuple(lifting.computed.values()), tuple(_name_filters(filters, lifting)))
+
+
+def _name_filters(filters: Sequence[tuple[str, str]], lifting: _Lifting) -> Iterator[PushedFilter]:
+    """Name a column for each filter, with a number above those of the computed columns."""
+    for number, (stream, text) in enumerate(dict.fromkeys(filters), len(lifting.computed) + 1):
+        yield PushedFilter(stream, text, name_computed(text, number))
 
 
 @dataclass(slots=True)

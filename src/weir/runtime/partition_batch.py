@@ -20,6 +20,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.migration_state import MigrationState
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import PhysicalPlans, PreparedPlan, prepare_plan, use_existing_states
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.slice import Slice
 from weir.kernel.spill import are_large
 from weir.kernel.state import State, expire, merge_slices
@@ -218,7 +219,8 @@ def find_newest(entries: Iterable[SliceEntry]) -> dict[str, int]:
 class TaskReport:
     """What a partition reports of a batch: its state afterwards, what it counted, CPU seconds per phase.
 
-    `newest` are the newest event times of the rows that came, `files` are result files that the task wrote.
+    `newest` are the newest event times of the rows that came, `files` are result files that the task wrote,
+    and `quarantine` are those of rows that were left out.
     """
 
     partition: int
@@ -227,6 +229,7 @@ class TaskReport:
     newest: Mapping[str, int]
     seconds: Mapping[str, float]
     files: tuple[str, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
 
 class PhaseTimer:
@@ -251,18 +254,23 @@ class PartitionBatch:
     ) -> None:
         self._assignment, self._partition = assignment, partition
         self._counts, self._timer = BatchCounts(), PhaseTimer(clock)
+        self.quarantine = Quarantine(assignment.batch)
         plans, decision, batch = assignment.plans, assignment.decision, assignment.batch
         arriving = _find_newest_arriving(assignment.physical.query, tables, decision.latest)
         migration, before, entries = assignment.load_migrating(partition, arriving)
         writer = _SliceWriter(assignment, partition, before, entries)
         self._timer.end("read")
-        prepared = prepare_plan(plans, migration, before, decision, batch, self._counts, writer.spill)
+        prepared = prepare_plan(
+            plans, migration, before, decision, batch, self._counts, writer.spill, self.quarantine
+        )
         self._timer.end("migrate")
         physical, since = prepared.physical, prepared.migration.since
         live = expire(physical, prepared.state)
         state = merge_slices(physical, live, since, decision.slice_bytes, writer.spill)
         self._timer.end("merge")
-        self._state = build(physical, prepared.decision, state, tables, batch, self._counts, writer.spill)
+        self._state = build(
+            physical, prepared.decision, state, tables, batch, self._counts, writer.spill, self.quarantine
+        )
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = PartitionState(
@@ -275,17 +283,19 @@ class PartitionBatch:
 
     def probe(self) -> Iterator[pa.Table]:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
-        prepared, batch = self._prepared, self._assignment.batch
-        for chunk in probe(prepared.physical, prepared.decision, self._state, batch, self._counts):
+        prepared, counts, batch = self._prepared, self._counts, self._assignment.batch
+        physical, decision = prepared.physical, prepared.decision
+        for chunk in probe(physical, decision, self._state, batch, counts, quarantine=self.quarantine):
             self._timer.end("probe")
             yield chunk
             self._timer.end("consumer")
         self._timer.end("probe")
 
-    def report(self, files: tuple[str, ...] = ()) -> TaskReport:
+    def report(self) -> TaskReport:
         """Report what was done so far."""
         seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
-        return TaskReport(self._partition, self._part, self._counts, dict(self._state.newest), seconds, files)
+        counts = replace(self._counts, quarantined=self.quarantine.count)
+        return TaskReport(self._partition, self._part, counts, dict(self._state.newest), seconds)
 
 
 class _SliceWriter:
@@ -342,15 +352,18 @@ def _find_newest_arriving(
     return newest
 
 
-def probe_partition(assignment: Assignment, partition: int, counts: BatchCounts) -> Iterator[pa.Table]:
+def probe_partition(
+    assignment: Assignment, partition: int, counts: BatchCounts, quarantine: Quarantine | None = None
+) -> Iterator[pa.Table]:
     """Find the results of a partition's rows, in its own slices or, where these are shared, in all."""
     decision, batch = assignment.decision, assignment.batch
     if decision.placement is not None and decision.placement.is_shared:
         state, drivers = assignment.load_all(partition)
-        return probe(assignment.physical, decision, state, batch, counts, drivers)
+        return probe(assignment.physical, decision, state, batch, counts, drivers, quarantine)
     migration, state, _ = assignment.load_migrating(partition)
     prepared = use_existing_states(assignment.plans, migration, state, decision)
-    return probe(prepared.physical, prepared.decision, prepared.state, batch, counts)
+    physical, decision = prepared.physical, prepared.decision
+    return probe(physical, decision, prepared.state, batch, counts, quarantine=quarantine)
 
 
 def check_null_times(query: Query, counts: Sequence[BatchCounts], on_null_time: str) -> None:

@@ -46,6 +46,7 @@ def describe_batch(
     return {
         "numOutputRows": known(counts.results),
         "numRowsStale": known(counts.stale),
+        "numRowsQuarantined": known(counts.quarantined),
         "numRowsShed": known(report.shed),
         "estimatedRecall": known(report.recall),
         "oldestAge": known(counts.oldest),

@@ -68,6 +68,12 @@ class Analysed:
         casts: Any = session._jvm.org.apache.spark.sql.catalyst.expressions.Cast  # type: ignore[union-attr]
         return any(not _is_total(node, casts) for node in _walk(self.tree))
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the expression reads."""
+        read = (node for node in _walk(self.tree) if _name(node) == "AttributeReference")
+        return list(dict.fromkeys(str(node.name()) for node in read))
+
 
 def analyse(frame: DataFrame, expressions: Sequence[Expression]) -> list[Analysed]:
     """Analyse expressions over a frame with an alias; raise for one that it cannot compute row by row."""

@@ -7,6 +7,7 @@
         manifests/N-E.json  the state after batch N; writing it commits the batch
         slices/*.arrow      rows; a slice file counts only while a retained manifest names it
         stats/*.json        what a partition counted in a stage of a second job; deleted after the batch
+        quarantine/*.parquet  rows left out because an expression failed for them, for people
         history.jsonl       changes of plan and allowance, for people
         lock                on a local disk, locked by the driver whose query runs; says which one
 

@@ -7,7 +7,6 @@ deletes them after the batch. Workers import this module.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from weir.codec import from_json, to_json
@@ -19,10 +18,14 @@ from weir.stats.batch_counts import BatchCounts
 
 @dataclass(frozen=True)
 class StageCounts:
-    """What one partition counted in one stage of probing, and to which partitions it sent partials."""
+    """What one partition counted in one stage of probing, and to which partitions it sent partials.
+
+    `quarantine` names the files of rows that were left out.
+    """
 
     counts: BatchCounts
-    sent_to: tuple[int, ...]
+    sent_to: tuple[int, ...] = ()
+    quarantine: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,12 @@ class CountFiles:
         """Return the name of a file, below the folder."""
         return name_counts(self.written, partition, stage)
 
-    def write(self, partition: int, stage: int, counts: BatchCounts, sent_to: Iterable[int] = ()) -> None:
+    def write(self, partition: int, stage: int, counts: StageCounts) -> None:
         """Write what a partition counted in a stage, in place of an earlier run's counts."""
         path = f"{self.folder}/{self.name(partition, stage)}"
         hidden = f"{path}.{uuid.uuid4().hex[:8]}.tmp"
-        content = to_json(StageCounts(counts, tuple(sent_to)))
         with open_output(hidden) as stream:
-            stream.write(seal({**self._describe(partition, stage), "content": content}))
+            stream.write(seal({**self._describe(partition, stage), "content": to_json(counts)}))
         files, hidden_path = open_path(hidden)
         files.move(hidden_path, open_path(path)[1])
 

@@ -8,6 +8,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from weir.errors import QueryError
 from weir.expr.nodes import Column, is_internal
 from weir.query.deferred import DeferredOutput
 from weir.spark.catalyst import Expression, analyse
@@ -32,6 +33,9 @@ def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions, err
         outputs = [F.col(quote(name)).alias(place) for name, place in zip(shown, hidden, strict=True)]
         rows = results.select(*outputs, *_restore_streams(deferred)).alias("weir")
         found = dict(zip(texts, analyse(rows, list(texts.values())), strict=True))
+        for name, each in found.items():
+            if errors == "quarantine" and each.can_fail(rows.sparkSession):
+                raise _cannot_quarantine(texts[name].shown)
         columns = [
             guard(rows, texts[name], found[name], errors) if name in texts else F.col(place)
             for name, place in zip(shown, hidden, strict=True)
@@ -39,6 +43,13 @@ def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions, err
         return rows.select(*(column.alias(name) for name, column in zip(shown, columns, strict=True)))
 
     return compute
+
+
+def _cannot_quarantine(shown: str) -> QueryError:
+    return QueryError(
+        f"'{shown}' is computed by Spark from the results, where on_error='quarantine' leaves no row out; "
+        "add it after the join, like .withColumn('name', ...), or pass on_error='null'"
+    )
 
 
 def _restore_streams(deferred: Sequence[DeferredOutput]) -> list[SparkColumn]:

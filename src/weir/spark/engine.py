@@ -40,6 +40,7 @@ from weir.spark.epoch import Epoch
 from weir.spark.filesystem import Folder
 from weir.spark.hop_shuffle import SHUFFLED_COLUMNS, HopStage
 from weir.spark.job_description import VERSION
+from weir.spark.quarantine_files import QuarantineFolder
 from weir.spark.rebalance import choose_placement, relocate_slices
 from weir.spark.repartition import Repartitioning
 from weir.spark.routing import Routing
@@ -83,6 +84,7 @@ class SparkEngine(Engine[DataFrame]):
         self._query, self._routing, self._slots, self._steps = policy.query, routing, slots, steps
         self._epoch, self._durability = epoch, durability
         self._store = FileStore(f"{epoch.folder.uri}/slices", filled, epoch.number)
+        self._quarantine = QuarantineFolder(epoch.folder)
         self._schema = from_arrow_schema(result_schema(policy.query), prefer_timestamp_ntz=True)
         self._session: SparkSession | None = None
         self._repartitioning = Repartitioning(spark, policy.query, routing, self._store)
@@ -148,7 +150,7 @@ class SparkEngine(Engine[DataFrame]):
         placement = _placement_of(batch.decision)
         # A probe of other partitions' slices has to wait until all are written.
         results = None if placement.is_shared else self._result_files
-        task = BuildTask(batch.assign(self._store), self._slots, results)
+        task = BuildTask(batch.assign(self._store), self._slots, results, self._quarantine.uri)
         tasks = 1 if batch.decision.one_task else placement.partitions
         shuffled = shuffle_by_partition(assign_partitions(rows, placement), tasks)
         reports = collect_reports(shuffled.mapInArrow(task, REPORT))
@@ -168,15 +170,19 @@ class SparkEngine(Engine[DataFrame]):
             # The log has synced the files with the batch, and looked for a newer epoch.
             sink_batch = replace(sink_batch, before_publish=lambda output, names: None)
             sink.publish(sink_batch, [name for task in tasks for name in task.files])
+            self._quarantine.publish(batch.number, [n for task in tasks for n in task.quarantine], cleans_up)
             return tasks
-        probe_job = _ProbeJob(self._session, self._epoch, batch.assign(self._store), tasks)
+        assignment, quarantine = batch.assign(self._store), self._quarantine.uri
+        probe_job = _ProbeJob(self._session, self._epoch, assignment, tasks, quarantine)
         if isinstance(sink, FrameSink):
             frame = probe_job.run(None, self._schema)
             sink.emit(apply_steps(self._steps, frame), sink_batch)
         else:
             files = [name for names in collect_reports(probe_job.run(results, REPORT)) for name in names]
             sink.publish(sink_batch, files)
-        return probe_job.read_reports()
+        reports = probe_job.read_reports()
+        self._quarantine.publish(batch.number, probe_job.quarantined_files, cleans_up)
+        return reports
 
     def has_published(self, batch: int) -> bool:
         """True if results of an earlier attempt can be seen, as far as that is known; no more will be."""
@@ -231,9 +237,15 @@ class _ProbeJob:
     """
 
     def __init__(
-        self, spark: SparkSession, epoch: Epoch, assignment: Assignment, tasks: Sequence[TaskReport]
+        self,
+        spark: SparkSession,
+        epoch: Epoch,
+        assignment: Assignment,
+        tasks: Sequence[TaskReport],
+        quarantine: str,
     ) -> None:
-        self._spark, self._folder, self._tasks = spark, epoch.folder, tasks
+        self._spark, self._folder, self._tasks, self._quarantine = spark, epoch.folder, tasks, quarantine
+        self.quarantined_files = [name for task in tasks for name in task.quarantine]
         written = BatchAndEpoch(assignment.batch, epoch.number)
         self._counts = CountFiles(epoch.folder.uri, epoch.id, written, VERSION)
         self._placement = _placement_of(assignment.decision)
@@ -251,14 +263,16 @@ class _ProbeJob:
         numbers = self._spark.range(0, partitions, 1, partitions)
         numbers = numbers.filter(numbers.id.isin([task.partition for task in self._tasks]))
         if self._placement.spread != "psp":
-            return numbers.mapInArrow(ProbeTask(self._assignment, counts, results), schema)
+            task = ProbeTask(self._assignment, counts, results, self._quarantine)
+            return numbers.mapInArrow(task, schema)
         # Partitions that were given up are probed until their last slice is dead.
         partitions = max(partitions, 1 + max(self._assignment.parts))
         last, partials = self._shuffles, numbers
         for number in range(last):
-            stage = HopStage(self._assignment, counts, number, last, None)
+            stage = HopStage(self._assignment, counts, number, last, None, self._quarantine)
             partials = shuffle_by_partition(partials.mapInArrow(stage, SHUFFLED_COLUMNS), partitions)
-        return partials.mapInArrow(HopStage(self._assignment, counts, last, last, results), schema)
+        stage = HopStage(self._assignment, counts, last, last, results, self._quarantine)
+        return partials.mapInArrow(stage, schema)
 
     def read_reports(self) -> list[TaskReport] | None:
         """Return the reports with all probes counted; None if not all results were read."""
@@ -288,6 +302,7 @@ class _ProbeJob:
                     is_complete = False
                     continue
                 totals[partition] = totals.get(partition, BatchCounts()) + stage_counts.counts
+                self.quarantined_files += stage_counts.quarantine
                 sent_to.update(stage_counts.sent_to)
             partitions = sorted(sent_to)
         for name in names:

@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from weir.errors import QueryError
+from weir.expr.nodes import OnError
 from weir.options import JoinOptions
 from weir.query.build import by_stream, match_column
 from weir.query.options import DEFAULT_TIME
 from weir.spark.frames import name_apart
 from weir.spark.java_errors import JAVA_ERRORS, reason_of
+from weir.spark.projection import try_column
 from weir.spark.union import Frames
 
 _COMPUTED = "event_time"
@@ -34,7 +36,7 @@ def find_event_times(frames: Frames, options: JoinOptions) -> tuple[dict[str, Da
     for name, frame in frames.items():
         delays = _read_delays(frame)
         if name in given:
-            timed[name], columns[name] = _compute(name, frame, given[name])
+            timed[name], columns[name] = _compute(name, frame, given[name], options.on_error)
         elif options.time is None or delays:
             columns[name] = _choose_column(name, list(delays))
         late.setdefault(name, _find_delay(delays, columns.get(name, ""), timed[name] is not frame))
@@ -67,8 +69,11 @@ def _find_delay(delays: Mapping[str, timedelta], column: str, is_computed: bool)
     return next((delay for name, delay in delays.items() if name.lower() == column.lower()), timedelta())
 
 
-def _compute(name: str, frame: DataFrame, given: str) -> tuple[DataFrame, str]:
-    """Return the frame with the column that an expression gives, and its name; a column stays as it is."""
+def _compute(name: str, frame: DataFrame, given: str, on_error: OnError) -> tuple[DataFrame, str]:
+    """Return the frame with the column that an expression gives, and its name; a column stays as it is.
+
+    Unless errors fail the query, a row for which the expression fails has no time.
+    """
     named = match_column(given, frame.columns)
     if named in frame.columns or _NAME.fullmatch(given.strip()):
         return frame, named
@@ -78,7 +83,9 @@ def _compute(name: str, frame: DataFrame, given: str) -> tuple[DataFrame, str]:
         )
     column = name_apart(_COMPUTED, frame.columns)
     try:
-        timed = frame.alias(name).withColumn(column, F.expr(given))
+        time = F.expr(given)
+        time = time if on_error == "fail" else try_column(frame.sparkSession, time)["value"]
+        timed = frame.alias(name).withColumn(column, time)
         plan: Any = timed._jdf.queryExecution().analyzed()
     except JAVA_ERRORS as error:
         raise QueryError(f"time='{given}' of stream '{name}' is not valid: {reason_of(error)}") from None

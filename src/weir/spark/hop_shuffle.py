@@ -22,11 +22,13 @@ import pyarrow as pa
 
 from weir.kernel.multi_stage_probe import MultiStageProbe, Parcel
 from weir.kernel.partial import Partial
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_ids import concat_partials, get_row_ids, partial_from_row_ids
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.runtime.partition_batch import Assignment
-from weir.spark.count_files import CountFiles
+from weir.spark.count_files import CountFiles, StageCounts
+from weir.spark.quarantine_files import write_quarantine
 from weir.spark.task import PARTITION, ResultFiles, deliver_results
 from weir.spark.worker_socket import acknowledge_at_once
 from weir.stats.batch_counts import BatchCounts
@@ -44,6 +46,7 @@ class HopStage:
     number: int
     last: int
     results: ResultFiles | None
+    quarantine: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield partials for the next stage, results, or the names of the files that hold them."""
@@ -56,7 +59,9 @@ class HopStage:
             else:
                 chunks = (table for parcel in partials for table in probe.make_results(parcel))
                 yield from deliver_results(self.results, self.assignment, partition, chunks)
-            self.counts.write(partition, self.number, probe.counts, sorted(probe.sent_to))
+            left_out = write_quarantine(self.quarantine, probe.quarantine, partition, 1 + self.number)
+            counts = StageCounts(probe.counts, tuple(sorted(probe.sent_to)), left_out)
+            self.counts.write(partition, self.number, counts)
 
 
 def _group_by_partition(batches: Iterator[pa.RecordBatch]) -> dict[int, list[bytes]]:
@@ -73,7 +78,9 @@ class _PartitionProbe:
 
     def __init__(self, assignment: Assignment, partition: int) -> None:
         self._assignment, self._partition = assignment, partition
-        self._probe = MultiStageProbe(assignment.physical, assignment.decision, assignment.batch)
+        self.quarantine = Quarantine(assignment.batch)
+        physical, decision = assignment.physical, assignment.decision
+        self._probe = MultiStageProbe(physical, decision, assignment.batch, self.quarantine)
         self._entries = {entry.place: entry for part in assignment.parts.values() for entry in part.slices}
         self._places: dict[int, tuple[str, int]] = {}  # of slices by identity
         self._stored: dict[str, npt.NDArray[np.int64]] = {}  # where the slices of each state lie
@@ -82,7 +89,7 @@ class _PartitionProbe:
 
     @property
     def counts(self) -> BatchCounts:
-        return replace(self._counts, lags=self._probe.lags)
+        return replace(self._counts, lags=self._probe.lags, quarantined=self.quarantine.count)
 
     def start(self) -> Iterator[Parcel]:
         return self._probe.start(self._load_state(), self._counts)

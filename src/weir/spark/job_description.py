@@ -20,7 +20,7 @@ from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join, is_composed
 from weir.query.describe import describe_conditions, describe_outputs
 from weir.query.model import Query
-from weir.query.predicate import Conjunct, Equality
+from weir.query.predicate import Conjunct, Equality, is_check
 from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.spark.errors import ChangedQueryError
 from weir.spark.result_names import is_id
@@ -232,7 +232,7 @@ def _describe_joins(query: Query) -> Iterator[str]:
     """Yield what the stored joins of some streams depend on, beside the rows of these streams."""
     selected = {c for output in query.select for c in columns_of(output.expr) if not is_flag(c.name)}
     yield from sorted(f"{column} {spark_name(column.type)}" for column in selected)
-    yield from sorted(_normalise(conjunct) for conjunct in query.predicate.conjuncts)
+    yield from sorted(_normalise(each) for each in query.predicate.conjuncts if not is_check(each))
     for i, name in enumerate(query.names):
         for j, other in enumerate(query.names):
             if i != j:

@@ -180,6 +180,11 @@ class SparkJoin(FrameMethods):
         """Return the join of static DataFrames, evaluated when it is read; `cols` rename its columns."""
         if self.isStreaming:
             raise QueryError("a streaming join has no static result: start it with writeStream")
+        if self.options.on_error == "quarantine":
+            raise QueryError(
+                "on_error='quarantine' writes into the checkpoint of a streaming query, which a static join "
+                "does not have; pass on_error='fail' or 'null'"
+            )
         union, slots = tagged_union(self.query, self.frames, self.routing)
         physical = compile_plan(self.query, self.planned.plan)
         decision = Decision(self.planned.plan, self.driver_order, allowance=self.options.allowance)
@@ -313,7 +318,8 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
     refuse_calls_of_spark(pushed.clauses.conditions, functions, scope, session)
     remaining, deferred = defer_outputs(pushed.clauses, clauses, scope, make_scope(computed, options))
     with _show_written_text():
-        query = options.plan_request.divide_windows(build_query(computed, options, remaining))
+        query = build_query(computed, options, remaining, pushed.filters)
+        query = options.plan_request.divide_windows(query)
     steps = (make_step(deferred, functions, errors),) if deferred else ()
     texts = {output.name: output.text for output in deferred}
     inputs = JoinInputs(asked, sources, frames, pushed, texts, steps)

@@ -4,7 +4,8 @@
 
 In ANSI mode an error may only concern rows that join, unless Spark would evaluate the expression for every
 row too. What can fail is therefore tried: a flag says for which rows it failed, and the kernel raises the
-error where it uses the value.
+error where it uses the value. Where failures are quarantined, filters and what Spark would evaluate for every
+row are tried too, and a text beside the flag shows what the expression read.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import BooleanType, NullType
 
 from weir.errors import QueryError
-from weir.expr.nodes import name_flag
+from weir.expr.nodes import name_flag, name_inputs
+from weir.kernel.quarantine import MAX_CHARACTERS
 from weir.query.pushdown import Computed, Pushdown, PushedFilter
 from weir.spark.catalyst import Analysed, Expression, analyse
 from weir.spark.frames import is_carried, name_apart, quote
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
-# What happens to data errors: without ANSI mode there are none, with it they fail the query or give NULL.
-Errors: TypeAlias = Literal["none", "fail", "null"]
+# What happens to data errors: without ANSI mode there are none, with it they fail the query or give NULL, or
+# the kernel leaves their rows out and reports them.
+Errors: TypeAlias = Literal["none", "fail", "null", "quarantine"]
 
 
 def project(
@@ -62,25 +65,36 @@ def _project_one(
     functions: SparkFunctions,
     errors: Errors,
 ) -> DataFrame:
-    shown = [*(part.text for part in filters), *(part.text for part in computed)]
-    expressions = [Expression(functions.rename(text), text) for text in shown]
+    texts = [*(part.text for part in filters), *(part.text for part in computed)]
+    expressions = [Expression(functions.rename(text), text) for text in texts]
     analysed = list(zip(expressions, analyse(frame, expressions), strict=True))
     conditions, columns = analysed[: len(filters)], analysed[len(filters) :]
     for expression, found in conditions:
         _check_condition(expression, found)
+    added = [(part, *column) for part, column in zip(computed, columns, strict=True)]
     if conditions:
         # One condition in the order of the query, in which Spark evaluates it.
-        frame = frame.filter(reduce(and_, (guard(frame, *each, errors) for each in conditions)))
-    return _add_columns(
-        frame, [(part, *column) for part, column in zip(computed, columns, strict=True)], errors
-    )
+        frame = frame.filter(reduce(and_, (_pass(frame, *each, errors) for each in conditions)))
+    if errors == "quarantine":
+        shown = [Computed(part.stream, part.text, part.name, strict=True) for part in filters]
+        tried = [(part, *condition) for part, condition in zip(shown, conditions, strict=True)]
+        added += [each for each in tried if each[-1].can_fail(frame.sparkSession)]
+    return _add_columns(frame, added, errors)
 
 
 def guard(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
     """Return the column of an expression; where errors are NULL, one that does not fail."""
     session, column = frame.sparkSession, F.expr(expression.text)
     is_tried = errors == "null" and found.can_fail(session)
-    return _try(session, column)["value"] if is_tried else column
+    return try_column(session, column)["value"] if is_tried else column
+
+
+def _pass(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
+    """Return the condition on which rows go on; those for which it fails do so as well, to be reported."""
+    if errors != "quarantine" or not found.can_fail(frame.sparkSession):
+        return guard(frame, expression, found, errors)
+    tried = try_column(frame.sparkSession, F.expr(expression.text))
+    return F.coalesce(tried["value"], tried.isNull())
 
 
 def _add_columns(
@@ -97,16 +111,26 @@ def _add_columns(
             kept.append(part.name)
             continue
         attempt = name_apart(f"{_TRIED}{number}", frame.columns)
-        columns.append(_try(session, column).alias(attempt))
+        columns.append(try_column(session, column).alias(attempt))
         results.append(F.col(f"{attempt}.value").alias(part.name))
-        if errors == "fail":
+        if errors != "null":
             results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
-    added = frame.select("*", *columns)
-    return added.select(*map(quote, kept), *results) if results else added
+        if errors == "quarantine":
+            inputs = F.when(F.col(attempt).isNull(), _show_inputs(session, found))
+            results.append(inputs.alias(name_inputs(part.name)))
+    projected = frame.select("*", *columns)
+    return projected.select(*map(quote, kept), *results) if results else projected
 
 
-def _try(session: SparkSession, column: SparkColumn) -> SparkColumn:
-    """A struct with the value of a column, or NULL where that fails."""
+def _show_inputs(session: SparkSession, found: Analysed) -> SparkColumn:
+    """The columns that an expression reads, as JSON."""
+    columns = F.struct(*(F.col(quote(name)) for name in found.columns))
+    text = F.substring(F.to_json(columns, {"ignoreNullFields": "false"}), 1, MAX_CHARACTERS)
+    return try_column(session, text)["value"]
+
+
+def try_column(session: SparkSession, column: SparkColumn) -> SparkColumn:
+    """Return a struct with the value of a column, NULL where computing that fails."""
     jvm: Any = session._jvm
     convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
     struct: Any = F.struct(column.alias("value"))

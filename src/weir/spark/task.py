@@ -25,6 +25,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.ingest import ingest
 from weir.kernel.output import result_schema
 from weir.kernel.physical_plan import PhysicalPlan
+from weir.kernel.quarantine import Quarantine
 from weir.kernel.split_table import group_by_bytes
 from weir.kernel.state import State
 from weir.runtime.partition_batch import (
@@ -34,7 +35,8 @@ from weir.runtime.partition_batch import (
     check_null_times,
     probe_partition,
 )
-from weir.spark.count_files import CountFiles
+from weir.spark.count_files import CountFiles, StageCounts
+from weir.spark.quarantine_files import write_quarantine
 from weir.spark.result_names import ResultNames
 from weir.spark.worker_files import open_output
 from weir.spark.worker_socket import acknowledge_at_once
@@ -118,6 +120,7 @@ class BuildTask:
     assignment: Assignment
     slots: UnionSlots
     results: ResultFiles | None
+    quarantine: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one report per partition."""
@@ -127,7 +130,9 @@ class BuildTask:
             files: tuple[str, ...] = ()
             if self.results is not None:
                 files = _write_results(self.results, self.assignment, partition, running.probe())
-            yield report_row(to_json(self._subtract_copies(running.report(files), copies)))
+            left_out = write_quarantine(self.quarantine, running.quarantine, partition, 0)
+            report = replace(running.report(), files=files, quarantine=left_out)
+            yield report_row(to_json(self._subtract_copies(report, copies)))
 
     def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:
         """Subtract the counts of rows that `atr` copied here: other partitions count them."""
@@ -165,16 +170,19 @@ class ProbeTask:
     assignment: Assignment
     counts: CountFiles
     results: ResultFiles | None
+    quarantine: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the results of the partitions whose numbers come in, or the names of their files."""
         acknowledge_at_once()
         assignment = self.assignment
         for partition in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            counts = BatchCounts()
-            chunks = probe_partition(assignment, partition, counts)
+            counts, quarantine = BatchCounts(), Quarantine(assignment.batch)
+            chunks = probe_partition(assignment, partition, counts, quarantine)
             yield from deliver_results(self.results, assignment, partition, chunks)
-            self.counts.write(partition, 0, counts)
+            left_out = write_quarantine(self.quarantine, quarantine, partition, 1)
+            counts.quarantined = quarantine.count
+            self.counts.write(partition, 0, StageCounts(counts, quarantine=left_out))
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ class BatchCounts:
 
     - Of each stream: `rows_in`, and of these the rows that are `late`, of `null_time`, `ahead` of all clocks,
       or `dropped` by an allowance. `order` is the order in which the streams went.
-    - Of the join: `results`; `stale` ones that were held back; the work of the plan's `hops`, and that of
-      `migration_hops` on states for the next plan.
+    - Of the join: `results`; `stale` ones that were held back; rows that were `quarantined`; the work of the
+      plan's `hops`, and that of `migration_hops` on states for the next plan.
     - `lags`: those of sampled results. `oldest`: the age of the oldest row in a result (µs), where a
       freshness is asked for.
     """
@@ -44,6 +44,7 @@ class BatchCounts:
     order: tuple[str, ...] = ()
     results: int = 0
     stale: int = 0
+    quarantined: int = 0
     hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
     migration_hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
     lags: LagHistograms | None = None
@@ -82,6 +83,7 @@ class BatchCounts:
             order=self.order or other.order,
             results=self.results + other.results,
             stale=self.stale + other.stale,
+            quarantined=self.quarantined + other.quarantined,
             hops=_add_by_key(self.hops, other.hops, HopStats()),
             migration_hops=_add_by_key(self.migration_hops, other.migration_hops, HopStats()),
             lags=ours.decay_and_add(theirs, kept=1.0) if ours and theirs else ours or theirs,
