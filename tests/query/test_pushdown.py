@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from weir.errors import QueryError
 from weir.expr.dialect import parse_statements, source_text
 from weir.query.build import build_query, push_down_clauses
 from weir.query.options import QueryOptions
@@ -49,6 +50,8 @@ def computed(pushed: Pushdown) -> list[str]:
         ("a.k = b.k AND (a.x > 3 OR a.k = 'x') AND only < 2", [], ["a.x > 3 OR a.k = 'x'", "only < 2"]),
         ("a.x + 1 + b.x > (b.x - 1) * a.x", ["a: a.x + 1", "b: b.x - 1"], []),
         ("b.x + a.x + 1 > 2", [], []),
+        ("a.k = b.x AND b.only < a.k", ["a: CAST(a.k AS BIGINT)"], []),
+        ("a.k <=> b.x * 0.5", ["a: CAST(a.k AS DOUBLE)", "b: CAST(b.x * 0.5 AS DOUBLE)"], []),
         ("a.k = b.k AND hour(a.ts) = 1", ["a: hour(a.ts) = 1"], []),
         ("b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 MINUTES AND a.k = b.k", [], []),
         ("b.x BETWEEN a.x AND a.x + 5", ["a: a.x + 5"], []),
@@ -95,6 +98,12 @@ def test_what_remains_refers_to_columns_named_after_their_text() -> None:
 )
 def test_structs_are_compared_field_by_field(on: str, conjuncts: list[str]) -> None:
     assert remains(push(on)) == conjuncts
+
+
+@pytest.mark.parametrize("on", ["(a.x, a.k) = (b.k, b.k)", "struct(a.k, a.x) = struct(b.k, upper(b.k))"])
+def test_text_in_structs_is_not_compared_with_numbers(on: str) -> None:
+    with pytest.raises(QueryError, match=r"fields of structs and rows are not cast: a\.x and"):
+        push(on)
 
 
 def test_a_row_window_keeps_rows_that_a_filter_drops() -> None:

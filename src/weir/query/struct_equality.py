@@ -18,6 +18,7 @@ from weir.errors import QueryError
 from weir.expr.bind import bind
 from weir.expr.dialect import Node
 from weir.expr.scope import Scope
+from weir.query.text_numbers import write_casts
 
 _Pairs = Iterator[Node]
 
@@ -39,7 +40,11 @@ def expand_struct_equality(node: Node, scope: Scope) -> list[Node] | None:
 def _equate(left: Node, right: Node, scope: Scope) -> _Pairs:
     pairs = _pair_fields(left, right, scope)
     if pairs is None:
-        yield exp.NullSafeEQ(this=left, expression=right)
+        equality = exp.NullSafeEQ(this=left, expression=right)
+        if write_casts(equality, scope) is not equality:  # as Spark, which casts no fields
+            text = f"{left.sql('spark')} and {right.sql('spark')}"
+            raise QueryError(f"fields of structs and rows are not cast: {text}; cast one side")
+        yield equality
         return
     yield from _equal_nulls(left, right, scope)
     for pair in pairs:
