@@ -63,7 +63,7 @@ def test_signatures_name_every_option(function: Any) -> None:
     text = ["text"] * (function is weir.sql)
     for_spark, for_tables = (list(signature(overload).parameters) for overload in get_overloads(function))
     assert for_spark == list(signature(function).parameters) == [*text, *options, "streams", "tables"]
-    assert set(for_spark) - set(for_tables) == {"partitions", "spread", "idle", "ahead"}
+    assert set(for_spark) - set(for_tables) == {"partitions", "spread", "idle", "ahead", "durability"}
 
 
 def test_help_describes_every_option() -> None:

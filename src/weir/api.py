@@ -16,7 +16,16 @@ from weir.adapt.settings import Adapt
 from weir.expr.nodes import OnError
 from weir.expr.session import Session
 from weir.local.join import LocalJoin, build_join
-from weir.options import OnNullTime, Order, PlanName, Selectivities, Spread, arguments_of, read_arguments
+from weir.options import (
+    Durability,
+    OnNullTime,
+    Order,
+    PlanName,
+    Selectivities,
+    Spread,
+    arguments_of,
+    read_arguments,
+)
 from weir.plan.tree import JTree
 from weir.query.model import Budget
 from weir.query.options import Functions, PerStream, Span, check_text
@@ -104,7 +113,7 @@ def join(
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
-    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ...,
+    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ..., durability: Durability = ...,
     streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
 ) -> SparkJoin: ...
 @overload
@@ -152,7 +161,7 @@ def sql(
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
-    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ...,
+    idle: str | timedelta | None = ..., ahead: str | timedelta | None = ..., durability: Durability = ...,
     streams: Mapping[str, SparkFrame] | None = ..., **tables: SparkFrame,
 ) -> SparkJoin: ...
 @overload

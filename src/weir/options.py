@@ -35,8 +35,9 @@ Selectivities: TypeAlias = Mapping[tuple[str, str], float]
 Order: TypeAlias = list[str] | tuple[str, ...] | DriverPolicy
 Spread: TypeAlias = Literal["auto", "hash", "share", "psp", "atr"]
 OnNullTime: TypeAlias = Literal["drop", "fail"]
+Durability: TypeAlias = Literal["power", "process"]
 
-_SPARK_ONLY = ("partitions", "spread", "idle", "ahead")
+_SPARK_ONLY = ("partitions", "spread", "idle", "ahead", "durability")
 # A value of these types is meant for an argument, so its name may be a misspelt one.
 _OPTION_TYPES = (
     str, bytes, int, float, timedelta, Adapt, Allowance, Budget, RowWindow, TimeWindow,
@@ -99,6 +100,11 @@ class JoinOptions(QueryOptions):
         "further ahead are dropped and counted. None: any time is accepted.",
         default="1 hour",
     )
+    durability: Durability = argument(
+        "On Spark, what a batch that is done survives: 'power', a power cut, as it syncs its files to "
+        "the disk, or 'process', the end of the driver.",
+        default="power",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,6 +120,7 @@ class JoinOptions(QueryOptions):
         check_shed(self.shed)
         _check_word("on_null_time", self.on_null_time, OnNullTime)
         _check_word("spread", self.spread, Spread)
+        _check_word("durability", self.durability, Durability)
         if self.partitions is not None:
             check_partitions(self.partitions)
         for name in ("idle", "ahead"):

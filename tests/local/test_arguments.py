@@ -43,6 +43,7 @@ from .tables import GOOD, STATEMENT, A, B, joined, refused
     ({"within": True}, ["within= is a length of time", "got True"]),
     ({"late": 10}, ["late=10 has no unit; write '10 seconds'"]),
     ({"late": {"a": False}}, ["late= is a length of time", "got False"]),
+    ({"durability": "disk"}, ["durability is 'power' or 'process'", "got 'disk'"]),
     ({"idle": 60}, ["idle=60 has no unit; write '60 seconds'"]),
     ({"idle": "-1 minute"}, ["idle= must be longer than zero; got '-1 minute'"]),
     ({"idle": timedelta()}, ["idle= must be longer than zero"]),

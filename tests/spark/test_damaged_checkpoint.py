@@ -114,7 +114,7 @@ def swap_offsets(checkpoint: Path) -> None:
 
 def replace_entry(folder: Path, entry: int, by: int) -> None:
     shutil.copy(folder / str(by), folder / str(entry))
-    (folder / f".{entry}.crc").unlink(missing_ok=True)
+    shutil.copy(folder / f".{by}.crc", folder / f".{entry}.crc")
 
 
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -205,7 +205,11 @@ def test_a_spoiled_checkpoint_is_refused_in_a_sentence(
     with pytest.raises(DamagedStateError, match=says) as error:
         run(join, checkpoint, tmp_path / "out")
     said = str(error.value)
-    assert said.endswith("; restore it, or start with a new checkpointLocation") and "\n" not in said
+    assert (
+        said.endswith(", or start with a new checkpointLocation")
+        and "weir state repair" in said
+        and "\n" not in said
+    )
     assert precious.exists() and not list((tmp_path / "out").glob("part-*"))
     ours = {path for path in checkpoint.rglob("*") if path.is_file()} - {checkpoint / "weir/lock"}
     assert {path: path.read_bytes() for path in ours} == {p: b for p, b in before.items() if p in ours}

@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from weir_lab.bench.crash import Outcome, _compare
+from weir_lab.bench.crash import Outcome, compare
 from weir_lab.bench.processes import kill, list_descendants, list_session
 
 
@@ -21,16 +21,16 @@ from weir_lab.bench.processes import kill, list_descendants, list_session
         ([], 4, 0, 0),
     ],
 )
-def test_rows_are_compared_as_multisets(written: list[int], lost: int, duplicate: int, wrong: int) -> None:
+def test_rows_arecompared_as_multisets(written: list[int], lost: int, duplicate: int, wrong: int) -> None:
     outcome = Outcome(seed=1)
-    _compare(outcome, pa.table({"k": [3, 1, 2, 2]}), pa.table({"k": pa.array(written, pa.int64())}))
+    compare(outcome, pa.table({"k": [3, 1, 2, 2]}), pa.table({"k": pa.array(written, pa.int64())}))
     assert (outcome.lost, outcome.duplicate, outcome.wrong) == (lost, duplicate, wrong)
     assert outcome.is_exact == (written == [1, 2, 2, 3])
 
 
 def test_an_output_without_results_proves_nothing() -> None:
     outcome = Outcome(seed=1)
-    _compare(outcome, pa.table({"k": pa.array([], pa.int64())}), pa.table({"k": pa.array([], pa.int64())}))
+    compare(outcome, pa.table({"k": pa.array([], pa.int64())}), pa.table({"k": pa.array([], pa.int64())}))
     assert not outcome.is_exact
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from weir.cli.demo import run_demo
 from weir.cli.run import explain, run
+from weir.cli.state import state
 from weir.errors import QueryError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("explain")(explain)
 app.command("demo")(run_demo)
+app.add_typer(state, name="state")
 
 
 def main() -> None:

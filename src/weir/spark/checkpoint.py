@@ -113,7 +113,11 @@ class Checkpoint:
     def decision_record(self, batch: int) -> DecisionRecord | None:
         """Return what is recorded with the decision for a batch."""
         files = [file for file in self.files("decision") if file.batch == batch]
-        return self._read_batch_file("decision", files[-1], DecisionRecord) if files else None
+        return self.read_decision(files[-1]) if files else None
+
+    def read_decision(self, file: BatchAndEpoch) -> DecisionRecord:
+        """Return what is recorded with the decision that an epoch made for a batch."""
+        return self._read_batch_file("decision", file, DecisionRecord)
 
     def batches(self, kind: BatchFileKind) -> list[int]:
         """Return the numbers of the batches of which there are decisions or manifests."""

@@ -103,11 +103,7 @@ class CheckpointLock:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not self._try_lock(path):
             if time.monotonic() > deadline:
-                raise QueryError(
-                    f"the checkpoint {self._uri} is in use: another driver ({_read_holder(path)}) runs a "
-                    "query there; stop it or wait for its end and start again, or start with another "
-                    "checkpointLocation"
-                )
+                raise in_use(self._uri, path)
             time.sleep(_RETRY_SECONDS)
 
     def _try_lock(self, path: str) -> bool:
@@ -161,11 +157,16 @@ def _open(jvm: Any, path: str) -> _Held | None:
     return _Held(file, lock)
 
 
-def _read_holder(path: str) -> str:
+def in_use(uri: str, path: str) -> QueryError:
+    """Return the error for a checkpoint that another driver has locked by the file at a path."""
     try:
-        return Path(path).read_text()
+        holder = Path(path).read_text()
     except OSError:
-        return "unknown"
+        holder = "unknown"
+    return QueryError(
+        f"the checkpoint {uri} is in use: another driver ({holder}) runs a query there; stop it or wait for "
+        "its end and start again, or start with another checkpointLocation"
+    )
 
 
 def _release_after(query: StreamingQuery, path: str) -> None:

@@ -77,7 +77,9 @@ class CheckpointLog(Checkpoint, BatchLog):
         """Record the job of this epoch."""
         name = name_job(self._epoch.number)
         data = seal_record("job", self.id, None, self._epoch.number, self._job)
-        self.folder.write(name, data, private=True)
+        hidden = self.folder.write_hidden(name, data, private=True)
+        self._durability.sync_hidden(self.folder, [hidden])  # it may replace one that manifests rest on
+        self.folder.move(hidden, name)
 
     def record(self, batch: int, decision: Decision, attempt: int) -> None:
         """Record what a batch will do; before it, record the job if it is new or divides rows differently."""

@@ -167,8 +167,6 @@ class SparkEngine(Engine[DataFrame]):
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
         sink_batch = SinkBatch(batch.number, self._epoch.number, cleans_up, self._before_publish)
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
-            # The log has synced the files with the batch, and looked for a newer epoch.
-            sink_batch = replace(sink_batch, before_publish=lambda output, names: None)
             sink.publish(sink_batch, [name for task in tasks for name in task.files])
             self._quarantine.publish(batch.number, [n for task in tasks for n in task.quarantine], cleans_up)
             return tasks

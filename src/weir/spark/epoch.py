@@ -87,6 +87,12 @@ def list_epochs(folder: Folder) -> list[int]:
     return sorted(int(name[1]) for name in names if name is not None)
 
 
+def describe_newest(folder: Folder) -> str:
+    """Say which driver took the newest epoch."""
+    newest = max(list_epochs(folder), default=0)
+    return f"epoch {newest}, {_describe_holder(folder, newest)}"
+
+
 def name_epoch(number: int) -> str:
     """Return the name of an epoch's file."""
     return f"{FOLDER}/{number:04d}.json"

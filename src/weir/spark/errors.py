@@ -8,6 +8,10 @@ from weir.errors import QueryError
 class DamagedStateError(QueryError):
     """A file of the checkpoint is missing, damaged, or not what it should be; nothing was read from it."""
 
+    def __init__(self, damage: str, hint: str = "") -> None:
+        super().__init__(f"{damage}; {hint}" if hint else damage)
+        self.damage = damage
+
 
 class ChangedQueryError(QueryError):
     """The query differs from the one that wrote the checkpoint; the message says in what."""
@@ -23,4 +27,5 @@ class DiskFullError(QueryError):
 
 def damaged_state(damage: str) -> DamagedStateError:
     """Return the error for what is wrong with a file, with what to do about it."""
-    return DamagedStateError(f"{damage}; restore it, or start with a new checkpointLocation")
+    repair = "go back to a batch that is whole by: weir state repair CHECKPOINT"
+    return DamagedStateError(damage, f"restore it, {repair}, or start with a new checkpointLocation")

@@ -59,7 +59,7 @@ class FileSink:
         with name_full_disk(path, "on its disk and on that of spark.local.dir"):
             writer.mode("overwrite").partitionBy(*self.partition_by).save(path)
         targets: dict[str, str] = {}
-        for source in _list_files(self.folder, hidden):
+        for source in list_files(self.folder, hidden):
             below, slash, file = source.removeprefix(f"{hidden}/").rpartition("/")
             # Spark's first task writes a file even without rows, and other readers refuse an empty one.
             if file.startswith("part-") and self.folder.size(source):
@@ -91,7 +91,7 @@ def _replace_batch(sink: ParquetSink | FileSink, batch: SinkBatch, targets: Mapp
     if not batch.cleans_up:
         return
     published = set(targets.values())
-    for path in _list_files(folder):
+    for path in list_files(folder):
         is_outdated = names.is_published(path, batch.number) and path not in published
         if is_outdated or names.is_hidden(path, batch.epoch):
             folder.delete(path)
@@ -110,13 +110,13 @@ def withdraw_hidden(folder: Folder, names: ResultNames, batch: int, epoch: int) 
     A driver that was paused before it renames its files cannot do so afterwards, or they are seen here.
     """
     sweep_hidden(folder, names, epoch)
-    return any(names.is_published(path, batch) for path in _list_files(folder))
+    return any(names.is_published(path, batch) for path in list_files(folder))
 
 
-def _list_files(folder: Folder, below: str = "") -> list[str]:
+def list_files(folder: Folder, below: str = "") -> list[str]:
     """The names in a folder, and in the folders of partition values below it."""
     files = []
     for name in folder.names(below):
         path = f"{below}/{name}" if below else name
-        files += _list_files(folder, path) if "=" in name and not name.startswith("part-") else [path]
+        files += list_files(folder, path) if "=" in name and not name.startswith("part-") else [path]
     return files

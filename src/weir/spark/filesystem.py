@@ -28,11 +28,15 @@ def qualify(spark: SparkSession, path: str) -> str:
     return uri
 
 
-def open_folder(spark: SparkSession, path: str) -> Folder:
-    """Return the folder at a path; writing the first file creates it."""
+def open_folder(spark: SparkSession, path: str, is_synced: bool = False) -> Folder:
+    """Return the folder at a path; writing the first file creates it.
+
+    With `is_synced` Hadoop syncs files as they are written, where it can; for local disks see
+    `weir.spark.durability`.
+    """
     uri = qualify(spark, path)
     local = local_path(uri)
-    return HadoopFolder(spark, uri) if local is None else LocalFolder(uri, local)
+    return HadoopFolder(spark, uri, is_synced) if local is None else LocalFolder(uri, local)
 
 
 class LocalFolder:
@@ -123,8 +127,8 @@ def _as_os_errors() -> Iterator[None]:
 class HadoopFolder:
     """A folder on any file system that Hadoop reaches; the same methods as `LocalFolder`."""
 
-    def __init__(self, spark: SparkSession, uri: str) -> None:
-        self.uri, self._spark = uri.rstrip("/"), spark
+    def __init__(self, spark: SparkSession, uri: str, is_synced: bool = False) -> None:
+        self.uri, self._spark, self._is_synced = uri.rstrip("/"), spark, is_synced
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
         self._context = _open_context(spark, self._files.getUri())
 
@@ -147,8 +151,7 @@ class HadoopFolder:
         """Write what will be moved to a name; return the hidden name that it has until then."""
         hidden = _hide(name)
         with name_full_disk(f"{self.uri}/{name}"):
-            with closing(self._files.create(self._path(hidden), True)) as stream:
-                stream.write(bytearray(data))
+            self._fill(self._files.create(self._path(hidden), True), data)
             if private:
                 self._files.setPermission(self._path(hidden), self._own_permission())
         return hidden
@@ -164,8 +167,7 @@ class HadoopFolder:
                 if self._files.exists(path):
                     return False
                 raise
-            with closing(stream):
-                stream.write(bytearray(data))
+            self._fill(stream, data)
         return True
 
     @_as_os_errors()
@@ -201,6 +203,12 @@ class HadoopFolder:
             self._files.delete(self._path(target), False)
             if not self._files.rename(self._path(source), self._path(target)):
                 raise OSError(f"cannot rename {source} to {target} in {self.uri}")
+
+    def _fill(self, stream: Any, data: bytes) -> None:
+        with closing(stream):
+            stream.write(bytearray(data))
+            if self._is_synced and stream.hasCapability("hsync"):
+                stream.hsync()
 
     def _overwrite(self) -> Any:
         """The option of a rename that replaces its target in one step."""

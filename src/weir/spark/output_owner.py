@@ -50,6 +50,11 @@ def claim_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
         raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
 
 
+def is_owned(folder: Folder, owner: Owner) -> bool:
+    """True if a folder records this owner, and not one of which its checkpoint is a copy."""
+    return _read_checkpoint(folder, f"{_FOLDER}/{owner.id}") == _resolve(owner.checkpoint)
+
+
 def _read_checkpoint(folder: Folder, name: str) -> str | None:
     """The recorded checkpoint; None also for a damaged record, from which nothing follows."""
     data = folder.read(name)

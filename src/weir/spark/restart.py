@@ -246,6 +246,7 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
             functions={name: given[name] for name in definition.functions} or None,
             on_null_time=join.options.on_null_time,
             on_error=join.options.on_error,
+            durability=join.options.durability,
             partitions=stored.partitions,
             spread="auto" if stored.spread == "hash" else stored.spread,  # type: ignore[arg-type] # its name
         )

@@ -8,6 +8,7 @@ batch whose results are read back counts when it is in this log, which is the on
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from functools import reduce
 from typing import Any
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 from weir.errors import QueryError
 from weir.spark.filesystem import Folder
 from weir.spark.result_names import ResultNames
+from weir.spark.torn_logs import LogEntries, make_checksums, name_checksums
 
 LOG_FOLDER = "_spark_metadata"
 _PACKAGES = (
@@ -36,14 +38,14 @@ class ResultLog:
         self._package, jvm = _find_package(spark), _jvm(spark)
         path, retention = f"{folder.uri.rstrip('/')}/{LOG_FOLDER}", jvm.scala.Option.empty()
         self._log = self._package.FileStreamSinkLog(_VERSION, spark._jsparkSession, path, retention)
-        self._next = self._find_next()
+        self._next: int | None = None  # not read before it is needed: a power cut may have torn the log
         # This query's files of its last batches that had results; only the last can be repeated.
         self._last: frozenset[str] | None = None
 
     @property
     def is_empty(self) -> bool:
         """True if no results have been logged."""
-        return self._next == 0
+        return not LogEntries(self._folder).numbers(LOG_FOLDER)
 
     def holds(self, names: Collection[str]) -> bool:
         """True if the batch that wrote these files has been logged: readers may have read it."""
@@ -55,6 +57,7 @@ class ResultLog:
         """Add the files of a batch, all at once; a batch without results leaves no trace."""
         if not names:
             return
+        self._next = self._find_next() if self._next is None else self._next
         gateway: Any = self._spark.sparkContext._gateway
         files = gateway.new_array(self._package.SinkFileStatus, len(names))
         for i, name in enumerate(names):
@@ -71,7 +74,7 @@ class ResultLog:
 
     def _find_last(self) -> frozenset[str]:
         """The files of the last entry that names some of this query; other queries may share the folder."""
-        for number in range(self._next - 1, -1, -1):
+        for number in range(self._find_next() - 1, -1, -1):
             entry = self._log.get(number)
             if entry.isEmpty():
                 break  # older entries were put together in one that has been looked at
@@ -85,6 +88,19 @@ class ResultLog:
         path = _jvm(self._spark).org.apache.hadoop.fs.Path(f"{self._folder.uri.rstrip('/')}/{name}")
         jsc: Any = self._spark._jsc
         return path.getFileSystem(jsc.hadoopConfiguration()).getFileStatus(path)
+
+
+def forget_results(folder: Folder, names: Collection[str]) -> None:
+    """Take files out of the log of a folder, if it has one; whoever reads by the log sees them no more."""
+    gone, log = set(map(_name, names)), LogEntries(folder)
+    for entry in log.list_entries(LOG_FOLDER):
+        version, *lines = (folder.read(entry) or b"").decode().splitlines() or [""]
+        kept = [line for line in lines if _name(json.loads(line)["path"]) not in gone]
+        if len(kept) < len(lines):
+            data = "\n".join([version, *kept]).encode()
+            folder.delete(name_checksums(entry))
+            folder.write(entry, data)
+            folder.write(name_checksums(entry), make_checksums(data))
 
 
 def find_log(spark: SparkSession, folder: Folder, names: ResultNames) -> ResultLog | None:

@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -20,12 +21,13 @@ from weir.spark.checkpoint import Checkpoint
 from weir.spark.checkpoint_lock import CheckpointLock
 from weir.spark.checkpoint_log import CheckpointLog
 from weir.spark.disk_space import name_full_disk
-from weir.spark.durability import ProcessDurability
+from weir.spark.durability import Durability, PowerDurability, ProcessDurability
 from weir.spark.engine import SparkEngine
 from weir.spark.epoch import Epoch, take_epoch
 from weir.spark.filesystem import Folder, open_folder, qualify
 from weir.spark.job_description import FileTarget
 from weir.spark.output_owner import Owner
+from weir.spark.power_cut import mend_checkpoint
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
@@ -71,6 +73,7 @@ class JoinWriter:
         self._trigger: dict[str, Any] = {}
         self._partition_by: tuple[str, ...] = ()
         self._call: Callable[[DataFrame, int], None] | None = None
+        self._is_temporary = False  # the checkpoint
 
     def format(self, source: str) -> JoinWriter:
         """Set the format: parquet, orc, json, csv, text, memory, console, noop, count, or a batch source."""
@@ -204,9 +207,13 @@ class JoinWriter:
         check_memory(spark, join.query.budget)
         check_spelling(self._options)
         location = self._locate_checkpoint()
-        folder = open_folder(spark, f"{location}/weir")
+        is_synced = join.options.durability == "power"
+        folder = open_folder(spark, f"{location}/weir", is_synced)
         with CheckpointLock(spark, folder.uri) as lock:
-            is_alone, restart = lock.is_alone, read_restart(spark, location)
+            is_alone = lock.is_alone
+            if is_alone and is_synced:
+                mend_checkpoint(open_folder(spark, location), Checkpoint(folder), partial(open_folder, spark))
+            restart = read_restart(spark, location)
             if is_alone:
                 sweep_failed_attempts(spark, folder, restart)
             owner = Owner(restart.id, location)
@@ -262,7 +269,7 @@ class JoinWriter:
         return True
 
     def _prepare(self, run: _Run, sink: Sink, workers: WorkerCheck) -> tuple[SparkBatches, DataStreamWriter]:
-        start, epoch, location, durability = run.start, run.epoch, run.owner.checkpoint, ProcessDurability()
+        start, epoch, location, durability = run.start, run.epoch, run.owner.checkpoint, self._sync(run)
         join, routing, job = start.join, start.routing, start.job
         spark, checkpoint = join.sparkSession, Checkpoint(epoch.folder)
         union, slots = tagged_union(join.query, join.frames, routing)
@@ -276,6 +283,7 @@ class JoinWriter:
         )
         if not run.restart.has_state:
             log.record_job()
+        durability.sync_start()
         engine = SparkEngine(spark, policy, routing, slots, epoch, durability, sink, join.steps, job.filled)
         if join.options.partitions is not None:
             engine.start_with(routing.partitions)
@@ -285,6 +293,12 @@ class JoinWriter:
         writer = union.writeStream.option("checkpointLocation", location).foreachBatch(batches)
         writer = writer.queryName(self._name) if self._name else writer
         return batches, writer.trigger(**self._trigger) if self._trigger else writer
+
+    def _sync(self, run: _Run) -> Durability:
+        """Return what syncs the batches; nothing outlives a temporary checkpoint anyway."""
+        if run.start.join.options.durability == "process" or self._is_temporary:
+            return ProcessDurability()
+        return PowerDurability(run.epoch.folder)
 
     def _make_policy(self, join: SparkJoin, routing: Routing) -> Policy:
         options, scope = join.options, join.planned.scope(join.query)
@@ -318,7 +332,7 @@ class JoinWriter:
         if location is None and default and self._name:
             location = f"{default}/{self._name}"
         if location is None and self._call is None and self._format.lower() in EPHEMERAL_FORMATS:
-            location = tempfile.mkdtemp(prefix="weir-")
+            location, self._is_temporary = tempfile.mkdtemp(prefix="weir-"), True
         if location is None:
             raise QueryError(
                 "a checkpointLocation is needed, where the join keeps its state: "

@@ -1,22 +1,24 @@
 """`weir-lab bench batches`: what a small batch costs on Spark, beside Spark's plainest batch.
 
 weir lets Spark write its logs to a local disk in a faster way, under a lock. The plain batch that it is
-compared with writes them in the same way; for orientation there is one with Spark's defaults, too.
+compared with writes them in the same way; for orientation there is one with Spark's defaults, too. Neither
+syncs to the disk: what that adds is measured by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from weir.spark.checkpoint_lock import CheckpointLock
 from weir_lab.bench.feed import Feed
-from weir_lab.bench.figure import Figure, ratio, tell
+from weir_lab.bench.figure import Figure, ratio, summarise, tell
 from weir_lab.bench.lanes import Turn, describe_phases
 from weir_lab.bench.session import check_java, session
-from weir_lab.bench.spark import OURS, WINDOW_SECONDS, Setting, take_turns
+from weir_lab.bench.spark import OURS, WINDOW_SECONDS, Setting, start_folded, take_turns
 
 _FEW_ROWS = 10
 _ROWS_PER_SECOND = 2_000
@@ -24,6 +26,9 @@ _ROWS_PER_SECOND = 2_000
 _AIMS = {"folded, no sink": 1.25, "lazy, no sink": 2.2}
 # A batch of one second's rows has one second.
 _KEEPS_UP = 1.0
+# Syncing may add the larger of these to a batch.
+_MAX_SYNC_SECONDS = 0.06
+_MAX_SYNC_SHARE = 0.1
 
 
 def run(quick: bool = False) -> list[Figure]:
@@ -34,6 +39,7 @@ def run(quick: bool = False) -> list[Figure]:
         return [
             *tell(overhead(spark, 5 if quick else 40)),
             *tell(one_second(spark, 5 if quick else 30)),
+            *tell(durability(spark, 5 if quick else 40)),
         ]
     finally:
         spark.stop()
@@ -79,6 +85,24 @@ def one_second(spark: Any, batches: int) -> list[Figure]:
     ]
 
 
+def durability(spark: Any, batches: int) -> list[Figure]:
+    """What syncing to the disk adds to a batch, beside one that syncs nothing, against what it may add."""
+    warm, figures = WINDOW_SECONDS + 2, []
+    for rows in (_FEW_ROWS, _ROWS_PER_SECOND):
+        setting = Setting(Feed(rows, rows), 1, warm, batches, filling=0, settling=0)
+        turns = take_turns(spark, setting, _DURABILITIES, ())
+        synced, plain = ([turn.seconds for turn in turns[name][warm:]] for name in ("power", "process"))
+        added = [ours - theirs for ours, theirs in zip(synced, plain, strict=True)]
+        allowed = max(_MAX_SYNC_SECONDS, _MAX_SYNC_SHARE * median(plain))
+        note = (
+            f"{1000 * median(added):.0f} ms of {1000 * allowed:.0f}; {median(synced):.3f} s with "
+            f"durability='power', {median(plain):.3f} s with 'process'"
+        )
+        name = f"seconds that syncing adds / what it may add, parquet files, {rows:,} rows a stream"
+        figures.append(summarise(name, [seconds / allowed for seconds in added], 1.0, "at most", note))
+    return figures
+
+
 def _describe_plain(turns: Mapping[str, Sequence[Turn]], warm: int) -> str:
     return ", ".join(f"{name} {median(turn.seconds for turn in turns[name][warm:]):.3f} s" for name in _PLAIN)
 
@@ -104,4 +128,8 @@ def _counting(streams: Mapping[str, Any], folder: Path) -> Any:
     return writer.option("checkpointLocation", str(folder / "checkpoint"))
 
 
+_DURABILITIES = {
+    "power": partial(start_folded, "parquet", durability="power"),
+    "process": partial(start_folded, "parquet", durability="process"),
+}
 _PLAIN = {"plain": _count, "plain by default": _count_by_default}

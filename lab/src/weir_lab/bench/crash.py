@@ -29,7 +29,7 @@ from weir_lab.bench.feed import STREAMS, Feed
 from weir_lab.bench.processes import Process, end_session, kill, list_python_workers, list_session
 
 KILLS, QUICK_KILLS = 200, 6
-_FEED = Feed(rows_per_second=40, keys=20)
+FEED = Feed(rows_per_second=40, keys=20)
 # Kills of a worker are over soon, those of an executor or a driver cost a start of Java.
 _VICTIMS = (*["worker"] * 6, *["executor"] * 2, "driver", "java", "python")
 _SURVIVED = ("worker", "executor")
@@ -74,7 +74,7 @@ def run(kills: int = KILLS, seed: int | None = None) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="weir-crash-") as folder:
         with cluster(Path(folder)) as workers:
             seconds = _Campaign(Path(folder), workers, outcome).run(kills)
-        _compare(outcome, _expected(seconds), _found(Path(folder) / "out"))
+        compare(outcome, join_at_once(seconds), read_output(Path(folder) / "out"))
     return outcome
 
 
@@ -102,7 +102,7 @@ class _Campaign:
     def _torment(self, job: subprocess.Popen[str], kills: int) -> None:
         """Kill until the job is gone: its workers and executors as often as it survives that."""
         if self._random.random() < 0.8:
-            _wait_for(job, STARTED)
+            wait_for(job, STARTED)
         else:
             time.sleep(self._random.uniform(0.0, 8.0))
         while job.poll() is None and self._outcome.kills.total() < kills:
@@ -149,14 +149,14 @@ class _Campaign:
                 job.stdout.close()
 
     def _feed(self, seconds: int) -> None:
-        _FEED.write(self._folder / "in", range(self._seconds, self._seconds + seconds))
+        FEED.write(self._folder / "in", range(self._seconds, self._seconds + seconds))
         self._seconds += seconds
 
     def _log(self) -> str:
         return (self._folder / "log").read_text()
 
 
-def _wait_for(job: subprocess.Popen[str], word: str) -> None:
+def wait_for(job: subprocess.Popen[str], word: str) -> None:
     """Wait for a line of the job, its end, or for as long as a start may take."""
     assert job.stdout is not None
     with selectors.DefaultSelector() as selector:
@@ -167,10 +167,10 @@ def _wait_for(job: subprocess.Popen[str], word: str) -> None:
                 return
 
 
-def _expected(seconds: int) -> pa.Table:
+def join_at_once(seconds: int) -> pa.Table:
     """The same join over all rows at once, in this process."""
     tables = {
-        stream: pa.concat_tables(_FEED.second(stream, number) for number in range(seconds))
+        stream: pa.concat_tables(FEED.second(stream, number) for number in range(seconds))
         for stream in STREAMS
     }
     joined = weir.join(streams=tables, on=ON, within=WITHIN, select=SELECT).to_arrow()
@@ -178,13 +178,13 @@ def _expected(seconds: int) -> pa.Table:
     return joined
 
 
-def _found(folder: Path) -> pa.Table:
+def read_output(folder: Path) -> pa.Table:
     """What a reader of the output sees: every file that is not hidden."""
     names = sorted(name for name in os.listdir(folder) if not name.startswith(("_", ".")))
     return pa.concat_tables([pq.read_table(folder / name) for name in names])
 
 
-def _compare(outcome: Outcome, expected: pa.Table, written: pa.Table) -> None:
+def compare(outcome: Outcome, expected: pa.Table, written: pa.Table) -> None:
     """Rows as multisets: how many are missing, there too often, or not results at all."""
     wanted, seen = _counted(expected), _counted(written)
     outcome.results = wanted.total()

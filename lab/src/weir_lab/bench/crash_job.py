@@ -1,4 +1,4 @@
-"""The job that `weir-lab bench crash` kills: a join of files to parquet, in a process of its own."""
+"""The job that `weir-lab bench crash` and `power_cut` kill: a join of files to parquet, in a process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import weir
+from weir.options import Durability
 from weir_lab.bench.feed import streams
 from weir_lab.bench.session import session
 
@@ -27,19 +28,23 @@ _SETTINGS = {
 }
 
 
-def main(folder: Path, master: str, once: bool) -> None:
+def main(folder: Path, master: str, once: bool, durability: Durability) -> None:
     """Join until killed, or with `once` until all files are done."""
     spark = session("weir-lab bench crash", **{"spark.master": master, **_SETTINGS})
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "4")
     spark.conf.set("spark.sql.streaming.pollingDelay", "50ms")
-    query = _start(spark, folder, once)
+    query = _start(spark, folder, once, durability)
     print(STARTED, flush=True)
     query.awaitTermination()
 
 
-def _start(spark: Any, folder: Path, once: bool) -> Any:
+def _start(spark: Any, folder: Path, once: bool, durability: Durability) -> Any:
     joined: Any = weir.join(
-        streams=streams(spark, folder / "in", files_per_trigger=1), on=ON, within=WITHIN, select=SELECT
+        streams=streams(spark, folder / "in", files_per_trigger=1),
+        on=ON,
+        within=WITHIN,
+        select=SELECT,
+        durability=durability,
     )
     writer = joined.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": "0 seconds"}
@@ -47,4 +52,5 @@ def _start(spark: Any, folder: Path, once: bool) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], once="--once" in sys.argv)
+    durability: Durability = "process" if "--unsynced" in sys.argv else "power"
+    main(Path(sys.argv[1]), sys.argv[2], "--once" in sys.argv, durability)

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any, Literal
 
 import weir
+from weir.options import Durability
 from weir_lab.bench import spark_joins as chained
 from weir_lab.bench.feed import Feed
 from weir_lab.bench.figure import Figure, ratio, tell
@@ -202,15 +203,22 @@ def _check_equal(results: Mapping[str, int | None], where: str) -> None:
         raise RuntimeError(f"{where} the queries found different numbers of results: {results}")
 
 
-def _joined(streams: Mapping[str, Any]) -> Any:
-    return weir.join(streams=streams, on=ON, within=f"{WINDOW_SECONDS} seconds", select=SELECT)
-
-
-def _folded(sink: Literal["noop", "parquet"], streams: Mapping[str, Any], folder: Path) -> Any:
-    writer = (
-        _joined(streams).writeStream.format(sink).option("checkpointLocation", str(folder / "checkpoint"))
+def _joined(streams: Mapping[str, Any], durability: Durability = "process") -> Any:
+    """By default nothing is synced to the disk, as by Spark's joins; `bench batches` says what that costs."""
+    return weir.join(
+        streams=streams, on=ON, within=f"{WINDOW_SECONDS} seconds", select=SELECT, durability=durability
     )
-    return writer.start(str(folder / "out"))
+
+
+def start_folded(
+    sink: Literal["noop", "parquet"],
+    streams: Mapping[str, Any],
+    folder: Path,
+    durability: Durability = "process",
+) -> Any:
+    """Start weir's join with a sink whose results the workers write themselves."""
+    writer = _joined(streams, durability).writeStream.format(sink)
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start(str(folder / "out"))
 
 
 def _lazy(streams: Mapping[str, Any], folder: Path) -> Any:
@@ -226,8 +234,8 @@ def _chained(form: StateForm, streams: Mapping[str, Any], folder: Path) -> Any:
 
 
 OURS: Mapping[str, Callable[[Mapping[str, Any], Path], Any]] = {
-    "folded, no sink": partial(_folded, "noop"),
-    "folded, parquet": partial(_folded, "parquet"),
+    "folded, no sink": partial(start_folded, "noop"),
+    "folded, parquet": partial(start_folded, "parquet"),
     "lazy, no sink": _lazy,
 }
 

@@ -1,0 +1,71 @@
+"""Describe a checkpoint in some ten lines, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from weir.plan.explain import format_bytes
+from weir.runtime.manifest import Manifest
+from weir.spark.epoch import describe_newest
+from weir.spark.errors import DamagedStateError
+from weir.spark.job_description import JobDescription
+from weir.spark.state_repair import StoredState
+
+_MAX_CHARACTERS = 100
+
+
+def describe_state(state: StoredState, is_running: bool | None) -> Iterator[tuple[str, str]]:
+    """Yield what a checkpoint holds, as headings and texts; `is_running` is None where nothing tells."""
+    checkpoint, job = state.checkpoint, state.checkpoint.read_job()
+    yield "checkpoint", state.location.uri
+    if job is not None:
+        yield from _describe_job(job)
+    driver = {True: "running", False: "not running", None: "perhaps running"}[is_running]
+    yield "driver", f"{driver}; the last one: {describe_newest(checkpoint.folder)}"
+    yield "batches", _describe_batches(state)
+    try:
+        yield from _describe_manifest(checkpoint.read_manifest())
+        damage = None if is_running else state.find_damage()
+    except DamagedStateError as error:
+        damage = error.damage
+    if is_running:
+        yield "condition", "not checked while a driver is running"
+    elif damage is None:
+        yield "condition", "whole: the next start goes on"
+    else:
+        yield (
+            "condition",
+            f"damaged: {damage}; go back to a whole batch by: weir state repair {state.location.uri}",
+        )
+
+
+def _describe_job(job: JobDescription) -> Iterator[tuple[str, str]]:
+    definition, target = job.definition, job.target
+    asked = " ".join((definition.statement or f"ON {definition.on or 'every combination'}").split())
+    is_long = len(asked) > _MAX_CHARACTERS
+    yield "query", f"{job.id}, {asked[:_MAX_CHARACTERS]}{'...' if is_long else ''}"
+    windows = (f"{name} ({window})" for name, window in job.windows.items())
+    yield "streams", ", ".join(windows)
+    partitions = "" if job.partitions is None else f" over {job.partitions} partitions"
+    yield "plan", f"{job.plan}, {job.spread}{partitions}"
+    if target is not None:
+        yield "sink", f"{target.format} {target.table or target.path}"
+
+
+def _describe_batches(state: StoredState) -> str:
+    committed = max(state.logs.numbers("commits"), default=None)
+    decided = max(state.checkpoint.batches("decision"), default=None)
+    done = "none committed" if committed is None else f"{committed} committed"
+    has_begun = decided is not None and (committed is None or decided > committed)
+    return f"{done}, {decided} begun" if has_begun else done
+
+
+def _describe_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    sizes = manifest.sizes
+    rows = ", ".join(f"{node} {size.rows:,}" for node, size in sizes.items()) or "none"
+    taken = format_bytes(sum(size.bytes for size in sizes.values()))
+    yield "state", f"rows: {rows}; {taken} in {len(manifest.files)} files"
+    if manifest.watermark is not None:
+        time = datetime.fromtimestamp(manifest.watermark / 1_000_000, UTC)
+        yield "watermark", time.isoformat(sep=" ", timespec="milliseconds")
