@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from weir.errors import QueryError
-from weir_lab.cli import bench, driver, fuzz, grubjoin, jaqpot, psp, qualified, storm
+from weir_lab.cli import bench, driver, fuzz, grubjoin, jaqpot, protocol, psp, qualified, storm
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write every batch to this file.")]
@@ -197,6 +197,15 @@ def _storm(
 ) -> None:
     """Run one adaptive query on Spark while rates, lags, selectivities and memory change."""
     storm.storm(quick, out, Console())
+
+
+@app.command("protocol")
+def _protocol(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer batches and drivers.")] = False,
+) -> None:
+    """Search how batches are committed for lost and repeated results, through kills and power cuts."""
+    if not protocol.protocol(quick, Console()):
+        raise typer.Exit(1)
 
 
 @app.command("fuzz")
