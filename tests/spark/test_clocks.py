@@ -152,7 +152,7 @@ def by_key(**streams: Any) -> Any:
     return weir.join(**streams, on="a.k = b.k", within="1 minute", select="a.k", idle="10 minutes")
 
 
-@pytest.mark.parametrize("crash", ["decide", "built", "committed"])
+@pytest.mark.parametrize("crash", ["decide", "sync_batch", "spark_commit"])
 def test_a_repeat_decides_by_the_recorded_clock(crash: str, spark: SparkSession, tmp_path: Path) -> None:
     """The repeat of a batch begins an hour later, when b would be idle: it is not, by the clock recorded."""
     clock = ManualClock("2024-01-02 12:00+00:00")

@@ -16,7 +16,7 @@ from weir.runtime.manifest import Manifest
 from weir.runtime.partition_batch import PartitionState, SliceEntry
 from weir.spark.checkpoint import Checkpoint, ManifestRecord, seal_record
 from weir.spark.checkpoint_log import CheckpointLog
-from weir.spark.count_files import CountFiles
+from weir.spark.count_files import CountFiles, StageCounts
 from weir.spark.epoch import Epoch, take_epoch
 from weir.spark.errors import DamagedStateError, TakenOverError
 from weir.spark.file_sinks import withdraw_hidden
@@ -183,8 +183,8 @@ def test_a_manifest_that_is_not_what_its_name_says_is_refused(
 def test_counts_are_unknown_if_their_file_is_not_theirs(folder: LocalFolder, tmp_path: Path) -> None:
     files = CountFiles(str(tmp_path), ID, BatchAndEpoch(7, 2), 1)
     counts = BatchCounts(rows_in={"a": 3})
-    files.write(4, 0, BatchCounts())
-    files.write(4, 0, counts, [1, 2])
+    files.write(4, 0, StageCounts(BatchCounts()))
+    files.write(4, 0, StageCounts(counts, (1, 2)))
     assert folder.names("stats") == ["7-0002-4-0.json"]
     data = folder.read(files.name(4, 0))
     assert data is not None

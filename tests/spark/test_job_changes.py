@@ -450,7 +450,7 @@ def test_a_new_sink_takes_a_begun_batch_of_the_same_query_if_nothing_is_publishe
 def test_a_batch_that_had_begun_for_a_table_is_repeated_there(spark: SparkSession, tmp_path: Path) -> None:
     feed = write_feed(tmp_path / "in", make("ab", 5))
     try:
-        crash(weir.join(**feed.frames(spark), **FIRST), tmp_path, "emitted", run_into_table)
+        crash(weir.join(**feed.frames(spark), **FIRST), tmp_path, "sync_results", run_into_table)
         run_into_table(weir.join(**feed.frames(spark), **CHANGED), tmp_path / "ckpt", "new")
         tables = [bag(spark.table(name).toArrow()) for name in ("weir_out", "weir_new")]
     finally:

@@ -139,7 +139,7 @@ def test_a_batch_that_fails_before_its_commit_leaves_no_second_copy(
         return finish(writer.trigger(availableNow=True).start())
 
     def die(phase: str, batch: int) -> None:
-        if (phase, batch) == ("emitted", 1):
+        if (phase, batch) == ("sync_results", 1):
             raise ConnectionError("the driver died")
 
     with pytest.raises(Exception, match="the other side hung up"):

@@ -37,7 +37,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{REFUSED}[other streams]",
         f"{REFUSED}[another time column]",
     ),
-    "lateness": (f"{HOLDS}[lateness]",),
+    "lateness, `idle`, `ahead`": (f"{HOLDS}[lateness]",),
     "a shorter window": (f"{HOLDS}[a shorter window]", f"{HOLDS}[a window for each stream]"),
     "a longer window": ("test_job_changes::test_a_longer_window_keeps_what_is_still_stored",),
     "a window of rows instead of one of time, or the other way round": (
@@ -52,13 +52,15 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{HOLDS}[another freshness]",
         f"{HOLDS}[a filter less and no freshness]",
     ),
-    "`budget`, `basic`, `driver_order`, `adapt`, `shed`, `on_null_time`, triggers": (f"{HOLDS}[settings]",),
+    "`budget`, `basic`, `driver_order`, `adapt`, `shed`, `on_null_time`, `durability`, triggers": (
+        f"{HOLDS}[settings]",
+    ),
     "`on_error`": (
         "test_job_changes::test_a_batch_that_failed_on_data_goes_on_with_null",
         "test_job_changes::test_errors_fail_again_and_computed_times_stay",
     ),
     "another sink": (
-        "test_job_changes::test_a_batch_that_had_begun_is_repeated_with_its_query_and_files[emitted]",
+        "test_job_changes::test_a_batch_that_had_begun_is_repeated_with_its_query_and_files[sync_results]",
         "test_job_changes::test_a_new_sink_takes_a_begun_batch_of_the_same_query_if_nothing_is_published",
         "test_job_changes::test_a_batch_that_had_begun_for_a_table_is_repeated_there",
         "test_job_changes::test_a_function_takes_a_batch_that_had_begun_only_with_the_columns_it_expects",

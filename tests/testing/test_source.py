@@ -32,7 +32,7 @@ def test_an_unknown_column_is_named() -> None:
 
 def test_waits_before_a_batch_add_up() -> None:
     source = ListSource({"a": [{"k": 1}]}, Wait("1 minute"), Crash(), Wait("5 seconds"), {"a": [{"k": 2}]})
-    assert (source.waits, source.crashes) == ({1: 65_000_000}, {1: ("emitted",)})
+    assert (source.waits, source.crashes) == ({1: 65_000_000}, {1: ("sync_results",)})
 
 
 def test_a_crash_needs_a_phase_and_a_batch() -> None:
