@@ -45,7 +45,10 @@ def _describe_job(job: JobDescription) -> Iterator[tuple[str, str]]:
     asked = " ".join((definition.statement or f"ON {definition.on or 'every combination'}").split())
     is_long = len(asked) > _MAX_CHARACTERS
     yield "query", f"{job.id}, {asked[:_MAX_CHARACTERS]}{'...' if is_long else ''}"
-    windows = (f"{name} ({window})" for name, window in job.windows.items())
+    windows = (
+        f"{name} ({'from time bounds' if window is None else window})"
+        for name, window in definition.windows.items()
+    )
     yield "streams", ", ".join(windows)
     partitions = "" if job.partitions is None else f" over {job.partitions} partitions"
     yield "plan", f"{job.plan}, {job.spread}{partitions}"
