@@ -176,12 +176,7 @@ class HadoopFolder:
         path = self._path(below)
         if not self._files.exists(path):
             return []
-        # As one text, since a call of Java for each name takes long where there are hundreds.
-        jvm: Any = self._spark._jvm
-        paths = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._files.listStatus(path))
-        before = f"{self._files.makeQualified(path).toString().rstrip('/')}/"
-        names = f", {jvm.java.util.Arrays.toString(paths)[1:-1]}".split(f", {before}")
-        return sorted(names[1:])
+        return sorted(entry.getPath().getName() for entry in self._files.listStatus(path))
 
     @_as_os_errors()
     def size(self, name: str) -> int:
