@@ -41,13 +41,12 @@ class ClockWarnings:
             if rows and name not in self._ahead:
                 self._ahead.add(name)
                 _LOG.warning(
-                    "stream '%s' has brought %d row%s from after %s UTC, which %s dropped, as if by a wrong "
-                    "clock; pass a longer ahead=, or None, if the times are right",
+                    "stream '%s' has brought %d row%s from after %s UTC; such rows are dropped, because their "
+                    "clock must be wrong; pass a longer ahead=, or None, if the times are right",
                     name,
                     rows,
                     "s" * (rows != 1),
                     _format_time(latest[name]),
-                    "were" if rows != 1 else "was",
                 )
 
 
