@@ -41,8 +41,8 @@ class ClockWarnings:
             if rows and name not in self._ahead:
                 self._ahead.add(name)
                 _LOG.warning(
-                    "stream '%s' has brought %d row%s from after %s UTC; such rows are dropped, because their "
-                    "clock must be wrong; pass a longer ahead=, or None, if the times are right",
+                    "stream '%s' has brought %d row%s from after %s UTC; such rows are dropped, because "
+                    "their clock must be wrong; pass a longer ahead=, or None, if the times are right",
                     name,
                     rows,
                     "s" * (rows != 1),
