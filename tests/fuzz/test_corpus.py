@@ -13,8 +13,9 @@ from weir.expr.scope import Scope
 from weir.expr.session import Session
 from weir.query.sql import bind_expression, parse_condition
 from weir_lab.fuzz.columns import SCHEMA
-from weir_lab.fuzz.expressions import SESSIONS, compare
+from weir_lab.fuzz.expressions import compare
 from weir_lab.fuzz.inputs import Input, attempt
+from weir_lab.fuzz.sessions import SESSIONS
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -26,11 +26,10 @@ from weir.expr.types import (
     TIMESTAMP_NTZ,
     is_float,
     is_integer,
-    is_number,
     is_time,
 )
 from weir.expr.values import Value, map_numbers, null_where, to_numbers
-from weir.expr.zones import find_zone
+from weir.expr.zones import Zone, find_zone
 
 DAY = 86_400_000_000
 
@@ -89,11 +88,10 @@ def _subtract_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _shifted_time_type(time: Expr, interval: Expr) -> pa.DataType:
-    # A date plus whole days stays a date.
+    # A date plus an interval of days stays a date.
     if time.type != DATE:
         return time.type
-    days = isinstance(interval, Literal) and interval.value is not None and interval.value % DAY == 0
-    return DATE if days else TIMESTAMP
+    return DATE if isinstance(interval, Literal) and interval.is_narrow else TIMESTAMP
 
 
 def _multiply_rule(args: Sequence[Expr]) -> Signature:
@@ -108,9 +106,10 @@ def _multiply_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _divide_rule(args: Sequence[Expr]) -> Signature:
-    """Accept numbers; the quotient of decimals is a decimal, any other a double."""
+    """Accept numbers; the quotient of decimals is a decimal, any other a double, as that of NULL."""
     signature = _type_numbers("/", args)
-    return signature if decimals.are_used(args) else ((DOUBLE, DOUBLE), DOUBLE)
+    is_decimal = decimals.are_used(args) and not pa.types.is_null(args[0].type)
+    return signature if is_decimal else ((DOUBLE, DOUBLE), DOUBLE)
 
 
 def _div_rule(args: Sequence[Expr]) -> Signature:
@@ -122,8 +121,9 @@ def _div_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _number_rule(args: Sequence[Expr]) -> Signature:
-    rules.check_types(args, "a number", lambda type: is_number(type) or type == INTERVAL)
-    return types_of(args), args[0].type
+    rules.check_types(args, "a number", lambda type: rules.is_number_or_null(type) or type == INTERVAL)
+    type = DOUBLE if pa.types.is_null(args[0].type) else args[0].type
+    return [type], type
 
 
 def _pmod_rule(args: Sequence[Expr]) -> Signature:
@@ -180,7 +180,7 @@ def _compute_in_range(operator: str, x: Any, y: Any) -> tuple[Any, Any]:
     exact = _UFUNCS[operator](x.astype(np.float64), y.astype(np.float64))
     # Where the rounded result is far from the limits, or far beyond them, it decides.
     near = np.abs(np.abs(exact) - float(limits.max)) <= 1e-9 * float(limits.max)
-    fits = np.abs(exact) <= float(limits.max)
+    fits = (exact >= float(limits.min)) & (exact <= float(limits.max))
     for i in np.flatnonzero(near):
         exact_result = _EXACT[operator](*(int(np.broadcast_to(side, near.shape)[i]) for side in (x, y)))
         fits[i] = limits.min <= exact_result <= limits.max
@@ -191,9 +191,7 @@ def _compute_local(operator: str, out: pa.DataType, left: Value, right: Value, z
     """Add days of an interval to the local time, the rest to the instant; subtract two local times."""
     region = find_zone(zone)
     if out == INTERVAL:
-        return map_numbers(
-            out, lambda x, y: _compute_in_range("-", region.to_local(x), region.to_local(y)), left, right
-        )
+        return map_numbers(out, partial(_subtract_local, region), left, right)
     if left.type == INTERVAL:
         left, right = right, left
     sign = 1 if operator == "+" else -1
@@ -208,6 +206,14 @@ def _compute_local(operator: str, out: pa.DataType, left: Value, right: Value, z
         return result, is_day & is_time
 
     return map_numbers(out, shift, left, right)
+
+
+def _subtract_local(region: Zone, x: Any, y: Any) -> tuple[Any, Any]:
+    """Subtract the local times of instants, and tell which differences fit; the local times need not."""
+    shift = (region.to_local(x) - x) - (region.to_local(y) - y)
+    gap, is_gap = _compute_in_range("-", x, y)
+    total, is_total = _compute_in_range("+", gap, shift)
+    return total, is_gap & is_total
 
 
 def _to_days(value: Value) -> Value:

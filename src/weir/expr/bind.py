@@ -8,7 +8,9 @@ Each sqlglot class that is more than a function call has a handler in `HANDLERS`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -18,7 +20,8 @@ from sqlglot import exp
 
 from weir.errors import QueryError, match_name
 from weir.expr.build import call, call_user, cast
-from weir.expr.nodes import Call, Column, Expr, Literal, Mode
+from weir.expr.dialect import source_text
+from weir.expr.nodes import Call, Column, Expr, Literal, Mode, walk
 from weir.expr.scope import Scope
 from weir.expr.types import ALIASES as TYPE_ALIASES
 from weir.expr.types import INTERVAL, SPARK_NAMES, decimal_type, parse_type
@@ -31,6 +34,10 @@ BINARY: dict[type[exp.Expression], str] = {
     exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.DPipe: "concat",
     exp.BitwiseLeftShift: "shiftleft", exp.BitwiseRightShift: "shiftright", exp.RegexpLike: "rlike",
 }  # fmt: skip
+# An interval of whole days.
+_IN_DAYS = re.compile(r"([+-]?\s*[0-9]+\s*(day|week)s?\s*)+", re.IGNORECASE)
+# An integer whose last letter is its type.
+_SUFFIXED = re.compile(r"[0-9]+[lsy]", re.IGNORECASE)
 # Calls of a function with these parts of the node, as far as they are given.
 PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
     exp.BitwiseNot: ("~", "this"), exp.Substring: ("substring", "this", "start", "length"),
@@ -65,7 +72,10 @@ def _equate_rows(node: Any, scope: Scope) -> Expr:
     if any(bind(x, scope).type != bind(y, scope).type for x, y in pairs):
         raise QueryError(f"rows of values have the same types, or are cast: {node.sql(dialect='spark')}")
     first, *others = (bind(exp.NullSafeEQ(this=x, expression=y), scope) for x, y in pairs)
-    return reduce(lambda both, equality: call("and", [both, equality], scope.mode), others, first)
+    # Spark evaluates all values of a row, and fails where one does; conjuncts are evaluated one by one.
+    can_fail = any(isinstance(part, Call) and part.mode.ansi for each in others for part in walk(each))
+    conjoin = "eager and" if can_fail else "and"
+    return reduce(lambda both, equality: call(conjoin, [both, equality], scope.mode), others, first)
 
 
 def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:
@@ -119,7 +129,8 @@ def _literal(node: Any, scope: Scope) -> Expr:
         return Literal(float(text), pa.float64())
     number = Decimal(text)
     if "." not in text and -(2**63) <= number < 2**63:
-        return Literal(int(text), pa.int32() if -(2**31) <= number < 2**31 else pa.int64())
+        is_int = -(2**31) <= number < 2**31
+        return Literal(int(text), pa.int32() if is_int else pa.int64(), is_narrow=True)
     scale = max(0, -int(number.as_tuple().exponent))
     return Literal(number, decimal_type(max(len(number.as_tuple().digits), scale, 1), scale))
 
@@ -132,13 +143,21 @@ def _interval(node: Any, scope: Scope) -> Expr:
             f"write the interval with its units, e.g. INTERVAL '1 day 2 hours', not {node.sql('spark')}"
         )
     sign = 1
-    while isinstance(amount, (exp.Neg, exp.Paren)):
-        sign, amount = (-sign if isinstance(amount, exp.Neg) else sign), amount.this
+    while isinstance(amount, exp.Neg | exp.Paren) or _is_signed(amount):
+        sign = -sign if isinstance(amount, exp.Neg) else sign
+        amount = amount.expressions[0] if _is_signed(amount) else amount.this
     if not isinstance(amount, exp.Literal):
         raise QueryError(
             f"an interval takes a constant, not {node.sql('spark')}; multiply: x * INTERVAL 1 SECOND"
         )
-    return Literal(sign * _microseconds(amount.this.strip(), unit.name if unit else ""), INTERVAL)
+    text, unit_name = amount.this.strip(), unit.name if unit else ""
+    is_narrow = _IN_DAYS.fullmatch(f"{text} {unit_name}") is not None
+    return Literal(sign * _microseconds(text, unit_name), INTERVAL, is_narrow)
+
+
+def _is_signed(node: Any) -> bool:
+    """True for `+x`."""
+    return isinstance(node, exp.Anonymous) and node.name == "positive" and len(node.expressions) == 1
 
 
 def _microseconds(amount: str, unit: str) -> int:
@@ -155,6 +174,8 @@ def _cast(node: Any, scope: Scope) -> Expr:
     is_invalid = not isinstance(result, Literal) or result.value is None
     if is_string and type(node) is exp.Cast and is_invalid:
         raise QueryError(f"{node.this.sql(dialect='spark')} is not a {type_name}")
+    if isinstance(result, Literal) and _SUFFIXED.fullmatch(source_text(node, verified=False)):
+        return replace(result, is_narrow=True)
     return result
 
 
@@ -163,7 +184,10 @@ def _negative(node: Any, scope: Scope) -> Expr:
     # The smallest integer of a type exists only with its sign.
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return _literal(exp.Literal(this=f"-{inner.this}", is_string=False), scope)
-    return call("negative", [bind(inner, scope)], scope.mode)
+    value = bind(inner, scope)
+    result = call("negative", [value], scope.mode)
+    is_constant = isinstance(value, Literal) and isinstance(result, Literal)
+    return replace(result, is_narrow=value.is_narrow) if is_constant else result
 
 
 def _between(node: Any, scope: Scope) -> Expr:
@@ -225,9 +249,11 @@ def _trim(node: Any, scope: Scope) -> Expr:
 
 
 def _extract(node: Any, scope: Scope) -> Expr:
-    part = node.this.name.lower()
-    name = {"dow": "dayofweek", "doy": "dayofyear", "dayofweek_iso": "weekday"}.get(part, part.rstrip("s"))
-    return call(name, [bind(node.expression, scope)], scope.mode)
+    part, value = node.this.name.lower(), bind(node.expression, scope)
+    if part in ("dayofweek_iso", "dow_iso"):
+        return call("+", [call("weekday", [value], scope.mode), Literal(1, pa.int32())])
+    name = {"dow": "dayofweek", "doy": "dayofyear"}.get(part, part.rstrip("s"))
+    return call("fractional second" if name == "second" else name, [value], scope.mode)
 
 
 def _position(node: Any, scope: Scope) -> Expr:

@@ -15,7 +15,7 @@ from weir.expr.nodes import PLAIN, Call, Column, Expr, Literal, Mode, columns_of
 from weir.expr.scope import UserFunction
 from weir.expr.to_sql import to_sql
 from weir.expr.type_rules import Function
-from weir.expr.types import DOUBLE, is_integer, is_number, parsed_type, spark_name
+from weir.expr.types import DOUBLE, STRING, is_integer, is_number, is_time, parsed_type, spark_name
 
 _COMPARISONS = {"=", "<=>", "<>", "<", "<=", ">", ">="}
 # Functions that cast their arguments to a common type.
@@ -37,7 +37,9 @@ def call(name: str, args: Sequence[Expr], mode: Mode = PLAIN) -> Expr:
     if function in _COMPARISONS:
         args = _parse_text(args, mode)
     if mode.ansi and function in _SHARING:
-        args = _widen_floats(args)
+        args = [args[0], *_widen_floats(args[1:])] if function == "nvl2" and args else _widen_floats(args)
+    if not mode.ansi and function == "in":
+        args = _compare_texts(args, mode)
     try:
         types, out = FUNCTIONS[function].rule(args)
     except QueryError as error:
@@ -60,6 +62,13 @@ def _widen_floats(args: Sequence[Expr]) -> Sequence[Expr]:
     if not any(is_integer(arg.type) for arg in args):
         return args
     return [cast(arg, DOUBLE) if arg.type == pa.float32() else arg for arg in args]
+
+
+def _compare_texts(args: Sequence[Expr], mode: Mode) -> Sequence[Expr]:
+    """Cast the values of IN to text, if some are: without ANSI mode, text is not parsed there."""
+    if not any(pa.types.is_string(arg.type) for arg in args):
+        return args
+    return [cast(arg, STRING, mode=mode) if is_time(arg.type) else arg for arg in args]
 
 
 def _reduce(mode: Mode, function: Function, args: Sequence[Expr], out: pa.DataType) -> Mode:

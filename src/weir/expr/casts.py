@@ -5,7 +5,7 @@ Both return NULL for values that have no counterpart in the other type; in ANSI 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from weir.expr.decimals import decimal_from_float, decimal_to_float, fit, low_words, truncate
 from weir.expr.nodes import Expr
 from weir.expr.parse import exact_integers, parse
+from weir.expr.time_text import format_times
 from weir.expr.type_rules import Function, Signature
 from weir.expr.types import (
     DATE,
@@ -38,8 +39,6 @@ from weir.expr.values import (
     map_arrays,
     map_numbers,
     null,
-    null_where,
-    to_numbers,
 )
 from weir.expr.zones import SECOND, find_zone
 
@@ -47,6 +46,8 @@ DAY = 86_400 * SECOND
 _INT64 = np.iinfo(np.int64)
 # Days whose first microsecond is a timestamp.
 _MOST_DAYS = _INT64.max // DAY
+# More than the offset of any zone.
+_MOST_SHIFT = 2 * DAY
 
 
 def can_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -105,29 +106,11 @@ def _cast_strictly(out: pa.DataType, value: Value, zone: str | None = None) -> V
 
 
 def _cast_to_string(values: pa.Array, zone: str | None, strict: bool) -> pa.Array:
-    type = values.type
-    if pa.types.is_timestamp(type):
-        text = pc.cast(to_local(values, zone), STRING)
-        longest = pc.max(pc.binary_length(text)).as_py() or 0
-        if longest > len("2000-01-01 00:00:00"):  # Spark drops trailing zeros of a second's fraction
-            text = pc.replace_substring_regex(text, r"\.?0+$", "")
-        return _sign_years(text, values)
-    if type == DATE:
-        return _sign_years(pc.cast(values, STRING), values)
-    if pa.types.is_decimal(type):
+    if is_time(values.type):
+        return format_times(values, zone)
+    if pa.types.is_decimal(values.type):
         return _format_decimals(values, strict)
     return pc.cast(values, STRING, safe=False)
-
-
-def _sign_years(text: pa.Array, times: pa.Array) -> pa.Array:
-    """Write a plus before years of more than four digits; Arrow knows the years up to 32,767."""
-    numbers = to_numbers(times)
-    per_year = 365.2425 * (1 if times.type == DATE else DAY)
-    if not numbers.size or np.abs(numbers).max() < 8000 * per_year:
-        return text
-    text = pc.replace_substring_regex(text, r"^([0-9]{5,})", r"+\1")
-    unknown = np.abs(numbers) >= 30_000 * per_year
-    return null_where(pa.array(unknown), text)
 
 
 def _format_decimals(values: pa.Array, plain: bool) -> pa.Array:
@@ -150,15 +133,6 @@ def _unscaled(values: pa.Array) -> pa.Array:
     validity, data = values.buffers()
     type = pa.decimal128(38, 0)
     return pa.Array.from_buffers(type, len(values), [validity, data], offset=values.offset)
-
-
-def to_local(value: Value, zone: str | None) -> Value:
-    """Turn instants into local times without a zone, for which Arrow has nothing to look up."""
-    if value.type != TIMESTAMP:
-        return value
-    if zone is None:
-        return map_arrays(lambda times: times.view(TIMESTAMP_NTZ), value)
-    return map_numbers(TIMESTAMP_NTZ, find_zone(zone).to_local, value)
 
 
 def _cast_number(value: Value, out: pa.DataType, strict: bool) -> Value:
@@ -242,23 +216,32 @@ def _truncate_in_range(numbers: Any, out: pa.DataType) -> tuple[Any, Any]:
 def _cast_time(value: Value, out: pa.DataType, zone: str | None, strict: bool) -> Value:
     given, region = value.type, find_zone(zone or "UTC")
     if given == DATE:
-        return map_numbers(out, lambda days: _start_days(days, region, out), value)
+        return map_numbers(out, lambda days: start_days(days, region, out), value)
     if given == TIMESTAMP and is_number(out):
         return _seconds_of(value, out, strict)
     if not is_time(given):
         return map_numbers(out, partial(_from_seconds, strict), value)
-    if given == TIMESTAMP and zone is not None:
-        value = map_numbers(TIMESTAMP_NTZ, region.to_local, value)
     if out == DATE:
-        return map_numbers(out, lambda micros: np.floor_divide(micros, DAY), value)
-    return map_numbers(out, region.from_local if out == TIMESTAMP else np.positive, value)
+        local = region if given == TIMESTAMP else find_zone("UTC")
+        return map_numbers(out, lambda micros: local.split_local(micros)[0], value)
+    convert = region.to_local if given == TIMESTAMP else region.from_local
+    return map_numbers(out, lambda micros: convert_in_range(convert, micros), value)
 
 
-def _start_days(days: Any, region: Any, out: pa.DataType) -> tuple[Any, Any]:
+def convert_in_range(convert: Callable[[Any], Any], micros: Any) -> tuple[Any, Any]:
+    """Convert between instants and local times, and tell which do not overflow."""
+    converted = convert(micros)
+    return converted, np.abs(converted.astype(np.float64) - micros) < float(_MOST_SHIFT)
+
+
+def start_days(days: Any, region: Any, out: pa.DataType) -> tuple[Any, Any]:
     """Return the first microsecond of dates, and which of them a timestamp can hold."""
     valid = np.abs(days.astype(np.int64)) <= _MOST_DAYS
     micros = np.where(valid, days, 0).astype(np.int64) * DAY
-    return (region.from_local(micros) if out == TIMESTAMP else micros), valid
+    if out != TIMESTAMP:
+        return micros, valid
+    instants, is_instant = convert_in_range(region.from_local, micros)
+    return instants, valid & is_instant
 
 
 def _seconds_of(value: Value, out: pa.DataType, strict: bool) -> Value:
@@ -309,9 +292,8 @@ def _has_room(given: pa.DataType, out: pa.DataType) -> bool:
 
 
 def _out_of_range(args: Sequence[Expr], out: pa.DataType) -> bool:
-    """True for casts of dates, which Spark never lets overflow, and for years of which Arrow has no text."""
-    given = args[0].type
-    return (given == DATE and out in (TIMESTAMP, TIMESTAMP_NTZ)) or (is_time(given) and out == STRING)
+    """True for casts between times, which Spark never lets overflow."""
+    return is_time(args[0].type) and bool(pa.types.is_timestamp(out))
 
 
 def _is_zoned(args: Sequence[Expr], out: pa.DataType) -> bool:

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError
+from weir.expr import decimals
 from weir.expr import type_rules as rules
 from weir.expr.nodes import Expr
 from weir.expr.type_rules import Function, Signature, take, types_of, wrap
-from weir.expr.types import BOOLEAN, DOUBLE, common_type_of, is_float, is_time, spark_name
+from weir.expr.types import BOOLEAN, DOUBLE, common_type_of, is_float, is_number, is_time, spark_name
 from weir.expr.values import Value, is_null_constant, null, null_where, to_numbers
 
 
@@ -38,6 +39,10 @@ def _comparison_rule(args: Sequence[Expr]) -> Signature:
 
 def _pair_rule(args: Sequence[Expr]) -> Signature:
     rules.check_count(args, 2)
+    if decimals.are_used(args) and all(is_number(arg.type) for arg in args):
+        # An integer constant has the digits that it has, which leaves more for the scale.
+        type = common_type_of([decimals.operand_type(arg) for arg in args])
+        return [type, type], BOOLEAN
     types, out = _comparison_rule(args)
     return [BOOLEAN if pa.types.is_null(type) else type for type in types], out
 
@@ -94,6 +99,13 @@ def _choice_rule(args: Sequence[Expr]) -> Signature:
         raise rules.wrong_types(conditions, "boolean conditions")
     out = rules.shared_type(values)
     return [*[BOOLEAN, out] * len(conditions), out], out
+
+
+def _case_rule(args: Sequence[Expr]) -> Signature:
+    """Accept what `_choice_rule` does, but no NULL in the place of a condition."""
+    if any(pa.types.is_null(condition.type) for condition in args[:-1:2]):
+        raise QueryError("takes conditions, not NULL")
+    return _choice_rule(args)
 
 
 def _if_rule(args: Sequence[Expr]) -> Signature:
@@ -186,6 +198,8 @@ def _greatest(out: pa.DataType, *values: Value) -> Value:
 
 
 def _choose_extreme(kernel: Any, out: pa.DataType, *values: Value) -> Value:
+    if pa.types.is_null(out):
+        return values[0]
     if out == BOOLEAN:  # Arrow has no kernel for booleans
         return pc.cast(kernel(*(pc.cast(value, pa.int8()) for value in values), skip_nulls=True), BOOLEAN)
     if pa.types.is_timestamp(out) or pa.types.is_duration(out):  # nor for times with a zone
@@ -199,6 +213,7 @@ def _replace_nan(value: Value, other: Value) -> Value:
 
 FUNCTIONS: dict[str, Function] = {
     "and": wrap(_boolean_rule, pc.and_kleene),
+    "eager and": wrap(_boolean_rule, pc.and_kleene),
     "or": wrap(_boolean_rule, pc.or_kleene),
     "not": wrap(partial(_boolean_rule, count=1), pc.invert),
     "=": wrap(_pair_rule, equal),
@@ -211,7 +226,7 @@ FUNCTIONS: dict[str, Function] = {
     "in": wrap(_in_rule, _is_in),
     "is null": wrap(_any_rule, pc.is_null),
     "is not null": wrap(_any_rule, pc.is_valid),
-    "case": Function(_choice_rule, _choose),
+    "case": Function(_case_rule, _choose),
     "if": Function(_if_rule, _choose),
     "coalesce": wrap(_shared_rule, pc.coalesce),
     "nvl2": wrap(_nvl2_rule, lambda value, valid, null: pc.if_else(pc.is_valid(value), valid, null)),

@@ -11,13 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import QueryError, unknown_name
-from weir.expr.casts import CASTS, DAY, cast, to_local, try_cast
+from weir.expr.casts import CASTS, DAY, cast, start_days, try_cast
+from weir.expr.decimals import decimal_from_unscaled
 from weir.expr.nodes import Expr, Literal
 from weir.expr.parse import days_of_dates
-from weir.expr.type_rules import Function, Signature, always, check_count, take, wrap_numbers, wrong_types
+from weir.expr.type_rules import (
+    Function,
+    Signature,
+    always,
+    check_count,
+    check_types,
+    take,
+    wrap_numbers,
+    wrong_types,
+)
 from weir.expr.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, is_time
 from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, map_numbers, to_numbers
-from weir.expr.zones import SECOND, find_zone
+from weir.expr.zones import SECOND, Zone, find_zone
 
 _MOST_DAYS = 2**31 - 1
 # The days after which the calendar repeats, and a day by which to tell years from other parts of a date.
@@ -25,6 +35,8 @@ _CYCLE, _NEW_YEAR = 146_097, pa.array([0], DATE)
 UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mm": "month",
          "mon": "month", "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute",
          "second": "second", "millisecond": "millisecond", "microsecond": "microsecond"}  # fmt: skip
+_CLOCK_UNITS = {"hour": 3600 * SECOND, "minute": 60 * SECOND, "second": SECOND, "millisecond": 1000,
+                "microsecond": 1}  # fmt: skip
 
 
 def _date_part(kernel: Callable[..., Any], **options: Any) -> Function:
@@ -42,19 +54,17 @@ def _days_rule(args: Sequence[Expr]) -> Signature:
     return signature
 
 
-def _in_calendar(times: pa.Array, kernel: Callable[[pa.Array], pa.Array], out: pa.DataType) -> pa.Array:
-    """Apply a kernel of Arrow, whose calendar has 32,767 years, to all times: the calendar repeats."""
-    numbers, cycle = to_numbers(times), _CYCLE if times.type == DATE else _CYCLE * DAY
-    if not numbers.size or np.abs(numbers).max() < 60 * cycle:
-        return pc.cast(kernel(times), out)
-    cycles = np.where(np.abs(numbers) < 60 * cycle, 0, np.floor_divide(numbers, cycle))
-    near = keep_nulls(from_numbers(numbers - cycles * cycle, times.type), times)
-    result = pc.cast(kernel(near), out)
-    if out == INT:
-        shift = cycles * 400 if kernel(_NEW_YEAR)[0].as_py() == 1970 else 0 * cycles
-    else:
-        shift = cycles * cycle
-    return map_numbers(out, lambda part: part + shift.astype(part.dtype), result)
+def _in_calendar(dates: pa.Array, kernel: Callable[[pa.Array], pa.Array], out: pa.DataType) -> pa.Array:
+    """Apply a kernel of Arrow, whose calendar has 32,767 years, to all dates: the calendar repeats."""
+    days = to_numbers(dates).astype(np.int64)
+    is_near = np.abs(days) < 60 * _CYCLE
+    if is_near.all():
+        return pc.cast(kernel(dates), out)
+    cycles = np.where(is_near, 0, days // _CYCLE)
+    near = keep_nulls(from_numbers(days - cycles * _CYCLE, DATE), dates)
+    is_year = out == INT and kernel(_NEW_YEAR)[0].as_py() == 1970
+    per_cycle = _CYCLE if out == DATE else 400 if is_year else 0
+    return map_numbers(out, lambda part: part + cycles * per_cycle, pc.cast(kernel(near), out))
 
 
 def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
@@ -69,22 +79,33 @@ def _date_trunc_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _date_trunc(out: pa.DataType, unit: Value, value: Value, zone: str | None = None) -> Value:
-    name = UNITS[unit.as_py().lower()]
-    local = to_local(value, zone)
-    floor = map_arrays(
-        lambda times: _in_calendar(times, partial(pc.floor_temporal, unit=name), TIMESTAMP_NTZ), local
-    )
-    if zone is None:
-        return map_numbers(out, np.positive, floor)
-    region = find_zone(zone)
-    if name in ("year", "quarter", "month", "week"):
-        return map_numbers(out, region.from_local, floor)
-    return map_numbers(out, region.keep_offset, value, floor)
+    """Truncate instants in local time; NULL where the result is no timestamp."""
+    name, region = UNITS[unit.as_py().lower()], find_zone(zone or "UTC")
+    if name in _CLOCK_UNITS:
+        return map_numbers(out, lambda micros: _floor_clock(micros, _CLOCK_UNITS[name], region), value)
+    days = cast(DATE, value, zone)
+    if name == "day":
+        return map_numbers(out, lambda days, micros: _start_day(days, micros, region), days, value)
+    return map_numbers(out, lambda days: start_days(days, region, out), _floor_dates(days, name))
+
+
+def _floor_clock(micros: Any, step: int, region: Zone) -> tuple[Any, Any]:
+    rest = region.split_local(micros)[1] % step
+    return region.keep_offset(micros, region.to_local(micros) - rest), micros - rest <= micros
+
+
+def _start_day(days: Any, micros: Any, region: Zone) -> tuple[Any, Any]:
+    """Return the first instants of days; where clocks change, with the offset of the given instants."""
+    starts, valid = start_days(days, region, TIMESTAMP)
+    return np.where(valid, region.keep_offset(micros, days.astype(np.int64) * DAY), starts), valid
+
+
+def _floor_dates(dates: Value, unit: str) -> Value:
+    return map_arrays(lambda days: _in_calendar(days, partial(pc.floor_temporal, unit=unit), DATE), dates)
 
 
 def _trunc(out: pa.DataType, value: Value, unit: Value) -> Value:
-    name = UNITS[unit.as_py().lower()]
-    return map_arrays(lambda days: _in_calendar(days, partial(pc.floor_temporal, unit=name), out), value)
+    return _floor_dates(value, UNITS[unit.as_py().lower()])
 
 
 def _trunc_rule(args: Sequence[Expr]) -> Signature:
@@ -102,28 +123,42 @@ def _clock_rule(args: Sequence[Expr]) -> Signature:
     return ([TIMESTAMP_NTZ], INT) if args[0].type == TIMESTAMP_NTZ else signature
 
 
+def _is_instant(args: Sequence[Expr], out: pa.DataType) -> bool:
+    return bool(args[0].type == TIMESTAMP)
+
+
 def _clock(unit: int, count: int) -> Function:
     """Make a function of the time of day; division is much faster than Arrow's calendar."""
 
     def run(out: pa.DataType, value: Value, zone: str | None = None) -> Value:
-        to_time = np.positive if zone is None else find_zone(zone).to_local
-        return map_numbers(out, lambda micros: to_time(micros) // unit % count, value)
+        if zone is None:
+            return map_numbers(out, lambda micros: micros // unit % count, value)
+        return map_numbers(out, lambda micros: find_zone(zone).split_local(micros)[1] // unit % count, value)
 
-    return Function(_clock_rule, run, is_zoned=lambda args, _: args[0].type == TIMESTAMP)
+    return Function(_clock_rule, run, is_zoned=_is_instant)
+
+
+def _fractional_second_rule(args: Sequence[Expr]) -> Signature:
+    types, _ = _clock_rule(args)
+    return types, pa.decimal128(8, 6)
+
+
+def _fractional_second(out: pa.DataType, value: Value, zone: str | None = None) -> Value:
+    """Return the second of the minute with its microseconds."""
+    region = find_zone(zone or "UTC")
+    micros = map_numbers(BIGINT, lambda times: region.split_local(times)[1] % (60 * SECOND), value)
+    return map_arrays(lambda numbers: decimal_from_unscaled(numbers, out), micros)
 
 
 def _unix_rule(args: Sequence[Expr]) -> Signature:
-    """Accept timestamps and dates; text has a pattern of its own in Spark."""
-    signature = take(BIGINT, TIMESTAMP)(args)
-    if args[0].type == STRING:
-        raise wrong_types(args, "timestamp")
-    return signature
+    """Accept timestamps; one without a zone is taken as it is."""
+    check_types(args, "timestamp", lambda type: bool(pa.types.is_timestamp(type) or pa.types.is_null(type)))
+    return [TIMESTAMP_NTZ if args[0].type == TIMESTAMP_NTZ else TIMESTAMP], BIGINT
 
 
 def _unix_timestamp_rule(args: Sequence[Expr]) -> Signature:
-    """Accept what `_unix_rule` does; a timestamp without a zone is taken as it is."""
-    types, out = _unix_rule(args)
-    return [TIMESTAMP_NTZ] if args[0].type == TIMESTAMP_NTZ else types, out
+    """Accept what `_unix_rule` does, and dates; text has a pattern of its own in Spark."""
+    return ([TIMESTAMP], BIGINT) if len(args) == 1 and args[0].type == DATE else _unix_rule(args)
 
 
 def _from_unix(factor: int) -> Function:
@@ -181,7 +216,8 @@ FUNCTIONS: dict[str, Function] = {
     "hour": _clock(3600 * SECOND, 24),
     "minute": _clock(60 * SECOND, 60),
     "second": _clock(SECOND, 60),
-    "date_trunc": Function(_date_trunc_rule, _date_trunc, is_zoned=always),
+    "fractional second": Function(_fractional_second_rule, _fractional_second, is_zoned=_is_instant),
+    "date_trunc": Function(_date_trunc_rule, _date_trunc, always_fails=always, is_zoned=always),
     "trunc": Function(_trunc_rule, _trunc),
     "to_date": _to_time(DATE),
     "to_timestamp": _to_time(TIMESTAMP),

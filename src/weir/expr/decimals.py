@@ -27,7 +27,7 @@ def are_used(args: Sequence[Expr]) -> bool:
 
 def operand_type(arg: Expr) -> pa.DataType:
     """Return the decimal type of an operand; that of an integer constant has only the constant's digits."""
-    if isinstance(arg, Literal) and is_integer(arg.type) and arg.value is not None:
+    if isinstance(arg, Literal) and arg.is_narrow and is_integer(arg.type):
         return pa.decimal128(len(str(abs(arg.value))), 0)
     return to_decimal_type(arg.type)
 
@@ -219,6 +219,12 @@ def low_words(decimals: pa.Array) -> Any:
     """Return the low 64 bits of each unscaled number; arbitrary for NULL."""
     data = np.frombuffer(decimals.buffers()[1], np.int64, 2 * len(decimals), 16 * decimals.offset)
     return data[::2]
+
+
+def decimal_from_unscaled(numbers: pa.Array, out: pa.DataType) -> pa.Array:
+    """Make decimals of bigints that are their unscaled numbers, and fit."""
+    whole = pc.cast(numbers, pa.decimal128(19, 0))
+    return pa.Array.from_buffers(out, len(whole), whole.buffers(), offset=whole.offset)
 
 
 def decimal_from_float(value: Value, out: pa.DataType) -> Value:

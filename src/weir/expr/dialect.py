@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokens import TokenType
 
 from weir.errors import QueryError
 
@@ -50,6 +51,11 @@ class UntranslatedSpark(Spark):
         FUNCTIONS: ClassVar[dict[str, object]] = {}
         # `array(x, y)[0]` would be read as the array of 0.
         ARRAY_CONSTRUCTORS: ClassVar[dict[str, object]] = {}
+        # `+x` would be read as x, of any type.
+        UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+            **Spark.Parser.UNARY_PARSERS,
+            TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+        }
 
         for _level in (
             "disjunction", "conjunction", "equality", "comparison", "range", "bitwise", "term", "factor",

@@ -101,22 +101,22 @@ def _evaluate(expr: Expr, fetch: Columns, rows: int) -> tuple[Value, Failures]:
         case Call("succeeds", (inner,)):
             return pa.scalar(True), _evaluate(inner, fetch, rows)[1]
         case Call("udf", (Literal(user), *args)):
-            values, failures = _evaluate_args(expr.function, args, fetch, rows)
+            values, failures = _evaluate_args(expr, args, fetch, rows)
             return user.call([as_array(value, rows) for value in values], rows), failures
-        case Call(name, args):
-            values, failures = _evaluate_args(name, args, fetch, rows)
+        case Call(_, args):
+            values, failures = _evaluate_args(expr, args, fetch, rows)
             value, own_failures = _run(expr, values, rows)
             return value, (*failures, *own_failures) if failures or own_failures else _NO_FAILURES
 
 
 def _evaluate_args(
-    name: str, args: Sequence[Expr], fetch: Columns, rows: int
+    call: Call, args: Sequence[Expr], fetch: Columns, rows: int
 ) -> tuple[list[Value], Failures]:
     evaluated = [_evaluate(arg, fetch, rows) for arg in args]
     values, failures = [value for value, _ in evaluated], _NO_FAILURES
     for number, (_, failed) in enumerate(evaluated):
         if failed:
-            failures += restrict(failed, evaluated_rows(name, number, values, rows))
+            failures += restrict(failed, evaluated_rows(call, number, values, rows))
     return values, failures
 
 

@@ -49,10 +49,13 @@ def any_failed(failures: Failures) -> Bools:
     return reduce(np.logical_or, (failed for _, failed in failures))
 
 
-def evaluated_rows(name: str, number: int, values: Sequence[Value], rows: int) -> Bools:
+def evaluated_rows(call: Call, number: int, values: Sequence[Value], rows: int) -> Bools:
     """Return the rows for which a function evaluates the argument of that number, given all their values."""
+    name = call.function
     if name in _EAGER:
         return np.ones(rows, np.bool_)
+    if name in _DIVISIONS and not call.mode.ansi:
+        return _after_nonzero_divisor(number, values, rows)
     return _LAZY.get(name, _after_valid)(number, values, rows)
 
 
@@ -103,7 +106,9 @@ def _until_found(number: int, values: Sequence[Value], rows: int) -> Bools:
     return _all(pc.is_valid, values[: min(number, 1)], rows) & _none_is(True, equalities, rows)
 
 
-_EAGER = {"udf", "concat", "concat_ws", "greatest", "least", "<=>", "nullif"}
+# They evaluate the divisor first; one that is zero is NULL without ANSI mode, and decides.
+_DIVISIONS = ("/", "%", "div", "pmod", "try_divide", "try_mod")
+_EAGER = {"udf", "eager and", "concat", "concat_ws", "greatest", "least", "<=>", "nullif"}
 _LAZY: dict[str, Callable[[int, Sequence[Value], int], Bools]] = {
     "and": lambda number, values, rows: _none_is(False, values[:number], rows),
     "or": lambda number, values, rows: _none_is(True, values[:number], rows),
@@ -113,8 +118,7 @@ _LAZY: dict[str, Callable[[int, Sequence[Value], int], Bools]] = {
     "nvl2": _second_or_third,
     "in": _until_found,
     "nanvl": lambda number, values, rows: _all(pc.is_nan, values[:number], rows),
-    **dict.fromkeys(("/", "%", "div", "pmod"), _after_divisor),
-    **dict.fromkeys(("try_divide", "try_mod"), _after_nonzero_divisor),
+    **dict.fromkeys(_DIVISIONS, _after_divisor),
 }
 
 

@@ -30,9 +30,16 @@ def _log(*values: Value) -> Value:
     return pc.divide(number[0], base) if number else base
 
 
-def _power(value: Value, exponent: Value) -> Value:
-    is_square = isinstance(exponent, pa.Scalar) and exponent.as_py() == 2
-    return pc.multiply(value, value) if is_square else pc.power(value, exponent)
+def _power(out: pa.DataType, value: Value, exponent: Value) -> Value:
+    if isinstance(exponent, pa.Scalar) and exponent.as_py() == 2:
+        return pc.multiply(value, value)
+    return map_numbers(out, _power_like_java, value, exponent)
+
+
+def _power_like_java(value: Any, exponent: Any) -> Any:
+    # In C, one to any power is one.
+    is_unknown = (np.abs(value) == 1) & ~np.isfinite(exponent)
+    return np.where(is_unknown, np.nan, np.power(value, exponent))
 
 
 def _whole_rule(args: Sequence[Expr]) -> Signature:
@@ -40,7 +47,7 @@ def _whole_rule(args: Sequence[Expr]) -> Signature:
     rules.check_types(args, "numbers", rules.is_number_or_null)
     type = args[0].type
     if pa.types.is_decimal(type):
-        return [type], pa.decimal128(min(38, type.precision - type.scale + 1), 0)
+        return [type], pa.decimal128(min(38, type.precision - type.scale + 1), 0) if type.scale else type
     return ([BIGINT] if is_integer(type) else [DOUBLE]), BIGINT
 
 
@@ -59,9 +66,14 @@ def _replace_nan(value: Value) -> Value:
     return map_numbers(value.type, lambda numbers: np.where(np.isnan(numbers), 0.0, numbers), value)
 
 
+def _to_bigint(out: pa.DataType, value: Value) -> Value:
+    """Cast as `try_cast`, which takes 2 to the power of 63 for the largest bigint, but to NULL for that."""
+    return null_where(pc.greater_equal(value, 2.0**63), try_cast(out, value))
+
+
 def _whole(kernel: Any) -> Function:
     """Make a function that rounds to a bigint, which not every double fits, or to a decimal."""
-    run, strict = partial(_round_whole, kernel), partial(_round_whole, kernel, to_whole=try_cast)
+    run, strict = partial(_round_whole, kernel), partial(_round_whole, kernel, to_whole=_to_bigint)
     return Function(_whole_rule, run, strict, lambda args, out: args[0].type == DOUBLE)
 
 
@@ -158,7 +170,7 @@ FUNCTIONS: dict[str, Function] = {
     # Functions of one double that Arrow and NumPy call as Spark does.
     **{kernel.__name__: wrap(take_doubles(1), kernel) for kernel in _ARROW},
     **{ufunc.__name__: wrap_numbers(take_doubles(1), ufunc) for ufunc in _NUMPY},
-    "pow": wrap(take_doubles(2), _power),
+    "pow": Function(take_doubles(2), _power),
     **{kernel.__name__: _logarithm(kernel) for kernel in (pc.ln, pc.log10, pc.log2)},
     "log": wrap(take_doubles(2, optional=1), _log),
     "log1p": _logarithm(pc.log1p, -1.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from typing import Literal as Choice
 
@@ -82,10 +82,15 @@ def is_internal(column: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; `value` is what `pa.scalar(value, type)` takes, None for NULL."""
+    """A constant; `value` is what `pa.scalar(value, type)` takes, None for NULL.
+
+    Spark gives a narrow one a type as narrow as its value, where that matters: as a decimal, `3` has one
+    digit and `1 + 2` has ten; a date and `INTERVAL 1 DAY` make a date, with `INTERVAL 24 HOURS` a timestamp.
+    """
 
     value: Any
     type: pa.DataType
+    is_narrow: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return "NULL" if self.value is None else repr(self.value)

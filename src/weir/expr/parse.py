@@ -17,7 +17,9 @@ from weir.expr.values import from_numbers, null, null_where
 from weir.expr.zones import SECOND, Zone, find_zone
 
 DAY = 86_400 * SECOND
+# What Java's trim removes, and what Spark removes before it parses anything but decimals and floats.
 _SPACE = "".join(map(chr, range(33)))
+_SPACE_OR_CONTROL = _SPACE + "\x7f"
 _INTEGER = r"^[+-]?([0-9]{1,37}(\.[0-9]*)?|\.[0-9]*)$"
 _EXPONENT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
@@ -26,9 +28,9 @@ _NAMED = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf,
           "infinity": np.inf, "+infinity": np.inf, "-infinity": -np.inf}  # fmt: skip
 # Not Arrow arrays, as making one imports pandas, which workers need not.
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
-_DATE = r"^(?P<y>[+-]?[0-9]{4,7})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
+_DATE = r"(?s)^(?P<y>[+-]?[0-9]{4,7})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})(?:[ T].*)?)?)?$"
 _TIMESTAMP = (
-    r"^(?P<y>[+-]?[0-9]{4,6})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})"
+    r"(?s)^(?P<y>[+-]?[0-9]{4,6})(?:-(?P<m>[0-9]{1,2})(?:-(?P<d>[0-9]{1,2})"
     r"(?:[ T](?P<H>[0-9]{1,2})(?::(?P<M>[0-9]{1,2})"
     r"(?::(?P<S>[0-9]{1,2})(?:\.(?P<f>[0-9]*))?(?P<z>[^0-9.].*)?)?)?)?)?)?$"
 )
@@ -40,13 +42,12 @@ def parse(text: pa.Array, out: pa.DataType, zone: str | None = None) -> pa.Array
     """Parse text; a timestamp that names no time zone is a local time of `zone` (None: UTC)."""
     if out == pa.binary():
         return pc.cast(text, out)
-    text = pc.utf8_trim(text, characters=_SPACE)
+    if is_float(out) or pa.types.is_decimal(out):
+        text = pc.utf8_trim(text, characters=_SPACE)
+        return _parse_float(text, out) if is_float(out) else _parse_decimal(text, out)
+    text = pc.utf8_trim(text, characters=_SPACE_OR_CONTROL)
     if is_integer(out):
         return _parse_integer(text, out)
-    if is_float(out):
-        return _parse_float(text, out)
-    if pa.types.is_decimal(out):
-        return _parse_decimal(text, out)
     if out == pa.bool_():
         return _parse_boolean(text)
     return _parse_date(text) if pa.types.is_date(out) else _parse_timestamp(text, out, zone)

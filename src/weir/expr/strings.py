@@ -57,11 +57,20 @@ def _upper(text: Value) -> Value:
 
 
 def _lower(text: Value) -> Value:
-    """Convert to lower case; a sigma at the end of a word has its own form."""
+    """Convert to lower case."""
     if _is_ascii(text):
         return pc.ascii_lower(text)
-    final = pc.replace_substring_regex(text, r"(\p{L})Σ(\P{L}|$)", r"\1ς\2")
-    return pc.utf8_lower(pc.replace_substring(final, "İ", "i̇"))
+    lowered = pc.utf8_lower(pc.replace_substring(text, "İ", "i̇"))
+    return map_arrays(_lower_sigmas, text, lowered)
+
+
+def _lower_sigmas(text: pa.Array, lowered: pa.Array) -> pa.Array:
+    """Replace the texts with a sigma, which has its own form at the end of a word."""
+    has_sigma = pc.match_substring(text, "Σ")
+    if not pc.any(has_sigma).as_py():
+        return lowered
+    words = [word.lower() for word in text.filter(has_sigma).to_pylist() if word is not None]
+    return pc.replace_with_mask(lowered, pc.fill_null(has_sigma, False), pa.array(words, text.type))
 
 
 def _substring(text: Value, start: int, length: int = MAX_LENGTH) -> Value:

@@ -18,6 +18,13 @@ _LEVELS = (("or",), ("and",), ("not",), ("=", "<=>", "<>", "<", "<=", ">", ">=")
            ("+", "-"), ("*", "/", "%", "div"), ("negative", "~"))  # fmt: skip
 _LEVEL = {name: level for level, names in enumerate(_LEVELS) for name in names}
 _SIGNS = {"not": "NOT ", "negative": "-", "~": "~"}
+# The operands of forms that are no plain calls, at least and at most.
+_OPERANDS = {
+    **dict.fromkeys((*_SIGNS, "is null", "is not null"), (1, 1)),
+    "like": (2, 3),
+    "rlike": (2, 2),
+    "in": (1, 99),
+}
 _COMPARED, _TIGHTEST = _LEVEL["="], len(_LEVELS)
 _EPOCH = datetime.datetime(1970, 1, 1)
 # Names, and calls without other parentheses: what a computed column holds may be any text.
@@ -44,7 +51,7 @@ def _format(expr: Expr) -> tuple[str, int]:
 
 
 def _format_call(expr: Call) -> tuple[str, int]:
-    name, args = expr.function, expr.args
+    name, args = expr.function.removeprefix("eager "), expr.args
     if name in ("cast", "try_cast"):
         if name == "cast" and common_type(args[0].type, expr.type) == expr.type:
             return _format(args[0])  # binding would insert the cast again
@@ -53,6 +60,9 @@ def _format_call(expr: Call) -> tuple[str, int]:
         return _format_infix(name, args)
     if name in ("checked", "succeeds"):
         return _format(args[0])
+    least, most = _OPERANDS.get(name, (1, len(args)))
+    if not least <= len(args) <= most:
+        return _format_plainly(name, args)  # a call that is refused
     if name in _SIGNS:
         return f"{_SIGNS[name]}{_parenthesise(args[0], _LEVEL[name] + 1)}", _LEVEL[name]
     if name in _TESTS:
@@ -61,6 +71,10 @@ def _format_call(expr: Call) -> tuple[str, int]:
         return _FORMS[name](*args), _TIGHTEST
     if name == "udf":
         name, args = str(getattr(args[0], "value", name)), args[1:]
+    return _format_plainly(name, args)
+
+
+def _format_plainly(name: str, args: tuple[Expr, ...]) -> tuple[str, int]:
     return f"{name}({', '.join(map(to_sql, args))})", _TIGHTEST
 
 
@@ -96,6 +110,7 @@ _TESTS: dict[str, Callable[..., str]] = {
     "rlike": lambda pattern: f"RLIKE {_parenthesise(pattern, _COMPARED + 1)}",
 }
 _FORMS: dict[str, Callable[..., str]] = {
+    "fractional second": lambda time: f"extract(SECOND FROM {to_sql(time)})",
     "case": _format_case,
     "[]": lambda array, index: f"{_parenthesise(array, _TIGHTEST)}[{to_sql(index)}]",
     ".": lambda struct, field: f"{_parenthesise(struct, _TIGHTEST)}.{field.value}",

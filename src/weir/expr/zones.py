@@ -74,6 +74,14 @@ class Zone:
         """Convert instants to local times."""
         return micros + self._find_offsets(micros, local=False)
 
+    def split_local(self, micros: Any) -> tuple[Any, Any]:
+        """Return the local dates of instants, in days, and the local times of day; none overflows."""
+        days, clock = np.divmod(micros, _DAY)
+        if not self.is_fixed or self.offsets[0]:
+            more, clock = np.divmod(clock + self._find_offsets(micros, local=False), _DAY)
+            days = days + more
+        return days, clock
+
     def from_local(self, micros: Any) -> Any:
         """Convert local times to instants."""
         return micros - self._find_offsets(micros, local=True)

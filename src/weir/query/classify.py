@@ -28,6 +28,7 @@ from weir.expr.nodes import (
     streams_of,
     without_flags,
 )
+from weir.expr.simplify import simplify
 from weir.expr.to_sql import to_sql
 from weir.expr.types import INTERVAL, is_number, is_time
 from weir.expr.zones import find_zone
@@ -58,7 +59,8 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
-    parts = tuple(split_condition(condition))
+    # Each by itself: a constant FALSE beside the condition that connects the streams must not replace it.
+    parts = tuple(map(simplify, split_condition(condition)))
     bounds = {part: extract_time_bounds(part, times) for part in parts}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []

@@ -14,6 +14,7 @@ from weir.expr.bind import bind
 from weir.expr.dialect import nesting_error, parse_statements
 from weir.expr.nodes import Column, Expr, depth_of, is_internal
 from weir.expr.scope import Scope
+from weir.expr.simplify import simplify
 from weir.expr.to_sql import to_sql
 from weir.query.model import Output, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
@@ -134,6 +135,11 @@ def bind_expression(node: exp.Expression, scope: Scope) -> Expr:
     return expr
 
 
+def bind_value(node: exp.Expression, scope: Scope) -> Expr:
+    """Bind an expression for its value alone, without the parts that Spark does not evaluate either."""
+    return simplify(bind_expression(node, scope))
+
+
 def parse_select_list(text: str) -> tuple[exp.Expression, ...]:
     """Parse a SELECT list without the SELECT, as in `select=`."""
     node, *more = parse_statements(
@@ -165,7 +171,7 @@ def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) ->
     inner = item.this if isinstance(item, exp.Alias) else item
     expr = bind_expression(inner, scope)
     name = item.alias or (expr.name if isinstance(expr, Column) else to_sql(expr))
-    return (Output(name, expr),)
+    return (Output(name, simplify(expr)),)
 
 
 def _select_all(stream: Stream, prefix: str = "") -> tuple[Output, ...]:

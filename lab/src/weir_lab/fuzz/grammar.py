@@ -38,6 +38,14 @@ CONSTANTS: Mapping[str, Sequence[str]] = {
            "INTERVAL -3 HOURS"],
     "arr": [],
 }  # fmt: skip
+# Expressions that fail for some rows in ANSI mode, as many texts are no numbers.
+FAILING: Mapping[str, str] = {
+    "int": "cast({s}.n AS INT)", "dec": "cast({s}.n AS DECIMAL(10,2))", "dbl": "cast({s}.n AS DOUBLE)",
+    "str": "string(cast({s}.n AS INT))", "bool": "cast({s}.n AS BOOLEAN)", "date": "cast({s}.n AS DATE)",
+    "ts": "cast({s}.n AS TIMESTAMP)", "ntz": "cast({s}.n AS TIMESTAMP_NTZ)",
+    "bin": "cast(string(cast({s}.n AS INT)) AS BINARY)", "arr": "if(cast({s}.n AS BOOLEAN), a.v, b.v)",
+    "iv": "INTERVAL 1 DAY * cast({s}.n AS INT)",
+}  # fmt: skip
 # Small numbers, for lengths and positions.
 _SMALL = ["0", "1", "2", "3", "5", "-1", "-2", "17"]
 RULES = """
@@ -141,6 +149,8 @@ def _read_rules(text: str) -> dict[str, list[str]]:
 
 _RULES = _read_rules(RULES)
 _CHOICES = [text for line in CHOICES.strip().splitlines() for text in line.split(" | ")]
+_ALL_RULES = [(kind, text) for kind, texts in _RULES.items() for text in texts]
+_ALL_RULES += [(kind, text) for kind in ("int", "dec", "str", "bool", "ts", "date") for text in _CHOICES]
 
 
 class Grammar:
@@ -158,6 +168,23 @@ class Grammar:
             return self._leaf(kind)
         text = rng.choice(_CHOICES).replace("K", kind) if rng.random() < 0.15 else rng.choice(_RULES[kind])
         return _HOLE.sub(lambda hole: self._operand(hole[1], bool(hole[2]), depth), text)
+
+    def draw_rule(self) -> str:
+        """Return a single rule, each of whose operands is a column, fails for some rows, or is NULL."""
+        kind, text = self._rng.choice(_ALL_RULES)
+        return _HOLE.sub(
+            lambda hole: self._simple_operand(hole[1], bool(hole[2])), text.replace("{K", "{" + kind)
+        )
+
+    def _simple_operand(self, kind: str, is_constant: bool) -> str:
+        rng = self._rng
+        if kind in WORDS:
+            return rng.choice(WORDS[kind])
+        kind = rng.choice(GROUPS.get(kind, [kind]))
+        if is_constant:
+            return self._constant(kind)
+        failing = f"({FAILING[kind].format(s=rng.choice(self._streams))})"
+        return rng.choice(["NULL", failing, self._leaf(kind)])
 
     def _operand(self, kind: str, is_constant: bool, depth: int) -> str:
         rng = self._rng

@@ -6,7 +6,6 @@ The oracle is `SELECT ... FROM a, b WHERE <the times are within the window> AND 
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,8 +19,9 @@ import weir
 from weir.errors import EvaluationError, QueryError
 from weir.expr.session import Session
 from weir_lab.fuzz.columns import SCHEMA, random_table, random_value
-from weir_lab.fuzz.expressions import SESSIONS, reason_of
+from weir_lab.fuzz.expressions import reason_of
 from weir_lab.fuzz.grammar import Grammar
+from weir_lab.fuzz.sessions import SESSIONS, open_session
 from weir_lab.fuzz.spark_answers import collect, to_items, to_spark
 
 Engine = Literal["local", "spark"]
@@ -108,7 +108,7 @@ def _draw_equality(rng: random.Random, left: str, right: str) -> str:
 def compare_join(spark: Any, case: Case) -> str:
     """Return 'results', 'no results' or 'fails' if Spark and weir agree on that, else how they differ."""
     tables = draw_tables(case)
-    own = _open_session(spark, case.session)
+    own = open_session(spark, case.session)
     frames = {name: _to_frame(own, table) for name, table in tables.items()}
     ours = _run_weir(case, tables, frames)
     theirs = _run_spark(own, case, frames)
@@ -138,16 +138,6 @@ def _draw_rows(rng: random.Random) -> pa.Table:
         place = SCHEMA.get_field_index(name)
         table = table.set_column(place, SCHEMA.field(place), pa.array(values, SCHEMA.field(place).type))
     return table
-
-
-def _open_session(spark: Any, session: Session) -> Any:
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    own = spark.newSession()
-    own.conf.set("spark.sql.session.timeZone", session.time_zone)
-    own.conf.set("spark.sql.ansi.enabled", str(session.ansi).lower())
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return own
 
 
 def _to_frame(session: Any, table: pa.Table) -> Any:

@@ -6,7 +6,6 @@ and a struct around the value, NULL or not, where it does not. (The CASE makes t
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from weir.errors import QueryError
 from weir.expr.evaluate import evaluate_rows
 from weir.expr.scope import Scope
 from weir.expr.session import Session
-from weir.query.sql import bind_expression, parse_condition
+from weir.query.sql import bind_value, parse_condition
+from weir_lab.fuzz.sessions import open_session
 
 # The item of a row for which evaluation fails.
 FAILS = "fails"
@@ -77,13 +77,15 @@ def _compare(text: str, theirs: Answer, ours: Answer, tables: Mapping[str, pa.Ta
 def _are_same(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         return left == right or (math.isnan(left) and math.isnan(right))
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_are_same, left, right))
     return type(left) is type(right) and bool(left == right)
 
 
 def _ask_weir(text: str, scope: Scope, tables: Mapping[str, pa.Table]) -> Answer:
     rows = next(iter(tables.values())).num_rows
     try:
-        expr = bind_expression(parse_condition(text), scope)
+        expr = bind_value(parse_condition(text), scope)
     except QueryError as error:
         return Answer(None, [str(error)])
     except Exception as error:
@@ -110,16 +112,7 @@ def ask_spark(
     spark: Any, expressions: Sequence[str], tables: Mapping[str, pa.Table], session: Session
 ) -> dict[str, Answer]:
     """Evaluate expressions over the rows of tables of one length by Spark, in a session."""
-    # Spark's client logs every expression that Spark refuses, with its stack.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    own = spark.newSession()
-    own.conf.set("spark.sql.session.timeZone", session.time_zone)
-    own.conf.set("spark.sql.ansi.enabled", str(session.ansi).lower())
-    # A common part of two expressions would be evaluated outside of TryEval.
-    own.conf.set("spark.sql.subexpressionElimination.enabled", "false")
-    # Compiling hundreds of expressions takes longer than interpreting them on few rows.
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    own = open_session(spark, session)
     fields = {f"{s}_{f.name}": (s, f) for s, t in tables.items() for f in t.schema}
     columns = [to_spark(column) for table in tables.values() for column in table.columns]
     numbers = pa.array(range(len(columns[0])))
@@ -129,6 +122,8 @@ def ask_spark(
         is_naive = field.type == pa.timestamp("us")
         parts[stream].append(f"{f'cast({name} AS TIMESTAMP_NTZ)' if is_naive else name} AS {field.name}")
     pairs = rows.selectExpr("row", *(f"struct({', '.join(named)}) AS {s}" for s, named in parts.items()))
+    # Else every expression is optimised together with the structs that it reads.
+    pairs = pairs.localCheckpoint()
     answers: dict[str, Answer] = {}
     for start in range(0, len(expressions), _CHUNK):
         answers |= _evaluate(own, pairs, expressions[start : start + _CHUNK])
@@ -143,17 +138,13 @@ def to_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _evaluate(session: Any, pairs: Any, expressions: Sequence[str]) -> dict[str, Answer]:
     from pyspark.errors import PySparkException
     from pyspark.sql import Column
-    from pyspark.sql import functions as F  # noqa: N812 - as everywhere
 
-    jvm = session._jvm
-    utils = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    columns = []
-    for i, text in enumerate(expressions):
-        tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(
-            utils.expression(F.expr(f"struct(CASE WHEN row >= 0 THEN {text} END AS v)")._jc)
-        )
-        columns.append(Column(utils.column(tried)).alias(f"c{i}"))
+    parse = session._jsparkSession.sessionState().sqlParser().parseExpression
+    to_column = session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column
+    try_eval = session._jvm.org.apache.spark.sql.catalyst.expressions.TryEval
+    texts = [f"struct(CASE WHEN row >= 0 THEN {text} END AS v)" for text in expressions]
     try:
+        columns = [Column(to_column(try_eval(parse(text)))).alias(f"c{i}") for i, text in enumerate(texts)]
         table = collect(pairs.select("row", *columns)).sort_by("row")
     except PySparkException as error:
         if len(expressions) == 1:
