@@ -186,8 +186,9 @@ def _negative(node: Any, scope: Scope) -> Expr:
         return _literal(exp.Literal(this=f"-{inner.this}", is_string=False), scope)
     value = bind(inner, scope)
     result = call("negative", [value], scope.mode)
-    is_constant = isinstance(value, Literal) and isinstance(result, Literal)
-    return replace(result, is_narrow=value.is_narrow) if is_constant else result
+    if isinstance(value, Literal) and isinstance(result, Literal):
+        return replace(result, is_narrow=value.is_narrow)
+    return result
 
 
 def _between(node: Any, scope: Scope) -> Expr:

@@ -7,10 +7,9 @@ from functools import wraps
 from typing import Any, ClassVar, TypeAlias
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import TokenType
 
 from weir.errors import QueryError
 

@@ -180,10 +180,11 @@ def _reorder(call: Call) -> Expr:
     if not is_integer(call.type):
         return call
     operands = list(_flatten(call, _SUMS if call.function in _SUMS else _PRODUCTS))
-    others = [operand for operand in operands if not isinstance(operand, Literal)]
-    if len(others) == len(operands):
+    others: list[Expr] = [operand for operand in operands if not isinstance(operand, Literal)]
+    constants: list[Expr] = [operand for operand in operands if isinstance(operand, Literal)]
+    if not others or not constants:
         return call
-    constant = reduce(partial(_combine, call), (each for each in operands if isinstance(each, Literal)))
+    constant = reduce(partial(_combine, call), constants)
     if not isinstance(constant, Literal):
         raise QueryError(f"the constants of {to_sql(call)} do not fit {spark_name(call.type)}")
     rest = reduce(partial(_combine, call), others)
