@@ -167,7 +167,11 @@ def test_a_copy_is_refused_and_a_moved_checkpoint_goes_on(spark: SparkSession, t
         return str(error.value)
 
     shutil.copytree(checkpoint, tmp_path / "copy")
+    # What the original is writing is not for the copy to delete.
+    hidden = out / f"_part-{record.name}-000000009-0000-0001-0123456789ab.parquet"
+    hidden.touch()
     assert f"copy is a copy of file:{checkpoint}," in refuse(tmp_path / "copy")
+    assert hidden.exists()
     checkpoint.rename(tmp_path / "moved")
     assert f"was at file:{checkpoint}, where nothing is now" in refuse(tmp_path / "moved")
     record.unlink()

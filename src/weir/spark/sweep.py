@@ -14,13 +14,13 @@ from weir.runtime.manifest import Manifest
 from weir.spark.file_sinks import sweep_hidden
 from weir.spark.filesystem import Folder, open_folder
 from weir.spark.job_description import FileTarget
+from weir.spark.output_owner import Owner, is_owned
 from weir.spark.restart import Restart
-from weir.spark.result_names import ResultNames
 from weir.spark.state_names import parse_slice
 from weir.spark.table_sink import find_table
 
 
-def sweep_failed_attempts(spark: SparkSession, folder: Folder, restart: Restart) -> None:
+def sweep_failed_attempts(spark: SparkSession, folder: Folder, restart: Restart, owner: Owner) -> None:
     """Delete what a query, none of whose batches may be running, has neither committed nor published."""
     # If manifests are lost, their slices are not for a start to delete.
     if restart.manifest.batch >= restart.committed:
@@ -28,8 +28,9 @@ def sweep_failed_attempts(spark: SparkSession, folder: Folder, restart: Restart)
     target = None if restart.stored is None else restart.stored.target
     with suppress(QueryError, OSError):  # an earlier sink may be out of reach, and is not needed any more
         output = None if target is None else _find_output(spark, target)
-        if output is not None:
-            sweep_hidden(output, ResultNames(restart.id))
+        # The query of which this checkpoint is a copy may be running.
+        if output is not None and is_owned(output, owner):
+            sweep_hidden(output, owner.names)
 
 
 def _sweep_state(folder: Folder, newest: Manifest) -> None:

@@ -214,9 +214,9 @@ class JoinWriter:
             if is_alone and is_synced:
                 mend_checkpoint(open_folder(spark, location), Checkpoint(folder), partial(open_folder, spark))
             restart = read_restart(spark, location)
-            if is_alone:
-                sweep_failed_attempts(spark, folder, restart)
             owner = Owner(restart.id, location)
+            if is_alone:
+                sweep_failed_attempts(spark, folder, restart, owner)
             sink = self._choose_sink(table, join, owner)
             target = record_target(spark, self._make_target(table, join, owner))
             plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
