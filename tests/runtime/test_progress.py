@@ -156,4 +156,6 @@ def test_both_engines_have_the_same_progress(
     check_json(on_spark)
     assert len(on_spark) == len(local)
     for ours, theirs in zip(local, on_spark, strict=True):
+        for holder in (ours["watermarkHeldBy"], theirs["watermarkHeldBy"]):
+            holder.pop("since")  # in one process no wall clock is read
         assert shape(theirs) == shape(ours)

@@ -61,6 +61,7 @@ def test_extreme_times_are_routed(spread: str, convert: str, session: SparkSessi
         within=f"{WINDOW} seconds",
         spread=spread,
         partitions=3,
+        ahead=None,
         select="a.id AS a, b.id AS b",
     )
     query = run(join, tmp_path / "ckpt", tmp_path / "out")

@@ -57,6 +57,7 @@ def test_every_spread_equals_duckdb(
                 "numInputRows": one.batch(batch).num_rows,
                 "numRowsDroppedByWatermark": admitted.late[batch][one.name],
                 "numRowsNullTime": 0,
+                "numRowsAhead": 0,
                 "numRowsShed": 0,
             }
             for one in case.inputs

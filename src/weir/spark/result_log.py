@@ -38,9 +38,9 @@ class ResultLog:
         self._package, jvm = _find_package(spark), _jvm(spark)
         path, retention = f"{folder.uri.rstrip('/')}/{LOG_FOLDER}", jvm.scala.Option.empty()
         self._log = self._package.FileStreamSinkLog(_VERSION, spark._jsparkSession, path, retention)
-        self._next: int | None = None  # not read before it is needed: a power cut may have torn the log
-        # This query's files of its last batches that had results; only the last can be repeated.
-        self._last: frozenset[str] | None = None
+        # Not read before they are needed, since a power cut may have torn the log: the number of the next
+        # entry, and this query's files of its last batch that had results; only the last can be repeated.
+        self._next, self._last, self._is_read = 0, frozenset[str](), False
 
     @property
     def is_empty(self) -> bool:
@@ -49,32 +49,34 @@ class ResultLog:
 
     def holds(self, names: Collection[str]) -> bool:
         """True if the batch that wrote these files has been logged: readers may have read it."""
-        if self._last is None:
-            self._last = self._find_last()
+        if not self._is_read:
+            self._read()
         return any(_name(name) in self._last for name in names)
 
     def add(self, names: Collection[str]) -> None:
         """Add the files of a batch, all at once; a batch without results leaves no trace."""
         if not names:
             return
-        self._next = self._find_next() if self._next is None else self._next
+        if not self._is_read:
+            self._read()
         gateway: Any = self._spark.sparkContext._gateway
         files = gateway.new_array(self._package.SinkFileStatus, len(names))
         for i, name in enumerate(names):
             files[i] = self._package.SinkFileStatus.apply(self._status(name))
         while not self._log.add(self._next, files):  # another query has logged a batch of its own
-            self._next, self._last = self._find_next(), None
+            self._read()
             if self.holds(names):
                 return
         self._next, self._last = self._next + 1, frozenset(map(_name, names))
 
-    def _find_next(self) -> int:
+    def _read(self) -> None:
         latest = self._log.getLatest()
-        return int(latest.get()._1()) + 1 if latest.isDefined() else 0
+        self._next = int(latest.get()._1()) + 1 if latest.isDefined() else 0
+        self._last, self._is_read = self._find_last(), True
 
     def _find_last(self) -> frozenset[str]:
         """The files of the last entry that names some of this query; other queries may share the folder."""
-        for number in range(self._find_next() - 1, -1, -1):
+        for number in range(self._next - 1, -1, -1):
             entry = self._log.get(number)
             if entry.isEmpty():
                 break  # older entries were put together in one that has been looked at
