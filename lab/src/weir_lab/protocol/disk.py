@@ -26,6 +26,9 @@ class Name(NamedTuple):
     epoch: int = -1
     partition: int = -1
 
+    def __str__(self) -> str:
+        return " ".join([self.kind, *(str(number) for number in self[1:] if number >= 0)])
+
 
 class _File(NamedTuple):
     """What processes see under a name, and what else a cut may show."""
