@@ -11,7 +11,7 @@ import pytest
 from weir.errors import QueryError
 from weir.expr.scope import Scope
 from weir.expr.session import Session
-from weir.query.sql import bind_expression, parse_condition
+from weir.query.sql import bind_value, parse_condition
 from weir_lab.fuzz.columns import SCHEMA
 from weir_lab.fuzz.expressions import compare
 from weir_lab.fuzz.inputs import Input, attempt
@@ -33,7 +33,7 @@ def test_inputs_end_in_no_other_error(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", read_lines("refused.txt"))
 def test_what_cannot_be_computed_as_spark_does_is_refused(text: str) -> None:
     with pytest.raises(QueryError):
-        bind_expression(parse_condition(text), Scope({"a": SCHEMA, "b": SCHEMA}))
+        bind_value(parse_condition(text), Scope({"a": SCHEMA, "b": SCHEMA}))
 
 
 @pytest.mark.spark

@@ -119,7 +119,8 @@ def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
 
 
 def _divide_whole(left: Value, right: Value) -> Value:
-    return pc.round(pc.divide(widen(left), widen(right)), ndigits=0, round_mode="towards_zero")
+    # One more digit, or a quotient without whole digits could not be rounded.
+    return pc.round(pc.divide(widen(left, 1), widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def divide_whole(left: Value, right: Value) -> Value:

@@ -164,12 +164,14 @@ def _factorial(numbers: Any) -> tuple[Any, Any]:
     return factorials[np.clip(numbers, 0, 20)], (numbers >= 0) & (numbers <= 20)
 
 
-_ARROW = (pc.sqrt, pc.exp, pc.sign, pc.sin, pc.cos, pc.tan, pc.asin, pc.acos, pc.atan)
+_ARROW = (pc.sqrt, pc.exp, pc.sin, pc.cos, pc.tan, pc.asin, pc.acos, pc.atan)
 _NUMPY = (np.cbrt, np.expm1, np.sinh, np.cosh, np.tanh, np.degrees, np.radians, np.rint)
 FUNCTIONS: dict[str, Function] = {
     # Functions of one double that Arrow and NumPy call as Spark does.
     **{kernel.__name__: wrap(take_doubles(1), kernel) for kernel in _ARROW},
     **{ufunc.__name__: wrap_numbers(take_doubles(1), ufunc) for ufunc in _NUMPY},
+    # The sign of a negative zero is a negative zero.
+    "sign": wrap_numbers(take_doubles(1), lambda x: np.where(x == 0, x, np.sign(x))),
     "pow": Function(take_doubles(2), _power),
     **{kernel.__name__: _logarithm(kernel) for kernel in (pc.ln, pc.log10, pc.log2)},
     "log": wrap(take_doubles(2, optional=1), _log),

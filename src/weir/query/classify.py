@@ -59,8 +59,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
-    # Each by itself: a constant FALSE beside the condition that connects the streams must not replace it.
-    parts = tuple(map(simplify, split_condition(condition)))
+    parts = tuple(map(_simplify_part, split_condition(condition)))
     bounds = {part: extract_time_bounds(part, times) for part in parts}
     filters: list[Filter] = []
     conjuncts: list[Conjunct] = []
@@ -89,6 +88,12 @@ def _check_sides(conjunct: Conjunct) -> list[Filter | Residual]:
     """Derive checks of the sides whose failures are reported: an index would take them for NULL."""
     sides = (conjunct.left, conjunct.right) if isinstance(conjunct, Pair) else ()
     return [require_success(side) for side in sides if is_quarantined(side)]
+
+
+def _simplify_part(part: Expr) -> Expr:
+    """Simplify a conjunct, unless it would no longer connect its streams."""
+    simple = simplify(part)
+    return simple if streams_of(simple) == streams_of(part) else part
 
 
 def split_condition(condition: Expr | None) -> Iterator[Expr]:
