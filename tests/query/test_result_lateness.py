@@ -113,7 +113,8 @@ def test_no_later_result_is_further_behind() -> None:
             assert furthest is None or furthest <= limit
 
     check()
-    assert tally[True] > 0.3 * tally.total(), "too few cases have results in more than one batch"
+    # From 0.28 to 0.73 in runs of 60 cases.
+    assert tally[True] > 0.15 * tally.total(), "too few cases have results in more than one batch"
 
 
 def test_the_limit_is_reached() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,12 @@ def state(*args: str) -> str:
 def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Feed, Path]:
     """Batches 0 to 2 are done, batch 3 has not begun."""
     folder = tmp_path_factory.mktemp("stopped")
-    return interrupted(spark, folder, 3, "vacuum"), folder
+    feed = interrupted(spark, folder, 3, "vacuum")
+    deadline = time.monotonic() + 20
+    while "driver      not running" not in state("show", str(folder / "ckpt")):
+        assert time.monotonic() < deadline, "the lock of a query that has ended is released soon"
+        time.sleep(0.1)
+    return feed, folder
 
 
 def test_show_says_what_is_there(stopped: tuple[Feed, Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -200,7 +199,8 @@ def _cast_rule(type: pa.DataType, args: Sequence[Expr]) -> Signature:
 
 
 def _to_time(type: pa.DataType) -> Function:
-    return replace(CASTS["cast"], rule=partial(_cast_rule, type), run=cast, strict=try_cast)
+    can_fail = CASTS["cast"].can_fail
+    return Function(partial(_cast_rule, type), cast, try_cast, can_fail, is_zoned=CASTS["cast"].is_zoned)
 
 
 def _try_to_time(type: pa.DataType) -> Function:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -23,6 +24,8 @@ from weir.spark.state_report import describe_state
 from weir.spark.worker_files import local_path
 
 _Opener = Callable[[str], Folder]
+_PATIENCE_SECONDS = 3.0  # a driver that is stopping holds its lock for a moment
+_RETRY_SECONDS = 0.1
 
 
 def look_at_state(location: str, settings: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -94,6 +97,11 @@ def _is_locked(path: Path) -> bool:
 @contextmanager
 def _lock(path: Path, uri: str) -> Iterator[None]:
     """Lock a checkpoint as a driver does; refuse one that a driver has locked."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while _is_locked(path):
+        if time.monotonic() > deadline:
+            raise in_use(uri, str(path))
+        time.sleep(_RETRY_SECONDS)
     with path.open("a+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
