@@ -108,7 +108,7 @@ def over(text: str, ansi: bool = True, on_error: OnError = "fail", **values: Any
     ("", "'' is not one condition"),
     ("a.x = 'open", "cannot read"),
     ("SELECT 1", "'SELECT 1' is not one condition"),
-    ("a.x IN (SELECT 1)", "IN takes a list of values"),
+    ("a.x IN (SELECT 1)", "subqueries are not supported"),
     ("a.*", "many columns"),
     ("a.ts + INTERVAL 3 MONTHS > b.ts", "no fixed length"),
     ("a.ts > DATE '2020-13-01'", "is not a DATE"),

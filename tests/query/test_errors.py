@@ -239,6 +239,8 @@ def test_a_budget_takes_numbers_of_any_kind_but_no_third() -> None:
         ("... WINDOW x 1 DAY", ["stream 'x'", "'a', 'b'"]),
         ("... WINDOW 1 DAY FRESHNESS a 1 HOUR", ["freshness of stream 'a'"]),
         ("... WINDOW 1 DAY FRESHNESS z 1 HOUR", ["stream 'z'"]),
+        ("... WINDOW 1 DAY FRESHNESS 2 DAYS CLOCK SUN", ["CLOCK after FRESHNESS is EVENT or WALL; got SUN"]),
+        ("... WINDOW 1 DAY FRESHNESS CLOCK WALL", ["FRESHNESS needs a length"]),
         ("... GROUP BY a.k WINDOW 1 DAY", ["GROUP BY", "join first"]),
         ("... ORDER BY a.k WINDOW 1 DAY", ["ORDER BY", "sort the stored"]),
         ("... LIMIT 5 WINDOW 1 DAY", ["LIMIT", "no end"]),

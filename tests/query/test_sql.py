@@ -47,6 +47,21 @@ def test_freshness_per_stream() -> None:
     assert found.fresh == (12 * MINUTE, 15 * MINUTE)
 
 
+@pytest.mark.parametrize(
+    ("clause", "clock"),
+    [("", "event"), ("CLOCK WALL", "wall"), ("clock event", "event"), ("WINDOW 10 MINUTES", "event")],
+)
+def test_the_clock_of_freshness(clause: str, clock: str) -> None:
+    text = JAQPOT_Q1.replace("WINDOW 10 mins", "") if clause.startswith("WINDOW") else JAQPOT_Q1
+    assert asked(f"{text} FRESHNESS A 12 MINUTES, B '15 minutes' {clause}").clock == clock
+
+
+def test_a_stream_may_be_called_clock() -> None:
+    text = "SELECT clock.k FROM t clock, u b WHERE clock.k = b.k WINDOW 1 HOUR FRESHNESS"
+    assert asked(f"{text} clock '2 hours'").fresh == (120 * MINUTE, None)
+    assert asked(f"{text} b 3 HOURS, clock 2 HOURS CLOCK WALL").clock == "wall"
+
+
 def test_sql_and_arguments_build_the_same_query() -> None:
     found = asked(
         "SELECT t.k AS key, u.i + 1 AS n FROM t, u WHERE t.k = u.k AND t.i > 3 "

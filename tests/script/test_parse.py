@@ -6,18 +6,28 @@ import re
 import subprocess
 import sys
 from datetime import timedelta
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import weir
 from weir.errors import QueryError
+from weir.local.join import LocalJoin
+from weir.order.policies import POLICIES
 from weir.script.parse import IntoClause, Script, StreamSource, parse_script
+from weir.script.run import open_join
+from weir.shed.strategies import STRATEGIES
 
 ORDERS = (
     "CREATE STREAM orders (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/orders') TIMESTAMP BY ts;\n"
 )
 PAID = "CREATE STREAM paid (ts TIMESTAMP, id INT) USING json OPTIONS (path 'in/paid') TIMESTAMP BY ts;\n"
 SELECT = "SELECT o.id FROM orders o, paid p WHERE o.id = p.id WINDOW 10 MINUTES\n"
+CLAUSES = (
+    "expected OPTIONS, BUDGET, PLAN, SHED, BASIC WINDOW, DRIVER ORDER, SPREAD, ADAPT, IDLE, AHEAD, "
+    "TRIGGER or ;"
+)
 
 
 def stream(text: str) -> StreamSource:
@@ -89,14 +99,46 @@ class TestInto:
                 IntoClause(
                     "noop",
                     trigger=1_000_000,
-                    clocks={"idle": timedelta(minutes=10), "ahead": timedelta(hours=2, seconds=5)},
+                    arguments={"idle": timedelta(minutes=10), "ahead": timedelta(hours=2, seconds=5)},
                 ),
             ),
-            ("noop AHEAD OFF", IntoClause("noop", clocks={"ahead": None})),
+            ("noop AHEAD OFF", IntoClause("noop", arguments={"ahead": None})),
+            (
+                "noop TRIGGER 1 s SPREAD psp BASIC WINDOW 2 s DRIVER ORDER Round-Robin SHED 'random-drop'",
+                IntoClause(
+                    "noop",
+                    trigger=1_000_000,
+                    arguments={
+                        "spread": "psp",
+                        "basic": timedelta(seconds=2),
+                        "driver_order": "round-robin",
+                        "shed": "random-drop",
+                    },
+                ),
+            ),
+            ("noop DRIVER ORDER (p, o)", IntoClause("noop", arguments={"driver_order": ["p", "o"]})),
+            ("noop PLAN bjtree", IntoClause("noop", arguments={"plan": "bjtree"})),
+            (
+                "noop PLAN ((`a` b) c, d) ADAPT OFF OPTIONS (path 'x')",
+                IntoClause(
+                    "noop",
+                    {"path": "x"},
+                    adapt=False,
+                    arguments={"plan": weir.plan.join(weir.plan.join("a", "b"), "c", "d")},
+                ),
+            ),
         ],
     )
     def test_forms(self, text: str, expected: IntoClause) -> None:
         assert into(text) == expected
+
+    @pytest.mark.parametrize("shed", ["auto", *STRATEGIES])
+    def test_every_strategy_has_a_name(self, shed: str) -> None:
+        assert into(f"noop SHED {shed.upper()}").arguments == {"shed": shed}
+
+    @pytest.mark.parametrize("policy", POLICIES)
+    def test_every_driver_policy_has_a_name(self, policy: str) -> None:
+        assert into(f"noop DRIVER ORDER {policy} TRIGGER 1 s").arguments == {"driver_order": policy}
 
     def test_a_column_may_be_called_into(self) -> None:
         text = "SELECT o.into, o.`into` AS x FROM orders o, paid p WHERE o.id = p.id WINDOW 1 DAY INTO noop"
@@ -169,8 +211,7 @@ class TestSelect:
         ),
         (
             ORDERS + PAID + SELECT + " INTO parquet 'a' 'b'",
-            "line 4: expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order, "
-            "but found ''b''",
+            f"line 4: {CLAUSES}, but found ''b''",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop ADAPT (gian 0.1)",
@@ -186,9 +227,41 @@ class TestSelect:
             "line 4: gain of ADAPT is a number, like 0.05; got 'x'",
         ),
         (
-            ORDERS + PAID + SELECT + " INTO noop ADAPT OFF BUDGET (cpu 1)",
-            "line 4: expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order, "
-            "but found 'BUDGET'",
+            ORDERS + PAID + SELECT + " INTO noop ADAPT OFF BUDGTE (cpu 1)",
+            f"line 4: {CLAUSES}, but found 'BUDGTE'; did you mean 'BUDGET'?",
+        ),
+        (ORDERS + PAID + SELECT + " INTO noop SHED thin\nSHED grepp", "line 5: SHED is given twice"),
+        (
+            ORDERS + PAID + SELECT + " INTO noop SHED harvset",
+            "line 4: unknown strategy 'harvset' in SHED; did you mean 'harvest'? Known: 'auto', 'thin', ",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop SHED",
+            "line 4: expected one of auto, thin, jaqpot, jaqpot-printed, grepp, harvest, random-drop after "
+            "SHED, but the statement ends",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop DRIVER ORDER round-robbin",
+            "line 4: unknown policy 'round-robbin' in DRIVER ORDER; did you mean 'round-robin'?",
+        ),
+        (ORDERS + PAID + SELECT + " INTO noop DRIVER ORDER (o p)", "line 4: expected , or ), but found 'p'"),
+        (ORDERS + PAID + SELECT + " INTO noop DRIVER round-robin", f"line 4: {CLAUSES}, but found 'DRIVER'"),
+        (
+            ORDERS + PAID + SELECT + " INTO noop PLAN mjion",
+            "line 4: unknown plan 'mjion' in PLAN; did you mean 'mjoin'? Known: 'auto', 'mjoin', 'bjtree'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop PLAN (o)",
+            "line 4: a join needs at least two inputs; got 1",
+        ),
+        (ORDERS + PAID + SELECT + " INTO noop PLAN (o p", "line 4: this ( is never closed, but found '('"),
+        (
+            ORDERS + PAID + SELECT + " INTO noop SPREAD hsah",
+            "line 4: unknown spread 'hsah' in SPREAD; did you mean 'hash'? Known: 'auto', 'hash', 'share'",
+        ),
+        (
+            ORDERS + PAID + SELECT + " INTO noop BASIC WINDOW 2 parsecs",
+            "line 4: unknown unit 'parsecs'",
         ),
         (
             ORDERS + PAID + SELECT + " INTO noop BUDGET (mem '1g')",
@@ -252,3 +325,17 @@ def test_parsing_needs_no_spark() -> None:
 )
 def test_a_mistake_tells_no_value_of_an_option(options: str) -> None:
     assert "SECRET" not in refusal(f"CREATE STREAM x USING y OPTIONS ({options}) TIMESTAMP BY ts")
+
+
+def test_clauses_reach_the_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over schemas of this process instead of Spark's sources; SPREAD is for Spark alone."""
+    schema = pa.schema({"ts": pa.timestamp("us"), "id": pa.int32()})
+    monkeypatch.setattr("weir.script.run._open_source", lambda *given: schema)
+    text = "noop PLAN (p o) DRIVER ORDER (p, o) BASIC WINDOW 30 SECONDS SHED harvest BUDGET (cpu 0.5)"
+    join: Any = open_join(parse_script(f"{ORDERS}{PAID}{SELECT} INTO {text}"), None, None)
+    assert isinstance(join, LocalJoin)
+    assert str(join.planned.plan) == "(p o)" and join.planned.shed == "harvest"
+    assert join.query.basic == 30_000_000
+    query = join.start()
+    query.process({})
+    assert query.lastProgress["weir"]["decision"]["driverOrder"] == ["p", "o"]

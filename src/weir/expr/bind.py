@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import reduce
 from typing import Any
 
@@ -125,9 +125,12 @@ def _literal(node: Any, scope: Scope) -> Expr:
     if node.is_string:
         return Literal(node.this, pa.string())
     text = node.this
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise QueryError(f"{text} is not a number") from None
     if "e" in text.lower():
         return Literal(float(text), pa.float64())
-    number = Decimal(text)
     if "." not in text and -(2**63) <= number < 2**63:
         is_int = -(2**31) <= number < 2**31
         return Literal(int(text), pa.int32() if is_int else pa.int64(), is_narrow=True)

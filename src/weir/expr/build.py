@@ -157,7 +157,10 @@ def _is_text(scalar: pa.Scalar) -> bool:
 
 
 def _evaluate_constant(expr: Expr) -> Literal:
-    value = evaluate(expr, dict[Column, pa.Array]().__getitem__, 1)  # there is no column to fetch
+    try:
+        value = evaluate(expr, dict[Column, pa.Array]().__getitem__, 1)  # there is no column to fetch
+    except pa.ArrowInvalid as error:  # a setting that fails for all rows, like a pattern
+        raise QueryError(f"{to_sql(expr)} cannot be evaluated: {error}") from None
     scalar = value if isinstance(value, pa.Scalar) else value[0]
     if pa.types.is_string(scalar.type) and not _is_text(scalar):
         raise QueryError(f"{to_sql(expr)} is no text: its bytes are not valid UTF-8")

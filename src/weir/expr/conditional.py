@@ -60,9 +60,9 @@ def _nullif_rule(args: Sequence[Expr]) -> Signature:
 
 
 def _nanvl_rule(args: Sequence[Expr]) -> Signature:
-    """Accept two floats, or what can be doubles."""
-    if len(args) == 2 and all(arg.type == pa.float32() for arg in args):
-        return types_of(args), pa.float32()
+    """Accept a float and a float or NULL, or what can be doubles."""
+    if len(args) == 2 and args[0].type == pa.float32() and args[1].type in (pa.float32(), pa.null()):
+        return [pa.float32()] * 2, pa.float32()
     return rules.take_doubles(2)(args)
 
 

@@ -54,11 +54,17 @@ def fit(value: Value, out: pa.DataType) -> Value:
     # One more digit, since rounding may carry, and 256 bits, since rescaling may need more than 128.
     scale = max(out.scale, value.type.scale)
     digits = value.type.precision + scale - value.type.scale + 1
-    if digits > _MOST_DIGITS:
+    rounds = value.type.scale > out.scale
+    if digits >= (_MOST_CUT_DIGITS if rounds else _MOST_DIGITS):
         return map_arrays(lambda decimals: _round_exactly(decimals, out), value)
     wide = pc.cast(value, pa.decimal256(digits, scale))
-    if value.type.scale > out.scale:
-        wide = pc.round(wide, ndigits=out.scale, round_mode="half_towards_infinity")
+    if rounds:
+        # Arrow's own rounding is wrong for some numbers of more than 128 bits, so add a half and cut off.
+        half, zero = (
+            pa.scalar(number, wide.type) for number in (Decimal(5).scaleb(-out.scale - 1), Decimal(0))
+        )
+        wide = pc.add(wide, pc.if_else(pc.less(wide, zero), pc.negate(half), half))
+        wide = pc.cast(wide, pa.decimal256(digits + 1 + out.scale - scale, out.scale), safe=False)
     whole = out.precision - out.scale
     if wide.type.precision - wide.type.scale > whole:
         limit = pa.scalar(10**whole, pa.decimal256(whole + 1, 0))
@@ -67,8 +73,7 @@ def fit(value: Value, out: pa.DataType) -> Value:
 
 
 def _round_exactly(decimals: pa.Array, out: pa.DataType) -> pa.Array:
-    step = 10 ** (decimals.type.scale - out.scale)
-    return _from_integers(_divide_half_up(_to_integers(decimals), step), out, decimals)
+    return _round_product(_to_integers(decimals), decimals.type.scale, out, decimals)
 
 
 def compute(operator: str, out: pa.DataType, left: Value, right: Value) -> Value:
@@ -77,6 +82,18 @@ def compute(operator: str, out: pa.DataType, left: Value, right: Value) -> Value
     if digits <= _MOST_DIGITS:
         return fit(kernel(out, left, right), out)
     return map_arrays(lambda x, y: _compute_exactly(operator, out, x, y), left, right)
+
+
+def round_places(value: Value, places: int, out: pa.DataType) -> Value:
+    """Round half up to a place before or after the point."""
+    if places >= 0:
+        return fit(value, out)
+
+    def round_whole(decimals: pa.Array) -> pa.Array:
+        rounded = _divide_half_up(_to_integers(decimals), 10 ** (decimals.type.scale - places))
+        return _from_integers(rounded * 10**-places, out, decimals)
+
+    return map_arrays(round_whole, value)
 
 
 def negate(value: Value) -> Value:
@@ -113,14 +130,10 @@ def _divide(out: pa.DataType, left: Value, right: Value) -> Value:
 
 
 def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
-    whole = _divide_whole(left, right)
+    # One more digit, or a quotient without whole digits could not be cut off.
+    whole = pc.divide(widen(left, 1), widen(right))
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
     return pc.subtract(widen(left), pc.multiply(whole, widen(right)))
-
-
-def _divide_whole(left: Value, right: Value) -> Value:
-    # One more digit, or a quotient without whole digits could not be rounded.
-    return pc.round(pc.divide(widen(left, 1), widen(right)), ndigits=0, round_mode="towards_zero")
 
 
 def divide_whole(left: Value, right: Value) -> Value:
@@ -138,8 +151,9 @@ def _quotient_digits(left: pa.DataType, right: pa.DataType) -> int:
     return int(left.precision + right.precision + max(left.scale, right.scale) + 12)
 
 
-# The digits that Arrow's arithmetic needs; beyond what 256 bits hold, Python's integers compute.
-_MOST_DIGITS = 76
+# The digits that Arrow's arithmetic needs; beyond what 256 bits hold, Python's integers compute. Of longer
+# numbers than the second, Arrow sometimes cuts off one unit too many.
+_MOST_DIGITS, _MOST_CUT_DIGITS = 76, 54
 _DIGITS_NEEDED: dict[str, Callable[[pa.DataType, pa.DataType], int]] = {
     "+": _add_digits,
     "-": _add_digits,
@@ -212,8 +226,7 @@ def truncate(decimals: pa.Array) -> pa.Array:
     type = pa.decimal128(38, 0)
     if not decimals.type.scale:
         return pc.cast(decimals, type)
-    whole = pc.round(widen(decimals, 1), ndigits=0, round_mode="towards_zero")
-    return pc.cast(pc.cast(whole, pa.decimal256(76, 0), safe=False), type, safe=False)
+    return pc.cast(pc.cast(decimals, pa.decimal256(76, 0), safe=False), type, safe=False)
 
 
 def low_words(decimals: pa.Array) -> Any:

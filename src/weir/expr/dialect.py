@@ -53,7 +53,9 @@ class UntranslatedSpark(Spark):
         # `+x` would be read as x, of any type.
         UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
             **Spark.Parser.UNARY_PARSERS,
-            TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+            TokenType.PLUS: lambda self: exp.Anonymous(
+                this="positive", expressions=[self._parse_unary() or self.raise_error("+ needs a value")]
+            ),
         }
 
         for _level in (

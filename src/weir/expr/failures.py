@@ -168,9 +168,11 @@ def to_python(scalar: pa.Scalar) -> Any:
     """Return the value of a scalar; a description if Python has no such date, or the bytes are no text."""
     try:
         return scalar.as_py()
-    except UnicodeDecodeError:
-        return scalar.as_buffer().to_pybytes()
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError) as error:  # a UnicodeDecodeError is a ValueError
+        if pa.types.is_nested(scalar.type):
+            return f"a value of {spark_name(scalar.type)} that Python cannot show"
+        if isinstance(error, UnicodeDecodeError):
+            return scalar.as_buffer().to_pybytes()
         return f"{spark_name(scalar.type)} number {scalar.value}"
 
 

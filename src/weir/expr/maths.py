@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from weir.expr import type_rules as rules
 from weir.expr.casts import cast, try_cast
-from weir.expr.decimals import fit, widen
+from weir.expr.decimals import fit, round_places, widen
 from weir.expr.nodes import Expr, Literal
 from weir.expr.type_rules import Function, Signature, take, take_doubles, wrap, wrap_numbers
 from weir.expr.types import BIGINT, DOUBLE, INT, is_float, is_integer, is_number
@@ -105,11 +105,9 @@ def _round_half_up(out: pa.DataType, value: Value, digits: Value | None = None) 
     if is_integer(out) or is_float(out):
         round_numbers = _round_integer if is_integer(out) else _round_float
         return map_numbers(out, lambda numbers: round_numbers(numbers, places), value)
-    # Arrow rounds within the digits of a type: make room for the place that is rounded to.
-    room = max(1, 1 - places - (value.type.precision - value.type.scale))
     if places < -value.type.precision:
         return map_arrays(lambda values: keep_nulls(pa.repeat(pa.scalar(0, out), len(values)), values), value)
-    return fit(pc.round(widen(value, room), ndigits=places, round_mode="half_towards_infinity"), out)
+    return round_places(value, places, out)
 
 
 def _round_strictly(out: pa.DataType, value: Value, digits: Value | None = None) -> Value:

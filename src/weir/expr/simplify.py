@@ -34,9 +34,9 @@ _NULL_INTOLERANT = frozenset((
 ))  # fmt: skip
 _SUMS, _PRODUCTS = ("+", "try_add"), ("*", "try_multiply")
 _NEVER_NULL = frozenset(("is null", "is not null", "<=>", "isnan"))
-_NULL_IF_AN_ARGUMENT_IS = frozenset(
-    ("and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "in", "concat", "concat_ws")
-)
+_NULL_IF_AN_ARGUMENT_IS = frozenset((
+    "and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "in", "concat", "concat_ws", "date_from_unix_date",
+))  # fmt: skip
 
 
 def simplify(expr: Expr) -> Expr:
@@ -74,6 +74,8 @@ def _is_nullable(expr: Expr) -> bool:
         return all(map(_is_nullable, args))
     if name in ("if", "case"):
         return any(map(_is_nullable, (*args[1:-1:2], args[-1])))
+    if name == "cast" and is_integer(expr.type) and is_integer(args[0].type):
+        return _is_nullable(args[0])
     if name in _NULL_IF_AN_ARGUMENT_IS:
         return any(map(_is_nullable, args[:1] if name == "concat_ws" else args))
     return name not in _NEVER_NULL

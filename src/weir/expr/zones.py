@@ -23,7 +23,8 @@ from weir.errors import QueryError
 
 Int64s = npt.NDArray[np.int64]
 SECOND = 1_000_000
-_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+# An hour of one digit ends there or at a colon: -129 is no offset.
+_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{2}|\d(?=:|$))(?::?(\d{2})(?::?(\d{2}))?)?")
 _MOST_HOURS = 18
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400 * SECOND

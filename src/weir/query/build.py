@@ -19,6 +19,7 @@ from weir.expr.session import read_session
 from weir.expr.to_sql import to_sql
 from weir.expr.trial import try_functions
 from weir.expr.types import normalise, spark_name
+from weir.expr.zones import is_utc
 from weir.query.attribute_classes import find_components
 from weir.query.classify import classify
 from weir.query.model import Query, Stream, check_names
@@ -53,6 +54,7 @@ def build_query(
     normal = {name: normalise(schema) for name, schema in schemas.items()}
     clauses = clauses or read_clauses(options).resolve_using(normal)
     streams, scope = _read_streams(normal, options), make_scope(normal, options)
+    _refuse_mixed_times(streams, scope.session.time_zone)
     names = tuple(normal)
     windows = _read_windows(clauses, names)
     predicate = classify(_conjoin([bind_expression(node, scope) for node in clauses.conditions]), streams)
@@ -68,7 +70,8 @@ def build_query(
     fresh = by_stream(clauses.freshness, names, "fresh")
     freshness = tuple(_read_freshness(fresh.get(name), name, windows[i]) for i, name in enumerate(names))
     basic = None if options.basic is None else parse_interval(options.basic)
-    return Query(streams, windows, predicate, select, freshness, options.budget, bounds, basic, scope.session)
+    budget, clock = options.budget, clauses.clock or options.clock
+    return Query(streams, windows, predicate, select, freshness, budget, bounds, basic, scope.session, clock)
 
 
 def push_down_clauses(
@@ -115,6 +118,17 @@ def _read_streams(schemas: Mapping[str, pa.Schema], options: QueryOptions) -> tu
             late = parse_interval(lateness.get(name, timedelta()))
         streams.append(Stream(name, schema, column, late))
     return tuple(streams)
+
+
+def _refuse_mixed_times(streams: Sequence[Stream], time_zone: str) -> None:
+    """Refuse event times with and without a zone side by side, unless local time is UTC anyway."""
+    zoned = [stream.name for stream in streams if stream.has_zone]
+    local = [stream.name for stream in streams if not stream.has_zone]
+    if zoned and local and not is_utc(time_zone):
+        raise QueryError(
+            f"the event times of stream '{zoned[0]}' are TIMESTAMP and those of '{local[0]}' TIMESTAMP_NTZ, "
+            f"local times of {time_zone} or of anywhere else; cast one of them to the other's type first"
+        )
 
 
 def match_column(given: str, names: Iterable[str]) -> str:

@@ -59,9 +59,12 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19, 128: 38}
 def classify(condition: Expr | None, streams: Sequence[Stream]) -> Predicate:
     """Classify each conjunct of a bound condition, and add the conditions that follow from equalities."""
     times = {stream.name: stream.time for stream in streams}
-    parts = tuple(map(_simplify_part, split_condition(condition)))
+    parts = tuple(split_condition(condition))
+    # Spark evaluates nothing of a condition that is never true, so these filters come first.
+    never = [simple for simple in map(simplify, parts) if _is_never_true(simple)]
+    parts = tuple(map(_simplify_part, parts))
     bounds = {part: extract_time_bounds(part, times) for part in parts}
-    filters: list[Filter] = []
+    filters = _to_filters(never[0], streams) if never else []
     conjuncts: list[Conjunct] = []
     checks: list[Filter | Residual] = []
     for part, part_bounds in bounds.items():
@@ -88,6 +91,10 @@ def _check_sides(conjunct: Conjunct) -> list[Filter | Residual]:
     """Derive checks of the sides whose failures are reported: an index would take them for NULL."""
     sides = (conjunct.left, conjunct.right) if isinstance(conjunct, Pair) else ()
     return [require_success(side) for side in sides if is_quarantined(side)]
+
+
+def _is_never_true(part: Expr) -> bool:
+    return isinstance(part, Literal) and not part.value
 
 
 def _simplify_part(part: Expr) -> Expr:

@@ -58,7 +58,8 @@ def _describe_streams(query: Query) -> Iterator[str]:
         parts += [] if counts_rows else [f"kept {length}"]
         parts += [f"late {format_interval(stream.late)}"] if stream.late else []
         if fresh is not None:
-            parts.append(f"fresh {RowWindow(fresh) if counts_rows else format_interval(fresh)}")
+            by = " by the wall clock" if query.clock == "wall" and not counts_rows else ""
+            parts.append(f"fresh {RowWindow(fresh) if counts_rows else format_interval(fresh)}{by}")
         yield f"{stream.name}: {', '.join(parts)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,9 @@ from weir.expr.types import spark_name
 from weir.query.predicate import Predicate
 from weir.query.windows import Bounds, RowWindow, Window, check_length
 from weir.units import format_interval, format_size, parse_size
+
+# What judges freshness: the newest event time before a batch, or the time of day when it is decided.
+Clock: TypeAlias = Literal["event", "wall"]
 
 MAX_STREAMS = 20
 MAX_BASIC_WINDOWS = 1000
@@ -29,6 +33,11 @@ class Stream:
     schema: pa.Schema
     time: str
     late: int = 0
+
+    @property
+    def has_zone(self) -> bool:
+        """True if event times are moments, False if they are local times of some zone."""
+        return self.schema.field(self.time).type.tz is not None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -114,7 +123,7 @@ class Query:
 
     Freshness is in microseconds for a time window and in rows for a row window. `basic` is the length of the
     basic windows by which windows are harvested, in microseconds; None lets the planner choose. The `session`
-    is the one in which expressions were bound.
+    is the one in which expressions were bound. `clock` judges freshness in time.
     """
 
     streams: tuple[Stream, ...]
@@ -126,6 +135,7 @@ class Query:
     bounds: Bounds
     basic: int | None = None
     session: Session = field(default_factory=Session)
+    clock: Clock = "event"
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -139,6 +149,11 @@ class Query:
             self.stream(name)
         for i, stream in enumerate(self.streams):
             self._check_freshness(i, stream.name)
+        if self.clock == "wall" and self.longest_freshness is None:
+            raise QueryError(
+                "clock='wall' judges freshness in time, and no stream has one; ask for it, like "
+                "fresh='1 hour', or leave clock= out"
+            )
         self._check_basic()
 
     @property
@@ -153,6 +168,12 @@ class Query:
             return None
         retentions = [self.bounds.retention(i) for i in range(len(self.names))]
         return None if None in retentions else max(length for length in retentions if length is not None)
+
+    @property
+    def longest_freshness(self) -> int | None:
+        """The longest freshness in time (µs); None if no stream has one."""
+        in_time = zip(self.windows, self.fresh, strict=True)
+        return max((f for w, f in in_time if f is not None and not isinstance(w, RowWindow)), default=None)
 
     def stream(self, name: str) -> Stream:
         """Return the stream of that name, ignoring case."""

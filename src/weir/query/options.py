@@ -11,7 +11,7 @@ from weir.errors import QueryError
 from weir.expr.nodes import OnError
 from weir.expr.scope import UserFunction, udf
 from weir.expr.session import Session, read_session
-from weir.query.model import Budget, wrong_budget
+from weir.query.model import Budget, Clock, wrong_budget
 from weir.query.windows import RowWindow, TimeWindow
 
 T = TypeVar("T")
@@ -53,6 +53,11 @@ class QueryOptions:
         "How long after its arrival a row may still appear in results, like '1 hour'; None: no limit.",
         clause="'FRESHNESS 1 HOUR'",
     )
+    clock: Clock = argument(
+        "The clock by which freshness in time is judged: 'event', the newest event time before a batch, or "
+        "'wall', the time of day when the batch is decided.",
+        default="event",
+    )
     select: str | None = argument(
         "The columns of the result, like 'a.x, b.y AS z'; None: all, called <stream>_<column>.",
         clause="the columns after SELECT",
@@ -74,7 +79,8 @@ class QueryOptions:
         "What to do where data makes an expression fail, like a division by zero in ANSI mode: 'fail' with "
         "the values of the row, 'null': the value is NULL, and a condition does not hold, or 'quarantine': "
         "leave the rows out of the results and keep them with the error, on Spark as Parquet files in "
-        "weir/quarantine of the checkpoint, in one process as quarantined of the join and the running query.",
+        "weir/quarantine of the checkpoint, in one process as quarantined of the join and the running query, "
+        "together with rows that are dropped for their event time.",
         default="fail",
     )
     functions: Functions | None = argument(
@@ -102,6 +108,8 @@ class QueryOptions:
             raise wrong_budget(self.budget)
         _check_functions(self.functions)
         read_session(self.session)
+        if self.clock not in get_args(Clock):
+            raise QueryError(f"clock is 'event' or 'wall'; got {show_given(self.clock)}")
         if self.on_error not in get_args(OnError):
             raise QueryError(f"on_error is 'fail', 'null' or 'quarantine'; got {show_given(self.on_error)}")
 

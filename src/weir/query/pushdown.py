@@ -31,6 +31,7 @@ from weir.query.unsupported_sql import refuse_aggregates
 # Nodes that are no values: only what they contain can be computed. Nothing inside of the last ones can.
 _NO_VALUES = (exp.Alias, exp.Kwarg, exp.PropertyEQ, exp.Tuple, exp.Ordered)
 _CLOSED = (exp.Lambda, exp.Any, exp.All, exp.DataType)
+_EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 _UNIT_FUNCTIONS = ("timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff")
 
 
@@ -87,7 +88,10 @@ def push_down(
         refuse_aggregates(node, scope.functions)
     lifting = _Lifting(scope, in_kernel)
     remaining, filters = list[Node](), list[tuple[str, str]]()
-    for conjunct in _split(clauses.conditions, scope):
+    conjuncts = list(_split(clauses.conditions, scope))
+    # Spark evaluates other comparisons only for rows whose keys are equal, if there are such.
+    by_key = any(isinstance(each, _EQUALITIES) and len(lifting.streams_of(each)) > 1 for each in conjuncts)
+    for conjunct in conjuncts:
         streams = lifting.streams_of(conjunct)
         if _bounds_times(conjunct, scope, times):
             remaining.append(conjunct)
@@ -95,7 +99,7 @@ def push_down(
             filters.append((next(iter(streams)), source_text(conjunct)))
         else:
             conjunct = write_casts(conjunct, scope) if len(streams) > 1 else conjunct
-            remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting)))
+            remaining.append(lifting.rewrite(conjunct, _is_strict(conjunct, lifting, by_key)))
     select = (
         None if clauses.select is None else tuple(_rewrite_item(item, lifting) for item in clauses.select)
     )
@@ -216,12 +220,15 @@ def _bounds_times(node: Node, scope: Scope, times: Mapping[str, str]) -> bool:
     return all(extract_time_bounds(part, times) or loosen_time_bounds(part, times) for part in parts)
 
 
-def _is_strict(conjunct: Node, lifting: _Lifting) -> bool:
-    """True where sides of a comparison, or a filter, are computed for every row anyway."""
+def _is_strict(conjunct: Node, lifting: _Lifting, by_key: bool) -> bool:
+    """True where sides of a comparison, or a filter, are computed for every row anyway, as Spark does."""
     if len(lifting.streams_of(conjunct)) == 1:
-        return True
-    sides = (conjunct.left, conjunct.right) if isinstance(conjunct, COMPARISONS) else ()
-    return bool(sides) and all(len(lifting.streams_of(side)) == 1 for side in sides)
+        return lifting.is_computable(conjunct)
+    kinds = _EQUALITIES if by_key else COMPARISONS
+    sides = (conjunct.left, conjunct.right) if isinstance(conjunct, kinds) else ()
+    return bool(sides) and all(
+        len(lifting.streams_of(side)) == 1 and lifting.is_computable(side) for side in sides
+    )
 
 
 def _rewrite_item(item: Node, lifting: _Lifting) -> Node:

@@ -16,7 +16,7 @@ from weir.expr.nodes import Column, Expr, depth_of, is_internal
 from weir.expr.scope import Scope
 from weir.expr.simplify import simplify
 from weir.expr.to_sql import to_sql
-from weir.query.model import Output, Stream, check_names
+from weir.query.model import Clock, Output, Stream, check_names
 from weir.query.options import PerStream, QueryOptions, Span
 from weir.query.unsupported_sql import refuse_aggregates, refuse_clauses, refuse_outer, refuse_subqueries
 from weir.query.using import Using, read_using, share_columns
@@ -37,6 +37,7 @@ class SelectStatement:
     window: PerStream[Span] | None
     freshness: PerStream[Span] | None
     using: tuple[Using, ...] = ()
+    clock: Clock | None = None
 
     def resolve_using(self, schemas: Mapping[str, pa.Schema]) -> SelectStatement:
         """Return the statement with the meaning of its USINGs written out."""
@@ -65,7 +66,7 @@ def parse_sql(text: str) -> SelectStatement:
     >>> parse_sql("SELECT b.y FROM t a JOIN u b ON a.k = b.k WINDOW 10 MINUTES").tables
     (('t', 'a'), ('u', 'b'))
     """
-    select_text, lengths = split_window_clauses(text)
+    select_text, clauses = split_window_clauses(text)
     expected = "a statement like 'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'"
     select, *more = parse_statements(select_text, expected) or [exp.Null()]
     if more or not isinstance(select, exp.Select):
@@ -82,11 +83,18 @@ def parse_sql(text: str) -> SelectStatement:
     check_names(alias for _, alias in tables)
     conditions = [join.args["on"] for join in joins if join.args.get("on")]
     conditions += [select.args["where"].this] if select.args.get("where") else []
-    window, freshness = lengths.get("WINDOW"), lengths.get("FRESHNESS")
     aliases = [alias for _, alias in tables]
     using = [read_using(join, aliases[: i + 1], aliases[i + 1]) for i, join in enumerate(joins)]
     shared = tuple(each for each in using if each is not None)
-    return SelectStatement(tables, tuple(conditions), tuple(select.expressions), window, freshness, shared)
+    return SelectStatement(
+        tables=tables,
+        conditions=tuple(conditions),
+        select=tuple(select.expressions),
+        window=clauses.window,
+        freshness=clauses.freshness,
+        using=shared,
+        clock=clauses.clock,
+    )
 
 
 def name_streams(tables: Mapping[str, T], statement: str | None) -> dict[str, T]:
@@ -114,6 +122,7 @@ def parse_condition(text: str) -> exp.Expression:
     nodes = parse_statements(text, expected)
     if len(nodes) != 1 or isinstance(nodes[0], exp.Query):
         raise QueryError(f"'{text.strip()}' is not one condition; expected {expected}")
+    refuse_subqueries(nodes[0])
     return nodes[0]
 
 

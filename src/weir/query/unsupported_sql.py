@@ -55,14 +55,14 @@ def refuse_after_window(word: str, clause: str) -> None:
         raise QueryError(sentence)
 
 
-def refuse_subqueries(select: exp.Select) -> None:
-    """Refuse a query inside the query."""
-    for node in select.find_all(exp.Query):
-        if node is not select:
-            raise QueryError(
-                f"subqueries are not supported: '{node.sql('spark')}'; "
-                "pass what it reads as a stream, and join it with the others"
-            )
+def refuse_subqueries(outer: exp.Expression) -> None:
+    """Refuse a query inside a query or a condition."""
+    inner = next((node for node in outer.find_all(exp.Query) if id(node) != id(outer)), None)
+    if inner is not None:
+        raise QueryError(
+            f"subqueries are not supported: '{inner.sql('spark')}'; "
+            "pass what it reads as a stream, and join it with the others"
+        )
 
 
 def refuse_aggregates(node: exp.Expression, own: Collection[str]) -> None:

@@ -1,18 +1,22 @@
 """Split the WINDOW and FRESHNESS clauses, which no SQL dialect knows, from the end of a statement.
 
-WINDOW 10 MINUTES    WINDOW 1000 ROWS    WINDOW a 10 MINUTES, b 1000 ROWS    FRESHNESS a 12 MINUTES
+WINDOW 10 MINUTES    WINDOW 1000 ROWS    WINDOW a 10 MINUTES, b 1000 ROWS
+FRESHNESS a 12 MINUTES    FRESHNESS 1 HOUR CLOCK WALL
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import get_args
 
 from sqlglot import Token, TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from weir.errors import QueryError
 from weir.expr.dialect import UntranslatedSpark, syntax_error
+from weir.query.model import Clock
 from weir.query.unsupported_sql import refuse_after_window
 
 Lengths = str | Mapping[str, str]
@@ -28,11 +32,22 @@ _BEFORE_A_NAME = (
 )  # fmt: skip
 
 
-def split_window_clauses(text: str) -> tuple[str, dict[str, Lengths]]:
-    """Split a statement into its SELECT and the lengths of its clauses, for all streams or for each.
+@dataclass(frozen=True, slots=True)
+class WindowClauses:
+    """The lengths of WINDOW and FRESHNESS, for all streams or for each, and the clock of freshness."""
 
-    >>> split_window_clauses("SELECT 'x' FROM a, b WINDOW a 10 mins, b 5 ROWS FRESHNESS 1 hour;")
-    ("SELECT 'x' FROM a, b", {'WINDOW': {'a': '10 mins', 'b': '5 ROWS'}, 'FRESHNESS': '1 hour'})
+    window: Lengths | None = None
+    freshness: Lengths | None = None
+    clock: Clock | None = None
+
+
+def split_window_clauses(text: str) -> tuple[str, WindowClauses]:
+    """Split a statement into its SELECT and the clauses after it.
+
+    >>> split_window_clauses("SELECT 'x' FROM a, b WINDOW a 10 mins, b 5 ROWS FRESHNESS 1 hour;")[0]
+    "SELECT 'x' FROM a, b"
+    >>> split_window_clauses("SELECT a.x FROM a, b WINDOW a 10 mins FRESHNESS 1 hour CLOCK WALL")[1]
+    WindowClauses(window={'a': '10 mins'}, freshness='1 hour', clock='wall')
     """
     try:
         tokens = tokenize(text, dialect=UntranslatedSpark)
@@ -41,15 +56,20 @@ def split_window_clauses(text: str) -> tuple[str, dict[str, Lengths]]:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     starts = [i for i, _ in outer_tokens(tokens) if _is_clause(tokens, i)]
-    clauses: dict[str, Lengths] = {}
+    lengths: dict[str, Lengths] = {}
+    clock: Clock | None = None
     for start, end in pairwise([*starts, len(tokens)]):
         word = tokens[start].text.upper()
-        if word in clauses:
+        if word in lengths:
             raise QueryError(
                 f"{word} is given twice; list the streams after one, like '{word} a 10 MINUTES, b 5 MINUTES'"
             )
-        clauses[word] = _parse_lengths(word, tokens[start + 1 : end], text)
+        own = tokens[start + 1 : end]
+        if word == "FRESHNESS":
+            own, clock = _split_clock(own)
+        lengths[word] = _parse_lengths(word, own, text)
     head = tokens[: starts[0] if starts else len(tokens)]
+    clauses = WindowClauses(lengths.get("WINDOW"), lengths.get("FRESHNESS"), clock)
     return text[: head[-1].end + 1] if head else "", clauses
 
 
@@ -76,6 +96,16 @@ def _is_clause(tokens: Sequence[Token], i: int) -> bool:
 def _is_word(token: Token) -> bool:
     is_plain = token.text.replace("_", "a").isalnum() and not token.text[0].isdigit()
     return is_plain and token.token_type not in _QUOTED
+
+
+def _split_clock(tokens: list[Token]) -> tuple[list[Token], Clock | None]:
+    """Split the clock, CLOCK WALL or CLOCK EVENT, from the end of a FRESHNESS clause."""
+    if len(tokens) < 2 or tokens[-2].text.upper() != "CLOCK" or not all(map(_is_word, tokens[-2:])):
+        return tokens, None
+    for clock in get_args(Clock):
+        if tokens[-1].text.lower() == clock:
+            return tokens[:-2], clock
+    raise QueryError(f"CLOCK after FRESHNESS is EVENT or WALL; got {tokens[-1].text}")
 
 
 def _parse_lengths(clause: str, tokens: Sequence[Token], text: str) -> Lengths:

@@ -206,5 +206,6 @@ def _unbounded(closed: Bounds, i: int, name: str) -> QueryError:
     free = ", ".join(f"'{closed.names[j]}'" for j, bound in enumerate(closed.upper[i]) if bound is None)
     return QueryError(
         f"stream '{name}' is unbounded: nothing says how much later a row of {free} may be, so its rows "
-        f"would be kept for ever; give '{name}' a window (within=) or add a time bound to the condition"
+        f"would be kept for ever; give '{name}' a window (within=, in SQL WINDOW) or add a time bound to the "
+        "condition"
     )

@@ -2,27 +2,33 @@
 
 CREATE STREAM name [(columns as in Spark's DDL)] USING format [OPTIONS (key 'value', ...)]
     TIMESTAMP BY column [RATE rows a second] [LATENESS 5 SECONDS];
-SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ...]
+SELECT ... FROM ... [WHERE ...] [WINDOW ...] [FRESHNESS ... [CLOCK WALL]]
     INTO format ['path'] [OPTIONS (key 'value', ...)] [BUDGET (cpu 0.8, memory '2g')]
+    [PLAN mjoin | PLAN ((a b) c)] [SHED harvest] [BASIC WINDOW 2 SECONDS]
+    [DRIVER ORDER least-work | DRIVER ORDER (b, a)] [SPREAD psp]
     [ADAPT (change 0.05, gain 0.05, calibrate 3) | ADAPT OFF]
     [IDLE 10 MINUTES] [AHEAD 1 HOUR | AHEAD OFF] [TRIGGER 1 SECOND];
+
+The clauses after INTO come in any order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlglot import Token, TokenType
 
 from weir.adapt.settings import Adapt
-from weir.errors import QueryError, locate_errors, match_name
+from weir.errors import QueryError, locate_errors, match_name, suggest_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
 from weir.query.window_clauses import outer_tokens
+from weir.script.choices import parse_driver_order, parse_plan, parse_shed, parse_spread
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
 
@@ -53,7 +59,7 @@ class IntoClause:
     """The INTO clause: where results go, and how the query runs.
 
     `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
-    adapts if there is a budget. `clocks` has what is said of `idle` and `ahead`, also as in `weir.join`.
+    adapts if there is a budget. `arguments` has what the other clauses say, also as in `weir.join`.
     """
 
     format: str
@@ -61,7 +67,7 @@ class IntoClause:
     trigger: int | None = None
     budget: Budget | None = None
     adapt: Adapt | bool | None = None
-    clocks: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +230,23 @@ def _read_option(reader: TokenReader, key: str) -> str:
         ) from None
 
 
-def _parse_clocks(reader: TokenReader) -> dict[str, timedelta | None]:
-    clocks: dict[str, timedelta | None] = {}
-    if reader.accept("IDLE"):
-        clocks["idle"] = timedelta(microseconds=_parse_length(reader, "AHEAD", "TRIGGER"))
-    if reader.accept("AHEAD", "OFF"):
-        clocks["ahead"] = None
-    elif reader.accept("AHEAD"):
-        clocks["ahead"] = timedelta(microseconds=_parse_length(reader, "TRIGGER"))
-    return clocks
+def _parse_interval(reader: TokenReader, words: Sequence[str]) -> timedelta:
+    reader.expect(*words)
+    return timedelta(microseconds=_parse_length(reader))
 
 
-def _parse_length(reader: TokenReader, *ends: str) -> int:
+def _parse_ahead(reader: TokenReader) -> timedelta | None:
+    return None if reader.accept("AHEAD", "OFF") else _parse_interval(reader, ("AHEAD",))
+
+
+def _parse_trigger(reader: TokenReader) -> int:
+    reader.expect("TRIGGER")
+    return _parse_length(reader)
+
+
+def _parse_length(reader: TokenReader) -> int:
     line = reader.line
-    text = reader.read_until(*ends)
+    text = reader.read_until(*(words.split()[0] for words in _CLAUSES))
     with locate_errors(f"line {line}: "):
         length = parse_interval(text)
     if length < 0:
@@ -271,12 +280,41 @@ def _find_into(tokens: Sequence[Token]) -> int | None:
 def _parse_sink(reader: TokenReader) -> IntoClause:
     sink_format = reader.read_dotted_name("a format, like parquet")
     path = {"path": reader.read_type(TokenType.STRING, "")} if reader.next_is_type(TokenType.STRING) else {}
-    line, options = reader.line, _parse_options(reader)
+    line, given = reader.line, _parse_clauses(reader)
+    options = given.pop("options", {})
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
-    budget, adapt = _parse_budget(reader), _parse_adapt(reader)
-    clocks = _parse_clocks(reader)
-    trigger = _parse_length(reader) if reader.accept("TRIGGER") else None
-    if not reader.is_done:
-        raise reader.error("expected OPTIONS, BUDGET, ADAPT, IDLE, AHEAD, TRIGGER or ;, in this order")
-    return IntoClause(sink_format, path | options, trigger, budget, adapt, clocks)
+    trigger, budget, adapt = (given.pop(name, None) for name in ("trigger", "budget", "adapt"))
+    return IntoClause(sink_format, path | options, trigger, budget, adapt, given)
+
+
+# The clauses after INTO: the argument that each stands for, and what reads it.
+_CLAUSES: Mapping[str, tuple[str, Callable[[TokenReader], Any]]] = {
+    "OPTIONS": ("options", _parse_options),
+    "BUDGET": ("budget", _parse_budget),
+    "PLAN": ("plan", parse_plan),
+    "SHED": ("shed", parse_shed),
+    "BASIC WINDOW": ("basic", partial(_parse_interval, words=("BASIC", "WINDOW"))),
+    "DRIVER ORDER": ("driver_order", parse_driver_order),
+    "SPREAD": ("spread", parse_spread),
+    "ADAPT": ("adapt", _parse_adapt),
+    "IDLE": ("idle", partial(_parse_interval, words=("IDLE",))),
+    "AHEAD": ("ahead", _parse_ahead),
+    "TRIGGER": ("trigger", _parse_trigger),
+}
+
+
+def _parse_clauses(reader: TokenReader) -> dict[str, Any]:
+    """Return the arguments that the clauses after INTO give."""
+    given: dict[str, Any] = {}
+    while not reader.is_done:
+        clause = next((words for words in _CLAUSES if reader.next_are(*words.split())), None)
+        if clause is None:
+            *others, last = _CLAUSES
+            expected = reader.error(f"expected {', '.join(others)}, {last} or ;")
+            raise QueryError(f"{expected}{suggest_name(reader.tokens[reader.position].text, _CLAUSES)}")
+        name, parse = _CLAUSES[clause]
+        if name in given:
+            raise QueryError(f"line {reader.line}: {clause} is given twice")
+        given[name] = parse(reader)
+    return given

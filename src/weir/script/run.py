@@ -30,7 +30,7 @@ def open_join(script: Script, spark: Session, partitions: int | None, schema_onl
             rates=_collect_rates(script),
             partitions=partitions,
             streams=frames,
-            **script.sink.clocks,
+            **script.sink.arguments,
         )
     return join  # type: ignore[no-any-return]
 

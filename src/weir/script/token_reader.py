@@ -62,10 +62,14 @@ class TokenReader:
         """True if the next token is one of these keywords."""
         return not self.is_done and is_word(self.tokens[self.position], *words)
 
+    def next_are(self, *words: str) -> bool:
+        """True if these keywords come next."""
+        ahead = self.tokens[self.position : self.position + len(words)]
+        return len(ahead) == len(words) and all(map(is_word, ahead, words))
+
     def accept(self, *words: str) -> bool:
         """Read these keywords if all of them come next; return whether they did."""
-        ahead = self.tokens[self.position : self.position + len(words)]
-        if len(ahead) < len(words) or not all(map(is_word, ahead, words)):
+        if not self.next_are(*words):
             return False
         self.position += len(words)
         return True
@@ -89,6 +93,16 @@ class TokenReader:
             self.position += 1
             parts.append(self.read_name(what))
         return ".".join(parts)
+
+    def read_choice(self, what: str) -> str:
+        """Read one of several names, quoted or not; it may have hyphens, like round-robin."""
+        if self.next_is_type(TokenType.STRING):
+            return self.read_type(TokenType.STRING, "")
+        parts = [self.read_name(what)]
+        while self.next_is_type(TokenType.DASH):
+            self.position += 1
+            parts.append(self.read_name(what))
+        return "-".join(parts)
 
     def next_is_type(self, kind: TokenType) -> bool:
         """True if the next token is of that type."""

@@ -46,12 +46,13 @@ _LIKELY: Mapping[str, list[str]] = {
                   "{'f': weir.udf(lambda x: x)}"],
     "budget": ["weir.Budget(cpu=0.5)", "weir.Budget(memory='64m')", "weir.Budget(cpu=1e-9, memory='1k')"],
     "basic": ["'2 seconds'", "'1 day'", "'-1 s'"],
-    "plan": ["'mjoin'", "'bjtree'", "weir.plan.join('a', 'b')", "weir.plan.join('b', 'z')"],
+    "plan": ["'mjoin'", "'bjtree'", "'(b a)'", "'((a b)'", "weir.plan.join('a', 'b')",
+             "weir.plan.join('b', 'z')"],
     "rates": ["{'a': 1, 'b': 2}", "3", "{'a': 0}"],
     "selectivities": ["{('a', 'b'): 0.01}", "{('a', 'z'): 1}"],
     "driver_order": ["['a', 'b']", "'round-robin'", "'timestamp'", "'auto'", "'least-work'"],
     "adapt": ["True", "weir.Adapt(change=0.1)", "{'change': 1}"],
-    "shed": ["'jaqpot'", "'harvest'", "'random-drop'"],
+    "shed": ["'thin'", "'jaqpot'", "'jaqpot-printed'", "'grepp'", "'harvest'", "'random-drop'"],
     "streams": ["{'c': t}", "{'a': t}", "{1: t}", "[t]", "{'c': 1}", "{'': t}", "{'a.b': t}", "{'a`': t}"],
 }  # fmt: skip
 # Tables of unusual columns, types and kinds.

@@ -163,6 +163,7 @@ def _run_weir(case: Case, tables: Mapping[str, pa.Table], frames: Mapping[str, A
 
 
 def _run_spark(session: Any, case: Case, frames: Mapping[str, Any]) -> Counter[Any] | str:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     for name, frame in frames.items():
@@ -176,7 +177,7 @@ def _run_spark(session: Any, case: Case, frames: Mapping[str, Any]) -> Counter[A
     try:
         where = " AND ".join([*near, f"({case.on})"])
         return _to_bag(collect(session.sql(f"SELECT {case.select} FROM {sources} WHERE {where}")))
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # PySpark does not translate all of Java's
         return _last_sentence(error)
 
 
