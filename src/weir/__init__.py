@@ -45,3 +45,7 @@ __getattr__ = lazy_names(
         "udf": "weir.expr.scope",
     },
 )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -27,7 +27,7 @@ from weir.options import (
     read_arguments,
 )
 from weir.plan.tree import JTree
-from weir.query.model import Budget
+from weir.query.model import Budget, Clock
 from weir.query.options import Functions, PerStream, Span, check_text
 from weir.shed.allowance import Allowance
 from weir.shed.strategies import ShedName
@@ -106,10 +106,10 @@ def _document(function: F) -> F:
 # fmt: off
 @overload
 def join(
-    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
-    on_error: OnError = ..., functions: Functions | None = ...,
-    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., clock: Clock = ...,
+    select: str | None = ..., time: Times = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName | str = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
@@ -118,10 +118,10 @@ def join(
 ) -> SparkJoin: ...
 @overload
 def join(
-    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., select: str | None = ...,
-    time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
-    on_error: OnError = ..., functions: Functions | None = ...,
-    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    *, on: str | None = ..., within: Spans = ..., fresh: Spans = ..., clock: Clock = ...,
+    select: str | None = ..., time: Times = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName | str = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ...,
@@ -155,9 +155,9 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
 @overload
 def sql(
     text: str,
-    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
-    on_error: OnError = ..., functions: Functions | None = ...,
-    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    *, clock: Clock = ..., time: Times = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName | str = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ..., partitions: int | None = ..., spread: Spread = ...,
@@ -167,9 +167,9 @@ def sql(
 @overload
 def sql(
     text: str,
-    *, time: Times = ..., late: Lateness = ..., cross: bool = ..., session: SessionSettings = ...,
-    on_error: OnError = ..., functions: Functions | None = ...,
-    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName = ...,
+    *, clock: Clock = ..., time: Times = ..., late: Lateness = ..., cross: bool = ...,
+    session: SessionSettings = ..., on_error: OnError = ..., functions: Functions | None = ...,
+    budget: Budget | None = ..., basic: str | timedelta | None = ..., plan: JTree | PlanName | str = ...,
     rates: Rates = ..., selectivities: Selectivities | None = ..., driver_order: Order = ...,
     adapt: Adapt | bool | None = ..., allowance: Allowance | None = ..., shed: ShedName = ...,
     on_null_time: OnNullTime = ...,

@@ -35,6 +35,16 @@ def unknown_name(kind: str, name: str, known: Iterable[str], where: str = "") ->
     return QueryError(f"unknown {kind} '{name}'{where}; {hint}: {listed}")
 
 
+def suggest_name(name: object, known: Iterable[str]) -> str:
+    """Return the end of an error that names the nearest known name, empty if none is near.
+
+    >>> suggest_name("mjion", ["auto", "mjoin"])
+    "; did you mean 'mjoin'?"
+    """
+    near = find_nearest(name, known) if isinstance(name, str) else None
+    return "" if near is None else f"; did you mean '{near}'?"
+
+
 def match_name(kind: str, name: str, known: Iterable[str], where: str = "") -> str:
     """Return the known spelling of a name in any case, or raise.
 

@@ -19,15 +19,16 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from weir.adapt.planner import PlanRequest
 from weir.adapt.settings import Adapt
-from weir.errors import QueryError, find_nearest, unknown_name
+from weir.errors import QueryError, find_nearest, suggest_name, unknown_name
 from weir.order.policies import DriverOrder, DriverPolicy, check_policy
 from weir.plan.explain import format_bytes
 from weir.plan.tree import Join, JTree, Leaf
+from weir.plan.tree_text import parse_tree
 from weir.query.model import Budget, Query
 from weir.query.options import PerStream, QueryOptions, argument, check_lengths, show_given
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
-from weir.shed.strategies import ShedName, check_shed
+from weir.shed.strategies import ShedName, find_strategy
 from weir.units import format_size, parse_interval
 
 PlanName: TypeAlias = Literal["auto", "mjoin", "bjtree"]
@@ -38,6 +39,11 @@ OnNullTime: TypeAlias = Literal["drop", "fail"]
 Durability: TypeAlias = Literal["power", "process"]
 
 _SPARK_ONLY = ("partitions", "spread", "idle", "ahead", "durability")
+# What Spark users try first, and what they mean here.
+_FOREIGN = {
+    "how": "joins are inner joins, so leave it out",
+    "watermark": "say late='5 seconds', or withWatermark of the DataFrame",
+}
 # A value of these types is meant for an argument, so its name may be a misspelt one.
 _OPTION_TYPES = (
     str, bytes, int, float, timedelta, Adapt, Allowance, Budget, RowWindow, TimeWindow,
@@ -54,8 +60,9 @@ class JoinOptions(QueryOptions):
     weir.errors.QueryError: partitions must be a whole number of at least 1; got 0
     """
 
-    plan: JTree | PlanName = argument(
-        "The join tree: 'auto', 'mjoin', 'bjtree', or a tree made with weir.plan.join.", default="auto"
+    plan: JTree | PlanName | str = argument(
+        "The join tree: 'auto', 'mjoin', 'bjtree', or a tree, like '((a b) c)' or made with weir.plan.join.",
+        default="auto",
     )
     rates: PerStream[float] | None = argument(
         "Rows per second of each stream, to choose a plan by its cost; tables are measured."
@@ -77,7 +84,10 @@ class JoinOptions(QueryOptions):
         "ages of partners they see. None: everything, or what the budget's CPU allows.",
     )
     shed: ShedName = argument(
-        "How to skip work where CPU is short: 'auto', 'jaqpot', 'harvest' or 'random-drop'.", default="auto"
+        "How to skip work where CPU is short: 'thin' skips the same share of every path's probes, 'jaqpot', "
+        "'jaqpot-printed' and 'grepp' those of the least productive paths, 'harvest' ages of partners, "
+        "'random-drop' drops rows; 'auto': whatever promises the most results.",
+        default="auto",
     )
     on_null_time: OnNullTime = argument(
         "What to do with rows without an event time: 'drop' and count them, or 'fail' the batch.",
@@ -108,16 +118,12 @@ class JoinOptions(QueryOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.plan, Join | Leaf) and self.plan not in get_args(PlanName):
-            raise QueryError(
-                "plan is 'auto', 'mjoin', 'bjtree' or a join tree made with weir.plan.join; "
-                f"got {self.plan!r}"
-            )
+        read_plan(self.plan)
         if isinstance(self.driver_order, str):
             check_policy(self.driver_order)
         _check_adapt(self.adapt)
         check_allowance(self.allowance)
-        check_shed(self.shed)
+        find_strategy(self.shed)
         _check_word("on_null_time", self.on_null_time, OnNullTime)
         _check_word("spread", self.spread, Spread)
         _check_word("durability", self.durability, Durability)
@@ -132,7 +138,7 @@ class JoinOptions(QueryOptions):
     @property
     def plan_request(self) -> PlanRequest:
         """What is said of the plan."""
-        return PlanRequest(self.plan, self.rates, self.selectivities, self.shed)
+        return PlanRequest(read_plan(self.plan), self.rates, self.selectivities, self.shed)
 
     @property
     def adaptation(self) -> Adapt | None:
@@ -198,6 +204,19 @@ def check_allowance(given: Any) -> None:
         )
 
 
+def read_plan(given: Any) -> JTree | str:
+    """Return the tree of a text like '((a b) c)', other plans as they are; refuse what is none."""
+    if isinstance(given, str) and given.lstrip().startswith("("):
+        return parse_tree(given)
+    plan: JTree | str = given
+    if isinstance(plan, Join | Leaf) or plan in get_args(PlanName):
+        return plan
+    raise QueryError(
+        "plan is 'auto', 'mjoin', 'bjtree' or a join tree, like '((a b) c)' or made with weir.plan.join; "
+        f"got {show_given(given)}{suggest_name(given, get_args(PlanName))}"
+    )
+
+
 def check_partitions(given: Any) -> None:
     """Refuse what is no number of partitions."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
@@ -207,7 +226,8 @@ def check_partitions(given: Any) -> None:
 def _check_word(name: str, given: Any, words: Any) -> None:
     if given not in get_args(words):
         *others, last = map(repr, get_args(words))
-        raise QueryError(f"{name} is {', '.join(others)} or {last}; got {show_given(given)}")
+        hint = suggest_name(given, get_args(words))
+        raise QueryError(f"{name} is {', '.join(others)} or {last}; got {show_given(given)}{hint}")
 
 
 def _check_adapt(given: Any) -> None:
@@ -223,6 +243,8 @@ def _check_misspelt(function: str, tables: Mapping[str, Any]) -> None:
     """Refuse an option that came in as a table: its name is misspelt, or a clause of the statement."""
     clauses = {field.name: field.metadata["clause"] for field in arguments_of("join")}
     for name, given in tables.items():
+        if name in _FOREIGN and _is_option(given):
+            raise QueryError(f"weir.{function} has no argument '{name}'; {_FOREIGN[name]}")
         near = find_nearest(name, [*clauses, "streams"]) if _is_option(given) else None
         if near is not None:
             clause = clauses.get(near) if function == "sql" else None

@@ -1,50 +1,41 @@
-"""Analyse a running query: find the best plan and allowance for its statistics and limits (a pure function).
+"""Analyse a running query: find the plan and the shedding that should find most results within its limits.
 
-statistics ─ fit ─> join graph ─ search ─> candidate plans ─ shed where over the limit ─> recommendation
+statistics ─ fit ─> join graph ─ search ─> candidate plans ─ shed where over the limit ─> the best one
+
+A pure function. What it finds is a promise of a model; under a CPU limit the controller tries it first.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from weir.adapt.change_detection import describe_changes, is_over_limit
 from weir.adapt.fit_join_graph import fit_join_graph
-from weir.adapt.plan_estimator import PlanEstimator, PlanInForce, measure_correction
-from weir.adapt.settings import Adapt, Changeable
-from weir.adapt.shedding import Shedding, choose_shedding
+from weir.adapt.plan_estimator import PlanEstimator
+from weir.adapt.settings import Changeable
+from weir.adapt.shedding import choose_shedding
 from weir.adapt.statistics import Statistics
+from weir.adapt.trial import Base
 from weir.plan.choose import choose
-from weir.plan.explain import compare_usage
-from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.limits import Limits
 from weir.plan.probing_orders import choose_probing_orders
 from weir.plan.space import Space, check_plannable
 from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.shed.allowance import Allowance
 from weir.shed.directions import is_harvestable
-from weir.shed.strategies import ShedName
+from weir.shed.strategies import ShedName, find_strategy
+from weir.shed.thin import thin
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 # While nothing is shed, this share of the rows is sampled to learn lags, for about a hundredth of the work.
 _LEARNING_SAMPLE = 0.01
 # Shedding aims at this share of the CPU limit, so that a batch that takes a little longer still fits.
-_TARGET_SHARE = 0.9
-# Hysteresis: shedding ends only if the exact join fits into this share of the limit, so that decisions do not
-# flap at the limit.
-_EXACT_AGAIN_SHARE = 0.8
-# Over the limit, another allowance is urgent only if it takes less than this share of what runs now.
-_LESS_CPU_SHARE = 0.98
-# A reason names at most this many changes.
-_MOST_CHANGES = 3
-# With more streams than this, mjoins are first compared roughly, and the long search for ages is spent only
-# on those whose recall is within this share of the best one.
-_MOST_STREAMS_TO_SEARCH, _CLOSE_RECALL_SHARE = 6, 0.98
-# Recall above this is complete; the rest is rounding.
-_COMPLETE_RECALL = 1 - 1e-9
-_RECALL_DIGITS = 9
+_TARGET_SHARE = 0.95
+# Recall is compared with this many digits; the rest is rounding.
+_RECALL_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,119 +47,115 @@ class AdaptationScope:
     costs: UnitCosts = TYPICAL
     interval: float | None = None
 
+    @property
+    def has_own_strategy(self) -> bool:
+        """True if the user chose how to shed, so that nothing else is tried."""
+        return self.shed not in ("auto", "thin")
+
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
-    """The best plan and allowance, their expected effect, and the reason.
+class Usage:
+    """Seconds of work per event second of the running plan, measured.
 
-    `cpu` is in measured seconds of work per event second; `scale` is measured divided by modelled seconds of
-    probing. `gain` is relative to the plan in force; `changes_plan` is true if the plan is another one. An
-    `is_urgent` recommendation holds whatever the gain: a limit is exceeded, or shedding can end. `seconds` is
-    the CPU time of the analysis.
+    `skippable` are those of probing the root under an allowance, None: if nothing is shed. The joins below
+    the root are `kept`.
     """
 
-    plan: Join
-    allowance: Allowance | None
+    kept: float
+    skippable: float
+    allowance: Allowance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan with what it sheds, its expected recall, seconds of work per event second, and bytes."""
+
+    base: Base
     recall: float
     cpu: float
     memory: float
-    gain: float
-    reason: str
-    scale: float
-    changes_plan: bool = False
-    is_urgent: bool = False
     warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
+
+    def rank(self, limits: Limits) -> tuple[float, float, float]:
+        """Rank by fit into memory, recall and CPU, under a CPU limit by the use of both; more is better."""
+        excess = self.cpu if math.isinf(limits.cpu) else limits.excess(self.cpu, self.memory)
+        return -max(1.0, limits.excess(0.0, self.memory)), round(self.recall, _RECALL_DIGITS), -excess
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A plan with its exact CPU, corrected and as modelled, its memory, and what must be shed."""
+class Analysis:
+    """The best candidate, and by the same model the running tree as a candidate.
 
-    plan: Join
-    exact_cpu: float
-    modelled_cpu: float
-    memory: float
-    shedding: Shedding | None = None
+    That is thinned to the limit or, if the user chose how to shed, the best that this does for it.
+    """
 
-    @property
-    def recall(self) -> float:
-        return 1.0 if self.shedding is None else self.shedding.recall
+    best: Candidate
+    running: Candidate
 
     @property
-    def cpu(self) -> float:
-        return self.exact_cpu if self.shedding is None else self.shedding.cpu
-
-    def rank(self, limits: Limits) -> tuple[float, float, float, float]:
-        """Rank by fit into memory, recall, head-room and CPU; more is better.
-
-        Plans and limits are compared in modelled seconds: the measurements of one plan say whether the budget
-        suffices, but not how much faster another plan is.
-        """
-        memory_excess = max(1.0, limits.excess(0.0, self.memory))
-        excess = limits.excess(self.modelled_cpu, self.memory)
-        return -memory_excess, round(self.recall, _RECALL_DIGITS), -excess, -self.modelled_cpu
+    def gain(self) -> float:
+        """The relative gain of the best: in results or, if all are found, in CPU."""
+        if self.best.recall > self.running.recall:
+            return self.best.recall / self.running.recall - 1 if self.running.recall > 0 else math.inf
+        return 1 - self.best.cpu / self.running.cpu if self.running.cpu > 0 else 0.0
 
 
 def analyse(
     query: Query,
     statistics: Statistics,
-    running: PlanInForce,
+    running: Join,
     limits: Limits,
-    settings: Adapt,
     scope: AdaptationScope,
-) -> Recommendation | None:
-    """Recommend the best plan within the limits, with shedding if none fits; None while rates are unknown.
+    usage: Usage | None = None,
+    barred: Collection[str] = (),
+) -> Analysis | None:
+    """Find the best candidate within the limits; None while rates are unknown.
 
-    Limits are seconds of work per event second, and bytes.
+    Limits are seconds of work per event second, and bytes. `usage` corrects the model. Changes of a `barred`
+    kind are left out.
     """
+    if "tree" in barred and scope.changeable == "tree":
+        scope = replace(scope, changeable="orders")
     graph = fit_join_graph(query, statistics, scope.costs)
     if graph is None:
         return None
     check_plannable(graph)
-    model = PlanEstimator(query, graph, statistics.lags)
-    correction = measure_correction(statistics, running, model, limits)
-    corrected = model.correct(correction)
-    # Limits in modelled seconds, as if every plan had the unskippable work of the running one.
-    unskippable = model.estimate_unskippable(running.plan)
-    for_probing = max(limits.cpu - correction.unskippable * unskippable, 0.0)
-    model_limits = Limits(unskippable + for_probing / correction.probing, limits.memory)
-    candidates = [
-        _Candidate(plan, corrected.estimate(plan)[1], model.estimate(plan)[1], model.estimate_memory(plan))
-        for plan in _candidate_plans(graph, running.plan, model_limits, scope.changeable)
-    ]
-    exact = Limits(limits.cpu if running.is_exact else _EXACT_AGAIN_SHARE * limits.cpu, limits.memory)
-    fitting = [candidate for candidate in candidates if exact.allow(candidate.exact_cpu, candidate.memory)]
-    allowed = fitting or _add_shedding(corrected, candidates, limits.cpu, exact.cpu, scope.shed)
-    best = max(allowed, key=lambda candidate: candidate.rank(model_limits))
-    allowance = None if best.shedding is None else best.shedding.allowance
-    if best.shedding is None and not math.isinf(limits.cpu):
-        allowance = choose_learning_allowance(graph.windows, best.plan, scope.shed)
-    recall, cpu = corrected.estimate(running.plan, running.allowance)
-    ends_shedding = best.shedding is None and not running.is_exact
-    saves_cpu = best.plan != running.plan or best.cpu < _LESS_CPU_SHARE * cpu
-    return Recommendation(
-        plan=best.plan,
-        allowance=allowance,
-        recall=best.recall,
-        cpu=best.cpu,
-        memory=best.memory,
-        gain=_gain(best, candidates[0], recall, model_limits),
-        reason=_explain(statistics, running, settings, best, limits),
-        scale=correction.probing,
-        changes_plan=best.plan != running.plan,
-        is_urgent=ends_shedding or (is_over_limit(statistics, limits) and saves_cpu),
-        warnings=() if best.shedding is None else best.shedding.warnings,
-    )
+    model = PlanEstimator(query, graph, statistics.reliable_lags)
+    if usage is not None:
+        model = model.correct(running, usage.kept, usage.skippable, usage.allowance)
+    in_force = _thin(model, running, limits, scope.shed)
+    found: list[Candidate] = []
+    for plan in _candidate_plans(graph, running, _uncorrect(limits, model), scope.changeable):
+        found += _list_candidates(model, plan, limits, scope)
+    allowed = [candidate for candidate in found if not _is_barred(in_force.base, candidate.base, barred)]
+    best = _find_best(allowed or [in_force], limits)
+    if scope.has_own_strategy:
+        same_tree = [candidate for candidate in allowed if not in_force.base.has_other_tree(candidate.base)]
+        in_force = _find_best(same_tree or [in_force], limits)
+    return Analysis(best, in_force)
 
 
 def choose_learning_allowance(windows: Mapping[str, object], plan: Join, shed: ShedName) -> Allowance | None:
     """Return the allowance of a query that sheds nothing yet: in an mjoin, a sample to learn lags from.
 
-    The lags show which ages pay once the query has to shed.
+    The lags show which ages pay once the query has to shed, and which slices to keep in a bounded memory.
     """
-    learns = shed in ("auto", "harvest") and is_harvestable(plan, windows)
+    learns = find_strategy(shed).uses_ages and is_harvestable(plan, windows)
     return Allowance(sample=_LEARNING_SAMPLE) if learns else None
+
+
+def _is_barred(running: Base, other: Base, barred: Collection[str]) -> bool:
+    """True if a change, or the way of shedding that comes with it, is of a barred kind."""
+    return other != running and (running.name_change(other) in barred or other.strategy in barred)
+
+
+def _find_best(candidates: list[Candidate], limits: Limits) -> Candidate:
+    return max(candidates, key=lambda candidate: candidate.rank(limits))
+
+
+def _uncorrect(limits: Limits, model: PlanEstimator) -> Limits:
+    """Return limits in seconds by the uncorrected model, by which plans are searched."""
+    return Limits(limits.cpu / model.correction.probing, limits.memory)
 
 
 def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable: Changeable) -> list[Join]:
@@ -176,7 +163,7 @@ def _candidate_plans(graph: JoinGraph, running: Join, limits: Limits, changeable
     plans = [running]
     if changeable == "tree":
         choice = choose(graph, limits, quick=True)
-        plans += [choice.plan] if choice.qualified else [choice.plan, choice.mjoin.plan]
+        plans += [choice.plan, choice.mjoin.plan]
     if changeable != "nothing":
         plans.append(_optimise_orders(Space(graph), running))
     return list(dict.fromkeys(plans))
@@ -189,57 +176,25 @@ def _optimise_orders(space: Space, plan: Join) -> Join:
     return Join(inputs, orders, plan.window)
 
 
-def _add_shedding(
-    estimator: PlanEstimator, candidates: list[_Candidate], cpu: float, exact_cpu: float, shed: ShedName
-) -> list[_Candidate]:
-    """Add what must be shed for the limit `cpu` of candidates that take more than `exact_cpu`."""
-
-    def add_shedding(candidate: _Candidate, roughly: bool = False) -> _Candidate:
-        shedding = None
-        for share in (_TARGET_SHARE, _EXACT_AGAIN_SHARE) if candidate.exact_cpu > exact_cpu else ():
-            target = Limits(share * cpu)
-            shedding = shedding or choose_shedding(estimator, candidate.plan, target, shed, roughly)
-        return replace(candidate, shedding=shedding)
-
-    mjoins = [c for c in candidates if is_harvestable(c.plan, estimator.graph.windows)]
-    if len(mjoins) > 1 and len(mjoins[0].plan.streams) > _MOST_STREAMS_TO_SEARCH:
-        rough = [add_shedding(candidate, roughly=True) for candidate in mjoins]
-        least_recall = _CLOSE_RECALL_SHARE * max(candidate.recall for candidate in rough)
-        poor = {candidate.plan for candidate in rough if candidate.recall < least_recall}
-        candidates = [candidate for candidate in candidates if candidate.plan not in poor]
-    return list(map(add_shedding, candidates))
+def _list_candidates(
+    model: PlanEstimator, plan: Join, limits: Limits, scope: AdaptationScope
+) -> Iterator[Candidate]:
+    """Yield a plan thinned to the limit, and with the shedding that the user or the model likes best."""
+    thinned = _thin(model, plan, limits, scope.shed)
+    if thinned.recall >= 1 or not scope.has_own_strategy:
+        yield thinned
+    if thinned.recall >= 1 or scope.shed == "thin":
+        return
+    shedding = choose_shedding(model, plan, Limits(_TARGET_SHARE * limits.cpu), scope.shed)
+    if shedding is not None and shedding.strategy != "thin":
+        base = Base(plan, shedding.allowance, shedding.strategy)
+        yield Candidate(base, shedding.recall, shedding.cpu, thinned.memory, shedding.warnings)
 
 
-def _gain(best: _Candidate, running: _Candidate, recall: float, limits: Limits) -> float:
-    """Return the relative gain: in results or, if all are found, in head-room (without limits, in CPU)."""
-    if best.shedding is not None or recall < _COMPLETE_RECALL:
-        return best.recall / recall - 1 if recall > 0 else math.inf
-    if limits == NO_LIMITS:
-        after, before = best.modelled_cpu, running.modelled_cpu
-    else:
-        after, before = (limits.excess(plan.modelled_cpu, plan.memory) for plan in (best, running))
-    return 1 - after / before if before > 0 else 0.0
-
-
-def _explain(
-    statistics: Statistics, running: PlanInForce, settings: Adapt, best: _Candidate, limits: Limits
-) -> str:
-    """Say what changed and what follows.
-
-    For example "rates of a, b rose 3.9 times: the exact join takes CPU 71% (limit 40%), so shedding by
-    harvest keeps about 97% of the results".
-    """
-    changes = [] if running.reference is None else describe_changes(running.reference, statistics, settings)
-    if is_over_limit(statistics, limits):
-        usage = compare_usage(statistics.load.value or 0.0, statistics.bytes, limits)
-        changes.insert(0, f"the join takes {usage}")
-    conclusion = f"the exact join takes {compare_usage(best.exact_cpu, best.memory, limits)}"
-    if best.plan != running.plan:
-        has_same_tree = str(best.plan) == str(running.plan)
-        other = "other probing orders" if has_same_tree else f"the plan {best.plan}"
-        conclusion = f"with {other} {conclusion}"
-    outcome = "nothing is shed"
-    if best.shedding is not None:
-        outcome = f"shedding by {best.shedding.strategy} keeps about {best.recall:.0%} of the results"
-    changed = f"{'; '.join(changes[:_MOST_CHANGES])}: " if changes else ""
-    return f"{changed}{conclusion}, so {outcome}"
+def _thin(model: PlanEstimator, plan: Join, limits: Limits, shed: ShedName) -> Candidate:
+    """A plan with as many driver rows at its root as the limit allows."""
+    kept, cpu = model.estimate(plan, thin(plan, 0.0))[1], model.estimate(plan)[1]
+    fits = cpu <= limits.cpu or cpu <= kept  # where nothing can be skipped, thinning saves nothing
+    share = 1.0 if fits else max(0.0, limits.cpu - kept) / (cpu - kept)
+    base = Base(plan, choose_learning_allowance(model.graph.windows, plan, shed))
+    return Candidate(base, share, min(cpu, max(kept, limits.cpu)), model.estimate_memory(plan))

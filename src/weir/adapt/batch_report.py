@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from weir.adapt.recall import RecallEstimate
 from weir.kernel.decision import Decision
 from weir.plan.tree import Join
 from weir.shed.allowance import Allowance
@@ -24,14 +25,17 @@ class BatchReport:
     reached: Mapping[str, int]  # ... and after it
     held: Mapping[str, float]  # the rows of each state that could still join before the batch
     seconds: float  # of the whole batch
-    work: float  # CPU seconds of the join in the slowest partition, which depend on what is probed
+    work: float  # CPU seconds of the slowest task, without states built for another plan
+    probing: float = 0.0  # of these, the seconds in which the root is probed
+    probe_cpu: float = 0.0  # CPU seconds of all hops and of putting out results, in all partitions
     is_complete: bool = True  # False if the sink did not read all results
     is_mixed: bool = False  # True if partitions had different active plans
     steps: int = 0  # of the hops in the busiest partition
     order: tuple[str, ...] | None = None  # in which the streams went; None if partitions differ
     watermark: int | None = None  # after the batch
     state: Mapping[str, StateSize] = field(default_factory=dict)  # the size of each state after the batch
-    recall: float | None = None  # the estimate after the batch
+    batch_recall: RecallEstimate | None = None  # of the batch; None: unknown
+    windows_recall: RecallEstimate | None = None  # of the last windows
     interval: float | None = None  # seconds between triggers; None without any
     evicted: Mapping[str, int] = field(default_factory=dict)  # rows of each state given up for memory
     building: Mapping[str, float] = field(default_factory=dict)  # the built share of a later plan's states
@@ -56,6 +60,11 @@ class BatchReport:
     def results(self) -> int:
         """How many results were put out."""
         return self.counts.results
+
+    @property
+    def recall(self) -> float | None:
+        """Emitted over exact results of the batch, estimated; None: unknown."""
+        return None if self.batch_recall is None else self.batch_recall.value
 
     @property
     def shed(self) -> int:

@@ -3,7 +3,8 @@
 Run small joins that differ in what dominates their cost, and fit the unit costs to their times. The cost
 model is linear in the unit costs: a plan's cost with one of them at 1 and the others at 0 is the amount that
 the plan takes of it. So non-negative least squares of relative errors finds them. Probing, assembling results
-and storing rows are timed separately, which keeps their unit costs apart.
+and storing rows are timed separately, which keeps their unit costs apart. The times of a busy machine may
+not tell some unit cost; a lower limit keeps it from being called nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from weir.query.model import Query
 from weir.query.options import QueryOptions
 from weir.stats.batch_counts import BatchCounts
 from weir.stats.join_graph import JoinGraph
-from weir.stats.unit_costs import UnitCosts
+from weir.stats.unit_costs import TYPICAL, UnitCosts
 
 _NUMBERS = "uvwxyz"
 _SCHEMA = pa.schema(
@@ -46,6 +47,8 @@ _PHASES = (
     ("cut", "insert", "merge"),
 )
 _FITTED = tuple(name for phase in _PHASES for name in phase)
+# No machine is faster than the typical one by more than this factor.
+_FASTEST = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +144,30 @@ _SAMPLES = (
 @cache
 def calibrate_costs() -> UnitCosts:
     """Measure the unit costs of this machine, once per process."""
+    equations = []
+    for sample in _SAMPLES:
+        joined = sample.build_query()
+        equations += _equations(sample, joined, _time_phases(sample, joined))
+    return _fit(equations)
+
+
+def _fit(equations: list[list[float]]) -> UnitCosts:
+    """Return the unit costs with which each equation gives 1, as nearly as their lower limits let them."""
     # Not at the top: scipy takes longer to import than all else, and most queries need no calibration.
     from scipy.optimize import nnls
 
-    equations = np.array([equation for sample in _SAMPLES for equation in _measure_sample(sample)])
-    seconds, _ = nnls(equations, np.ones(len(equations)))
-    return UnitCosts(**dict(zip(_FITTED, seconds.tolist(), strict=True)))
+    amounts = np.array(equations)
+    least = np.array([getattr(TYPICAL, name) for name in _FITTED]) / _FASTEST
+    above, _ = nnls(amounts, 1 - amounts @ least)
+    return UnitCosts(**dict(zip(_FITTED, (least + above).tolist(), strict=True)))
 
 
-def _measure_sample(sample: _Sample) -> list[list[float]]:
+def _equations(sample: _Sample, joined: Query, seconds: list[float]) -> list[list[float]]:
     """Return an equation per phase: the amounts of each unit cost, divided by the phase's seconds.
 
     Lower joins assemble columns in order to store them, so that phases overlap. Plans with lower joins give
     one equation for the whole time, repeated so that it weighs as much as three phases.
     """
-    joined = sample.build_query()
-    seconds = _time_phases(sample, joined)
     graphs = {name: sample.build_graph(joined, UnitCosts(**{name: 1.0})) for name in _FITTED}
     amounts = {name: cost(graph, sample.plan).cpu for name, graph in graphs.items()}
     if len(list(sample.plan.inner())) > 1:

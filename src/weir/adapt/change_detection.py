@@ -13,13 +13,8 @@ from typing import TypeVar
 from weir.adapt.average import Average, lags_differ
 from weir.adapt.settings import Adapt
 from weir.adapt.statistics import Statistics
-from weir.plan.limits import Limits
 
 K = TypeVar("K")
-# Hysteresis: shed less again only if the join uses less than this share of its CPU limit ...
-_UNDERUSED_SHARE = 0.7
-# ... over at least three batches: their weight in an average that fades by 0.8, 1 + 0.8 + 0.64.
-_UNDERUSED_BATCHES = 2.4
 # A change is beyond chance at this many standard deviations of a Poisson count.
 _NOISE_DEVIATIONS = 3.0
 # If this many times more was counted now, the earlier value was hardly known and its noise is ignored.
@@ -28,45 +23,18 @@ _HARDLY_KNOWN_FACTOR = 10.0
 _SECONDS_NOISE = 0.15
 
 
-def should_analyse(
-    before: Statistics | None, current: Statistics, settings: Adapt, limits: Limits, is_shedding: bool = False
-) -> bool:
-    """True if a statistic changed by more than ε since the last analysis, or a limit is exceeded.
-
-    Also true without an earlier analysis, and if a query that sheds has CPU to spare.
-    """
-    if before is None or is_over_limit(current, limits) or (is_shedding and is_underused(current, limits)):
-        return True
-    return bool(describe_changes(before, current, settings))
-
-
-def is_over_limit(statistics: Statistics, limits: Limits) -> bool:
-    """True if the last batches used more CPU or memory than the next one may."""
-    return statistics.bytes > limits.memory or (statistics.load.value or 0.0) > limits.cpu
-
-
-def is_underused(statistics: Statistics, limits: Limits) -> bool:
-    """True if the batches since the last decision, at least three, used far less CPU than they may."""
-    load = statistics.load
-    has_enough_batches = load.exposure > _UNDERUSED_BATCHES * statistics.span
-    return (load.value or 0.0) < _UNDERUSED_SHARE * limits.cpu and has_enough_batches
-
-
 def describe_changes(reference: Statistics, current: Statistics, settings: Adapt) -> list[str]:
     """Return a phrase for each kind of significant change, e.g. "rates of orders, clicks rose 2.1 times"."""
     rates = _find_changes(reference.rows, current.rows, settings.change)
     selectivities = _find_changes(reference.matches, current.matches, settings.change)
     steps = {f"{'+'.join(b)} and {'+'.join(p)}": ratio for (b, p), ratio in selectivities.items()}
     changes = _describe_ratios("rates of", rates) + _describe_ratios("selectivities of", steps)
-    before, after = reference.lags, current.lags
+    before, after = reference.reliable_lags, current.reliable_lags
     if after and (not before or lags_differ(before, after, settings.change, current.results_each)):
         changes.append("lags between streams changed")
-    for what, old, new in (
-        ("join work", reference.load.value, current.load.value),
-        ("event time per second", reference.event_time_speed.value, current.event_time_speed.value),
-    ):
-        if old and new and abs(new / old - 1) > max(settings.change, _SECONDS_NOISE):
-            changes.append(f"{what} {_describe_ratio(new / old)}")
+    old, new = reference.event_time_speed.value, current.event_time_speed.value
+    if old and new and abs(new / old - 1) > max(settings.change, _SECONDS_NOISE):
+        changes.append(f"event time per second {_describe_ratio(new / old)}")
     return changes
 
 

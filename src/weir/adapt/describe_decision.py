@@ -39,6 +39,7 @@ def describe_decision(decision: Decision) -> dict[str, Any]:
             },
             "drop": dict(allowance.drop),
         },
+        "workCap": decision.work_cap,
         "reason": decision.reason,
     }
 

@@ -29,13 +29,11 @@ from weir.query.model import Budget, Query
 from weir.query.windows import RowWindow
 from weir.shed.allowance import Allowance
 from weir.shed.directions import check_harvestable, default_basic_window
-from weir.shed.strategies import ShedName
+from weir.shed.strategies import ShedName, find_strategy
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import TYPICAL
 
 _LOG = logging.getLogger("weir")
-# Ages and rows can be shed in an mjoin only.
-_MJOIN_STRATEGIES = ("harvest", "random-drop")
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class PlannedJoin:
             shedding = choose_shedding(PlanEstimator(query, self.graph), plan, self.limits, self.shed)
         if shedding is not None:
             return shedding.allowance, SHED_FROM_START
-        if adapt is None or query.budget is None or query.budget.cpu is None:
+        if adapt is None or query.budget is None:
             return None, AS_REQUESTED
         windows = dict(zip(query.names, query.windows, strict=True))
         return choose_learning_allowance(windows, plan, self.shed), AS_REQUESTED
@@ -100,7 +98,10 @@ class PlanRequest:
     def divide_windows(self, query: Query) -> Query:
         """Return the query with a length of basic windows, if harvesting needs one and it has none."""
         retentions = [r for i in range(len(query.names)) if (r := query.bounds.retention(i)) and r > 0]
-        if self.shed != "harvest" or query.basic is not None or not retentions:
+        strategy = find_strategy(self.shed)
+        # 'auto' uses ages too, but may take a plan without any.
+        sheds_ages = strategy.uses_ages and strategy.mjoin_only
+        if not sheds_ages or query.basic is not None or not retentions:
             return query
         return replace(query, basic=math.ceil(default_basic_window(retentions)))
 
@@ -114,9 +115,10 @@ class PlanRequest:
         if statistics is None and self.needs_rates(query):
             rows = {name: table for name, table in (tables or {}).items() if isinstance(table, pa.Table)}
             statistics = measure_tables(query, rows) if len(rows) == len(query.names) else None
-        wanted = "mjoin" if self.plan == "auto" and self.shed in _MJOIN_STRATEGIES else self.plan
+        mjoin_only = find_strategy(self.shed).mjoin_only
+        wanted = "mjoin" if self.plan == "auto" and mjoin_only else self.plan
         planned = _choose_plan(wanted, query, statistics, _convert_budget(query.budget, cores), self.shed)
-        if self.shed in _MJOIN_STRATEGIES:
+        if mjoin_only:
             check_harvestable(planned.plan, dict(zip(query.names, query.windows, strict=True)))
         if planned.warning is not None:
             _LOG.warning(planned.warning)
@@ -135,7 +137,7 @@ def explain_plan(planned: PlannedJoin, allowance: Allowance | None = None) -> st
     shedding = _explain_shedding(planned, allowance)
     cost, limits, choice = planned.cost, planned.limits, planned.choice
     if cost is None:
-        why = "no cost estimate, because no rates are known; pass rates="
+        why = "no cost estimate, because no rates are known; pass rates= (in a script RATE)"
         if planned.graph is not None:
             why = "no cost estimate for plans with composed windows"
         return "\n".join(["plan", render_tree(planned.plan), f"({why})", *shedding])

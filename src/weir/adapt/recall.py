@@ -1,30 +1,30 @@
-"""Estimate recall, emitted over exact results, from sampled rows, which probe everything.
+"""Estimate recall, emitted over exact results, with an interval.
 
-A sampled row finds all matches in the states of its node. If an input is the output of a lower join, it is
-itself only a part of the exact one, so joins are estimated bottom-up. With r for recall (for a stream: the
-share of it that is not dropped), s for the sampled share and d for the drivers of node N:
-
-    exact_d(N) = (matches of sampled rows of d at the last hop in N) / s / (r(d) · product of r(partner))
-    r(N)       = (matches emitted by N) / (sum of exact_d(N) over d)
-
-This assumes that what is missing below is missing evenly, whether or not it would have matched.
+Every result stands for as many exact results as its weight says (`weir.kernel.path_weights`), so the sum of
+weights estimates the exact number whatever was shed, dropped or evicted (Horvitz and Thompson 1952). Nothing
+is known only of what had no chance to be found: rows that were skipped by a rule, without a sample.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
-from weir.plan.tree import Join, JTree, hops
+from weir.plan.tree import Join, hops
 from weir.query.windows import RowWindow, TimeWindow
 from weir.shed.allowance import Allowance
+from weir.shed.thin import first_hops
 from weir.stats.hop import Hop, HopStats
+from weir.stats.weight_sums import WeightSums
 
-Shares = Mapping[str, float]
-# Weight of a batch relative to the next one; large, as few sampled rows of one batch match.
+# A normal variable is within so many standard deviations of its mean in nine of ten cases.
+_NOMINAL = 1.645
+# An interval from almost zero says as much as one from zero.
+_MOST_LOG = 50.0
+# Weight of a batch relative to the next one where no clock tells how much of a window lies between them.
 _DECAY = 0.9
 # After this many exact batches, 0.9^44 < 1 %, earlier shedding hardly counts and recall is 1. Row windows
 # need this: no clock tells when the rows that were shed would have left them.
@@ -32,126 +32,161 @@ _EXACT_BATCHES = 44
 
 
 @dataclass(frozen=True, slots=True)
-class PathSums:
-    """Sums over the batches of one driver in one join.
+class RecallEstimate:
+    """A recall, and an interval that holds the true one in nine of ten batches."""
 
-    `matches` emitted, `exact` matches estimated, matches of `sampled` rows, and rows `skipped`: those that
-    did not probe, or not all ages.
+    value: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(results: float, exact: float, deviation: float) -> RecallEstimate | None:
+        """Estimate from emitted and estimated exact results; None without results that have a weight."""
+        if exact <= 0:
+            return None
+        value = min(1.0, results / exact)
+        # The logarithm of the exact number is closer to normal than the number.
+        factor = math.exp(min(_NOMINAL * deviation / exact, _MOST_LOG))
+        return RecallEstimate(value, value / factor, min(1.0, value * factor))
+
+
+EXACT = RecallEstimate(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEvidence:
+    """What a batch tells of its recall.
+
+    `sums` are over all results; `largest` is the greatest weight of a stored row. With `sheds`, something was
+    skipped, dropped or is missing from a state; with `is_blind`, there is something among it that had no
+    chance to be found, and with `leaves_blind`, it is missing from states as well. Times (µs) are the
+    watermark before the batch, the newest event time after it, and by how much that has gone on.
     """
 
-    matches: float = 0.0
-    exact: float = 0.0
-    sampled: float = 0.0
-    skipped: float = 0.0
-
-    def add_batch(self, batch: PathSums) -> PathSums:
-        """Add a batch, with less weight for those before it."""
-        return PathSums(
-            _DECAY * self.matches + batch.matches,
-            _DECAY * self.exact + batch.exact,
-            _DECAY * self.sampled + batch.sampled,
-            _DECAY * self.skipped + batch.skipped,
-        )
+    sums: WeightSums = field(default_factory=WeightSums)
+    largest: float = 1.0
+    sheds: bool = False
+    is_blind: bool = False
+    leaves_blind: bool = False
+    watermark: int | None = None
+    newest: int | None = None
+    advance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Evidence of the last batches: sums per (join, driver), and for how many batches nothing was skipped.
+    """The recall of the last batch, and sums over the last windows; None: unknown.
 
-    `last_shed_time` is the newest event time (µs) after the last batch that skipped something.
+    Of the sums, `own` is the variance of choices in single batches, and `shared` the standard deviation of
+    choices that batches share; `relative` is the sum of the relative variances of so many `batches`. Event
+    times (µs): at `shed_at` a batch shed, at `unknown_at` one did not know its recall, at `blind_at` one left
+    states blind; None: never, or so long ago that nothing is missing.
     """
 
-    paths: Mapping[tuple[str, str], PathSums] = field(default_factory=dict)
-    exact_batches: int = _EXACT_BATCHES
-    last_shed_time: int | None = None
+    batch: RecallEstimate | None = EXACT
+    results: float = 0.0
+    exact: float = 0.0
+    own: float = 0.0
+    shared: float = 0.0
+    relative: float = 0.0
+    batches: float = 0.0
+    shed_at: int | None = None
+    unknown_at: int | None = None
+    blind_at: int | None = None
+    exact_batches: int = 0
 
-    def after(
-        self,
-        plan: Join,
-        per_hop: Mapping[Hop, HopStats],
-        allowance: Allowance | None,
-        missing: Shares | None = None,
-        clock: tuple[int | None, int | None] = (None, None),
-        keep: int | None = None,
-    ) -> Recall:
-        """Add a batch; one that skips probes without a sample makes all earlier evidence worthless.
-
-        `missing` is the share of each state's remaining results that was evicted. `clock` is the watermark
-        before the batch and the newest event time after it. What was skipped more than `keep` before the
-        watermark can no longer be missed.
-        """
-        watermark, newest = clock
-        sample = 0.0 if allowance is None else allowance.sample
-        drop = {} if allowance is None else {name: share for name, share in allowance.drop.items() if share}
-        evicted = missing or {}
-        batch = {
-            key: _sum_path(tuple(path), per_hop, sample, drop, evicted)
-            for key, path in groupby(hops(plan), attrgetter("node", "driver"))
-        }
-        has_skipped = any(sums.skipped for sums in batch.values())
-        if has_skipped and not sample:
-            unknown = {key: PathSums(skipped=sums.skipped) for key, sums in batch.items()}
-            return Recall(unknown, 0, newest)
-        paths = {key: self.paths.get(key, PathSums()).add_batch(sums) for key, sums in batch.items()}
-        if has_skipped or drop or evicted:
-            return Recall(paths, 0, newest)
-        keep = _add_composed_windows(plan, keep)
-        shed_at = self.last_shed_time
-        if keep is None or watermark is None or shed_at is None or watermark - shed_at <= keep:
-            return Recall(paths, self.exact_batches + 1, shed_at)
-        return Recall()  # all that was skipped would have left its window by now
-
-    def estimate(self, plan: Join) -> float | None:
-        """Estimate emitted over exact results, without regard to freshness; None without sampled matches."""
-        if self.exact_batches >= _EXACT_BATCHES:
-            return 1.0
-        recalls: dict[str, float] = {}
-        for node in plan.inner():
-            recall = self._estimate_node(node, recalls)
-            if recall is None:
-                return None
-            recalls[str(node)] = recall
-        return recalls[str(plan)]
-
-    def _estimate_node(self, node: Join, recalls: Shares) -> float | None:
-        """Estimate the recall of one join, given that of the joins below it."""
-        paths = [self.paths.get((str(node), str(driver)), PathSums()) for driver in node.inputs]
-        if any(path.skipped for path in paths) and not any(path.sampled for path in paths):
+    @property
+    def windows(self) -> RecallEstimate | None:
+        """The recall over the last windows, in which earlier batches count less."""
+        if self.shed_at is None:
+            return EXACT
+        if self.unknown_at is not None:
             return None
-        exact = 0.0
-        for driver, path in zip(node.inputs, paths, strict=True):
-            partners = (child for child in node.inputs if child != driver and not _has_row_window(child))
-            partners_share = math.prod(recalls.get(str(child), 1.0) for child in partners)
-            share = recalls.get(str(driver), 1.0) * partners_share
-            exact += path.exact / share if share else 0.0
-        matches = sum(path.matches for path in paths)
-        return min(1.0, matches / exact) if matches and exact else None
+        return RecallEstimate.of(self.results, self.exact, math.hypot(math.sqrt(self.own), self.shared))
+
+    def after(self, batch: BatchEvidence, keep: int | None) -> Recall:
+        """Add a batch; what was shed more than `keep` (µs) before the watermark can no longer be missed."""
+        exact_batches = 0 if batch.sheds else self.exact_batches + 1
+
+        def update(earlier: int | None, is_now: bool) -> int | None:
+            if is_now or earlier is None:
+                return batch.newest if is_now else None
+            if keep is None or batch.watermark is None:
+                return earlier if exact_batches < _EXACT_BATCHES else None
+            return earlier if batch.watermark - earlier <= keep else None
+
+        blind_at = update(self.blind_at, batch.leaves_blind)
+        is_unknown = batch.is_blind or blind_at is not None
+        shed_at = update(self.shed_at, batch.sheds or is_unknown)
+        times = shed_at, update(self.unknown_at, is_unknown), blind_at
+        if is_unknown:
+            return Recall(None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, *times, exact_batches)
+        sums, kept = batch.sums, self._decay(batch.advance, keep) if shed_at is not None else 0.0
+        # One result more with the rarest row: perhaps there are such results, and none was found.
+        shared = math.sqrt(sums.shared + batch.largest * (batch.largest - 1))
+        deviation = math.hypot(math.sqrt(sums.own), shared)
+        relative = (deviation / sums.weight) ** 2 if sums.weight else 0.0
+        sum_of_relative, batches = kept * self.relative + relative, kept * self.batches + bool(sums.weight)
+        if batches:
+            # Where too few of the rare results are found, their variance is told too small as well.
+            deviation = max(deviation, sums.weight * math.sqrt(sum_of_relative / batches))
+        return Recall(
+            RecallEstimate.of(sums.results, sums.weight, deviation) if batch.sheds else EXACT,
+            kept * self.results + sums.results,
+            kept * self.exact + sums.weight,
+            kept**2 * self.own + sums.own,
+            kept * self.shared + shared,
+            sum_of_relative,
+            batches,
+            *times,
+            exact_batches,
+        )
+
+    def _decay(self, advance: int, keep: int | None) -> float:
+        return math.exp(-advance / keep) if keep else _DECAY
 
 
-def _add_composed_windows(plan: Join, keep: int | None) -> int | None:
+def sum_paths(weights: Mapping[str, WeightSums], plan: Join, per_hop: Mapping[Hop, HopStats]) -> WeightSums:
+    """Sum up the results that a partition found, by all drivers of the root.
+
+    Each also stands for those of rows that a work cap kept back; partitions are cut each for itself.
+    """
+    sums = WeightSums()
+    for hop in first_hops(plan):
+        work = per_hop.get(hop, HopStats())
+        factor = 1 + work.capped / work.probes if work.probes else 1.0
+        sums += weights.get(hop.driver, WeightSums()).scale(factor)
+    return sums
+
+
+def find_blind_joins(plan: Join, per_hop: Mapping[Hop, HopStats], allowance: Allowance | None) -> set[str]:
+    """Return the joins of a plan that left out rows of which no weight tells.
+
+    Rows that are skipped by a rule have no chance to be found. Rows that start at the root, if any does,
+    stand for those that a work cap keeps back there (`sum_paths`); lower joins store what they find before
+    the cut is known.
+    """
+    blind = set()
+    for (node, _), path in groupby(hops(plan), attrgetter("node", "driver")):
+        for number, hop in enumerate(path):
+            work = per_hop.get(hop, HopStats())
+            is_cut = work.capped > 0 and (node != str(plan) or not work.probes)
+            if is_cut or _skips_by_rule(work, hop, allowance, is_first=number == 0):
+                blind.add(node)
+    return blind
+
+
+def _skips_by_rule(work: HopStats, hop: Hop, allowance: Allowance | None, is_first: bool) -> bool:
+    if allowance is None or allowance.sample:
+        return False
+    by_rule = not allowance.share(hop) or (is_first and allowance.choose == "newest")
+    return work.narrowed > 0 or (work.skipped > 0 and by_rule)
+
+
+def add_composed_windows(plan: Join, keep: int | None) -> int | None:
     """Add the time windows of a plan's own joins to `keep`; None if one of these windows counts rows."""
     for node in plan.inner():
         if keep is None or isinstance(node.window, RowWindow):
             return None
         keep += node.window.microseconds if isinstance(node.window, TimeWindow) else 0
     return keep
-
-
-def _sum_path(
-    path: Sequence[Hop], per_hop: Mapping[Hop, HopStats], sample: float, drop: Shares, missing: Shares
-) -> PathSums:
-    """Sum up one batch of a path; if it skipped nothing, all its rows count as sampled.
-
-    Dropped rows and evicted slices make results rarer by the product of the shares kept.
-    """
-    skipped = sum(per_hop[hop].skipped + per_hop[hop].narrowed for hop in path if hop in per_hop)
-    last_hop = per_hop.get(path[-1], HopStats())
-    kept = math.prod(1 - drop.get(name, 0.0) for name in (path[0].driver, *(hop.partner for hop in path)))
-    kept *= math.prod(1 - missing.get(hop.partner, 0.0) for hop in path)
-    exact = last_hop.sampled_matches / sample if skipped and sample else last_hop.matches
-    return PathSums(last_hop.matches, exact / kept if kept else 0.0, last_hop.sampled_matches, skipped)
-
-
-def _has_row_window(node: JTree) -> bool:
-    """True if a node keeps a fixed number of rows, so that it stays full however many rows are missing."""
-    return isinstance(node, Join) and isinstance(node.window, RowWindow)

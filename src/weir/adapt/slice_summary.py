@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,8 @@ _UNSEEN_LAG_WEIGHT = 0.01
 class SliceSummary:
     """State, size and event times (µs) of a slice.
 
-    Its rows lie between `first` and `last`. From `deadline` on none of them can join; None: no such time.
+    Its rows lie between `first` and `last`. From `deadline` on none of them can join; None: no such time. An
+    `is_rest` slice is what eviction has left of larger ones.
     """
 
     node: str
@@ -28,6 +29,7 @@ class SliceSummary:
     first: int
     last: int
     deadline: int | None
+    is_rest: bool = False
 
     def estimate_live_rows(self, now: int | None) -> float:
         """Estimate how many rows can still join at the time `now`, as if rows were spread evenly."""
@@ -61,31 +63,7 @@ class SliceSummary:
 
 def estimate_live_rows(slices: Iterable[SliceSummary], now: int | None) -> dict[str, float]:
     """Estimate how many rows of each state can still join at the time `now`."""
-    return _sum_by_state(slices, lambda summary: summary.estimate_live_rows(now))
-
-
-def estimate_loss(
-    gone: Iterable[SliceSummary],
-    slices: Iterable[SliceSummary],
-    now: int | None,
-    lags: LagHistograms | None = None,
-) -> dict[str, float]:
-    """Estimate the share of each state's remaining results that is lost with its evicted slices, `gone`.
-
-    Without lags, the share of its live rows.
-    """
-
-    def weigh(summary: SliceSummary) -> float:
-        if lags is None:
-            return summary.estimate_live_rows(now)
-        return summary.rows * summary.estimate_remaining_share(now, lags)
-
-    evicted, stored = _sum_by_state(gone, weigh), _sum_by_state(slices, weigh)
-    return {node: lost / (lost + stored.get(node, 0.0)) for node, lost in evicted.items() if lost > 0}
-
-
-def _sum_by_state(slices: Iterable[SliceSummary], weigh: Callable[[SliceSummary], float]) -> dict[str, float]:
-    sums: dict[str, float] = defaultdict(float)
+    rows: dict[str, float] = defaultdict(float)
     for summary in slices:
-        sums[summary.node] += weigh(summary)
-    return dict(sums)
+        rows[summary.node] += summary.estimate_live_rows(now)
+    return dict(rows)

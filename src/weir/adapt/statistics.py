@@ -12,14 +12,18 @@ that are ranked before it. Averaged over u, it reaches the share 1 - L/2W of sto
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from weir.adapt.average import Average, update_lags
 from weir.adapt.batch_report import BatchReport
+from weir.adapt.challenges import Challenges
+from weir.adapt.load import Load
 from weir.plan.tree import Join, nodes
 from weir.query.model import Query
 from weir.query.windows import RowWindow
+from weir.stats.batch_counts import count_steps
 from weir.stats.hop import Hop
 from weir.stats.lag_histogram import LagHistograms
 
@@ -32,8 +36,12 @@ _GAP_FACTOR = 4.0
 # A batch is a sliver if it spans less than this share of the last one, as when a file of one stream arrives
 # alone: its seconds of work per event second would mean nothing.
 _SLIVER_SHARE = 0.04
+# A batch that takes this many times the CPU of the last one confirms that rates have jumped.
+_MORE_WORK_FACTOR = 1.5
 # Gaps and slivers are left out only if there was none in this many batches, so that lasting changes count.
 _REGULAR_BATCHES = 10
+# Lags of so many rows tell which ages pay; fewer promise much that is not there.
+_FEWEST_LAGGED_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +51,12 @@ class Statistics:
     Averages:
     - `rows` and `results` per event second, `row_bytes` per stored row of a state;
     - `matches` per pair of a probing partial and a row it could reach: the selectivity of a step;
-    - `load`: seconds of join work per event second since the last decision, with the plan `load_plan`;
     - `fixed`: seconds of a batch outside its join;
-    - `event_time_speed`: event seconds per second between triggers.
+    - `event_time_speed`: event seconds per second between triggers;
+    - `step_seconds`: CPU seconds of probing and putting out results, per step.
 
-    `scale` is measured divided by modelled seconds of probing, by the last analysis; `lags` are histograms.
+    `lags` are histograms. Of a controller, `load` is what batches did and what CPU that took, `challenges`
+    what it has in force and on trial.
 
     Of the last batch: `span` (event seconds), `seconds`, `work`, `recall`, `bytes` of all states, seconds of
     the `watermark_delay`, `oldest` age in a result (seconds), and `window_fill`: the rows in the windows over
@@ -62,11 +71,11 @@ class Statistics:
     results: Average = field(default_factory=Average)
     lags: LagHistograms | None = None
     row_bytes: Mapping[Names, Average] = field(default_factory=dict)
-    load: Average = field(default_factory=Average)
-    load_plan: str = ""
+    load: Load = field(default_factory=Load)
+    challenges: Challenges | None = None
     fixed: Average = field(default_factory=Average)
     event_time_speed: Average = field(default_factory=Average)
-    scale: float | None = None
+    step_seconds: Average = field(default_factory=Average)
     span: float = 0.0
     seconds: float = 0.0
     work: float = 0.0
@@ -83,12 +92,11 @@ class Statistics:
         # Without a span, averages per event second stay as they are. The first batch has none either: nothing
         # tells over what time its rows came.
         span = 0.0 if is_irregular else seen.span
-        plan = f"{seen.plan} {[node.orders for node in seen.plan.inner()]}"
-        load = self.load if plan == self.load_plan else Average()
         new_rows = {name: _count_new_rows(seen, name) for name in query.names}
         known_rows = {name: self.rows.get(name, Average()) for name in query.names}
         # More rows and more work at once confirm each other.
-        is_confirmed = load.detect_jump(seen.work, span, is_count=False) > 0 and any(
+        does_more_work = self.work > 0 and seen.work > _MORE_WORK_FACTOR * self.work
+        is_confirmed = does_more_work and any(
             known_rows[name].detect_jump(new_rows[name], span) > 0 for name in query.names
         )
         rows = {n: known_rows[n].after(new_rows[n], span, is_confirmed=is_confirmed) for n in query.names}
@@ -104,12 +112,13 @@ class Statistics:
             results=self.results.after(seen.results, span),
             lags=update_lags(self.lags, seen.counts.lags, self.results_each),
             row_bytes=_update_row_bytes(self.row_bytes, seen),
-            # Windows still full of earlier, more frequent rows cost more than they will.
-            load=load.after(seen.work / max(1.0, fill), span, is_count=False, is_confirmed=is_confirmed),
-            load_plan=plan,
+            load=self.load,
+            challenges=self.challenges,
             fixed=self.fixed.after(max(0.0, seen.seconds - seen.work), 1.0, is_count=False),
             event_time_speed=self.event_time_speed.after(span, period, is_count=False),
-            scale=self.scale,
+            step_seconds=self.step_seconds.after(
+                seen.probe_cpu, count_steps(seen.per_hop.values()), is_count=False
+            ),
             span=span or self.span,
             seconds=seen.seconds,
             work=seen.work,
@@ -120,10 +129,6 @@ class Statistics:
             irregular_batch=self.batches if is_irregular else self.irregular_batch,
             window_fill=fill,
         )
-
-    def restart_load(self, scale: float) -> Statistics:
-        """Measure the load from scratch after a decision, which changes it."""
-        return replace(self, load=Average(), scale=scale)
 
     @property
     def rates(self) -> dict[str, float]:
@@ -137,9 +142,29 @@ class Statistics:
         return {name: results / rate for name, rate in self.rates.items() if rate > 0}
 
     @property
+    def reliable_lags(self) -> LagHistograms | None:
+        """The lags, once so many rows have shown them that the best ages are not those of chance."""
+        if self.lags is None:
+            return None
+        results = max((sum(histogram.counts) for histogram in self.lags.lags.values()), default=0.0)
+        return self.lags if results >= _FEWEST_LAGGED_ROWS * self.results_each else None
+
+    @property
+    def exact_share(self) -> float:
+        """Results a second of the exact join, estimated, over the product of the streams' rates."""
+        combinations = math.prod(self.rates.values())
+        results = (self.results.value or 0.0) / (self.recall or 1.0)
+        return results / combinations if combinations else 0.0
+
+    @property
     def results_each(self) -> float:
         """Exact results per sampled row, at least 1; they are not independent of each other."""
         return max(1.0, max(self.results_per_row.values(), default=1.0) / (self.recall or 1.0))
+
+    @property
+    def is_regular(self) -> bool:
+        """True if the last batch was neither a gap nor a sliver."""
+        return self.irregular_batch < self.batches - 1 or self.batches < 2
 
     def selectivities(self, plan: Join) -> dict[Hop, float]:
         """Return the selectivity of each hop that has had a match."""

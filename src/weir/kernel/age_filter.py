@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import HalfJoinPlan, PhysicalPlan, TimeBounds
 from weir.kernel.probe_sample import ProbeSample
@@ -22,12 +23,14 @@ from weir.shed.allowance import Allowance
 class AgeFilter:
     """The partner's times that rows of a partial may probe, at one hop during one batch.
 
-    Rows that are not sampled probe the `runs`; None: all ages.
+    Rows that are not sampled probe the `runs`; None: all ages. Ages count from the `driver_time`.
     """
 
     all_ages: TimeBounds
     runs: tuple[TimeBounds, ...] | None
     sample: ProbeSample | None
+    ages: Ages | None
+    driver_time: str
 
     @staticmethod
     def of(
@@ -37,12 +40,20 @@ class AgeFilter:
         ages = None if allowance is None else allowance.ages.get(hop.hop)
         driver_time = physical.schemas[hop.hop.driver].lead
         runs = None if ages is None else tuple(_bounds_of_runs(hop.lead, driver_time, ages))
-        return AgeFilter(hop.lead, runs, sample)
+        return AgeFilter(hop.lead, runs, sample, ages, driver_time)
 
     @property
     def is_active(self) -> bool:
         """True if rows that are not sampled probe some ages only."""
         return self.runs is not None
+
+    def includes(self, matches: Partial) -> Bools:
+        """Tell which matches of sampled rows the others would find, too."""
+        if self.ages is None:
+            return np.ones(matches.rows, np.bool_)
+        ages = matches.numbers(self.driver_time) - matches.numbers(self.all_ages.name)
+        included: Bools = np.isin(np.maximum(ages, 0) // self.ages.every, sorted(self.ages.kept))
+        return included
 
     def apply(self, partial: Partial) -> Iterator[tuple[Partial, TimeBounds]]:
         """Yield rows with the times that they may probe; a row comes once for each run of ages."""

@@ -39,6 +39,7 @@ from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.quarantine import Quarantine
 from weir.kernel.spill import Spill, keep_in_memory
 from weir.kernel.state import State
+from weir.kernel.work_cap import divide_cap
 from weir.stats.batch_counts import BatchCounts
 
 
@@ -54,9 +55,11 @@ def build(
 ) -> State:
     """Ingest the rows of a batch and run every join below the root; `probe` takes the state returned."""
     state = ingest(physical, decision, state, tables, batch, counts, spill, quarantine)
+    steps_before = counts.steps
     for node in physical.nodes[:-1]:
         hops = counts.migration_hops if node.node in physical.migration_joins else counts.hops
-        partials = run_join(node, physical, decision, state, batch, hops, quarantine=quarantine)
+        cap = divide_cap(decision, physical, node, counts.steps - steps_before)
+        partials = run_join(node, physical, decision, state, batch, hops, None, quarantine, cap)
         state = store(physical, node, partials, state, batch, decision.slice_bytes, spill)
     return state
 
@@ -69,17 +72,20 @@ def probe(
     counts: BatchCounts,
     drivers: Collection[int] | None = None,
     quarantine: Quarantine | None = None,
+    spent: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the results of a batch, in chunks, as they are found.
 
     With `drivers`, only the slices with these `id`s probe: several calls that divide the slices of a batch
-    among them find together what one call finds.
+    among them find together what one call finds. `spent` are the steps of the joins below, if they are known.
     """
     results = Results(physical.query, decision, state.next_row_numbers, batch, quarantine)
     recorder = LagRecorder.of(physical, decision.allowance, batch)
-    found = run_join(physical.root, physical, decision, state, batch, counts.hops, drivers, quarantine)
+    cap = divide_cap(decision, physical, physical.root, spent)
+    found = run_join(physical.root, physical, decision, state, batch, counts.hops, drivers, quarantine, cap)
     for _, partial in found:
         if recorder is not None:
             recorder.add(partial)
         yield from results.emit(partial, counts)
+    counts.weights = results.weights
     counts.lags = None if recorder is None else recorder.get()

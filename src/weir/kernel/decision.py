@@ -19,14 +19,16 @@ class Decision:
 
     plan: Join  # the plan that the query should run
     driver_order: DriverOrder  # the order of the deltas, or a policy that chooses one by the batch's own rows
-    clock: int | None = None  # the newest event time before the batch (µs), by which freshness is judged
+    clock: int | None = None  # by which freshness is judged (µs): the newest event time before, or `now`
     arrivals: Mapping[int, int] = field(default_factory=dict)  # clocks of batches whose rows may be fresh
     now: int | None = None  # the wall clock (µs); None: nothing depends on it
     idle: tuple[str, ...] = ()  # streams silent for so long that they hold the watermark only if they speak
     latest: Mapping[str, int] = field(default_factory=dict)  # of each stream: rows after it (µs) are ahead
+    keeps_dropped: bool = False  # rows that are late, ahead or without a time go into the quarantine
     slice_bytes: int | None = None  # the most bytes of a slice, so that eviction can choose; None: the usual
     max_candidates: int | None = None  # that a hop holds at once, if fewer than usual: less memory, more time
     allowance: Allowance | None = None  # how much each hop may do; None: everything
+    work_cap: int | None = None  # about the most steps of the hops in one partition; None: no bound
     selectivities: Mapping[Hop, float] = field(default_factory=dict)  # in earlier batches
     learns: bool = False  # later decisions follow from the counts of hops, so none may be left out
     results_per_row: Mapping[str, float] = field(default_factory=dict)  # of each stream, in earlier batches

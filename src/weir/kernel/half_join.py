@@ -60,6 +60,7 @@ class HalfJoin:
     max_candidates: int | None = None
     sample: ProbeSample | None = None
     quarantine: Quarantine | None = None
+    rows_to_come: int = 0  # of a path whose rows start in several runs
 
     def run(self, partial: Partial, work: HopStats) -> Iterator[Partial]:
         """Yield the longer partials, a bounded number at a time."""
@@ -90,7 +91,8 @@ class HalfJoin:
             # A batch that is repeated with fewer candidates at a time may have failed for want of memory.
             if isinstance(self.plan.access, KeyAccess) and self.max_candidates is None:
                 spec = self.plan.access.spec
-                slices = self.slice_index.combine(slices, spec, self.batch, self.rank, rows.rows)
+                probes = max(rows.rows, self.rows_to_come)
+                slices = self.slice_index.combine(slices, spec, self.batch, self.rank, probes)
             if slices:
                 order = lead.order_rows(slices)
                 if order is not None:

@@ -91,11 +91,6 @@ class KeyIndex:
         ends = np.append(starts, len(keys))
         return KeyIndex(keys[starts], ends, codes, first, bits, distinct, _make_lookup(keys[starts]))
 
-    @property
-    def rows_per_key(self) -> float:
-        """The average number of rows with one key."""
-        return len(self.codes) / max(len(self.keys), 1)
-
     def find_ranks(self, codes: Int64s, valid: Bools | None) -> tuple[Int64s, Bools]:
         """Return the rank of each code, and which of the codes are keys here."""
         present: Bools

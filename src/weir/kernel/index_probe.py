@@ -81,10 +81,8 @@ class IndexProbe:
         bounds: tuple[Int64s | None, Int64s | None] = (None, None)
         if not self._lead.covers(slice_):
             bounds = _run_of(self._lead.low, run), _run_of(self._lead.high, run)
-        low, count, is_to_check = find_ranges(index, ranks, present, *bounds)
+        low, count = find_ranges(index, ranks, present, *bounds)
         check = self._keys.check_pairs(slice_)
-        if is_to_check:
-            check = _both(check, self._check_lead(slice_))
         return Candidates(slice_, slice_.index(access.spec), run.start, low, count, check)
 
     def _check_lead(self, slice_: Slice) -> Check:
@@ -146,10 +144,6 @@ class IndexProbe:
         position = position + begin
         keep = (position >= low[driver]) & (position < (low + count)[driver])
         return (driver, position) if keep.all() else (driver[keep], position[keep])
-
-
-def _both(first: Check | None, second: Check) -> Check:
-    return second if first is None else lambda driver, row: first(driver, row) & second(driver, row)
 
 
 def _run_of(values: Int64s | None, run: slice) -> Int64s | None:

@@ -24,7 +24,7 @@ from weir.kernel.decision import Decision
 from weir.kernel.index import ByTime
 from weir.kernel.keys import Bools, Int64s, as_int64, content_hash, encode
 from weir.kernel.physical_plan import PhysicalPlan
-from weir.kernel.quarantine import Quarantine
+from weir.kernel.quarantine import DroppedFor, Quarantine
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.row_window import number_rows
 from weir.kernel.slice import Slice, cut
@@ -76,18 +76,9 @@ def ingest(
 ) -> State:
     """Cut the rows of a batch into leaf slices; a stream without rows may be left out of `tables`."""
     streams = [stream for stream in physical.query.streams if stream.name in tables]
-    drop = {} if decision.allowance is None else decision.allowance.drop
     deltas = {
         s.name: [
-            _read_delta(
-                physical,
-                s,
-                piece,
-                (state.watermark, decision.latest.get(s.name)),
-                drop.get(s.name, 0.0),
-                batch,
-                quarantine,
-            )
+            _read_delta(physical, decision, s, piece, state.watermark, batch, quarantine)
             for piece in split_table(tables[s.name])
         ]
         for s in streams
@@ -108,7 +99,10 @@ def ingest(
         ranks = _split_like(ranked[name], [delta.times for delta in pieces])
         for delta, row_numbers, row_ranks in zip(_drain(pieces), numbers[name], ranks, strict=True):
             columns = {**_encode(physical.schemas[name], delta, batch), **row_numbers}
-            cuts = _cut_leaf(physical, name, columns, delta.keep, row_ranks, batch, decision.slice_bytes)
+            weight = 1 / (1 - _dropped_share(decision, name)) if delta.keep.any() else 1.0
+            cuts = _cut_leaf(
+                physical, name, columns, delta.keep, row_ranks, batch, decision.slice_bytes, weight
+            )
             for node, cut_slices in cuts.items():
                 slices[node] += spill(cut_slices)
     counts.order = tuple(sorted(ranked, key=lambda name: int(ranked[name].min(initial=2**62))))
@@ -123,14 +117,14 @@ def _drain(pieces: list[_Delta]) -> Iterator[_Delta]:
 
 def _read_delta(
     physical: PhysicalPlan,
+    decision: Decision,
     stream: Stream,
     rows: pa.Table,
-    accepted: tuple[int | None, int | None],
-    drop: float,
+    watermark: int | None,
     batch: int,
     quarantine: Quarantine | None,
 ) -> _Delta:
-    """Drop rows outside of the accepted times, then mark those that pass the filters and random drop.
+    """Drop rows before the watermark or ahead, then mark those that pass the filters and random drop.
 
     Rows that are ahead do not count as the newest, so that a wrong clock does not move the watermark.
     """
@@ -139,17 +133,21 @@ def _read_delta(
     times = _column(rows, stream.time)
     has_time = times.is_valid().to_numpy(zero_copy_only=False)
     micros = as_int64(times)
-    (watermark, latest), none = accepted, np.zeros(read, np.bool_)
+    latest, none = decision.latest.get(stream.name), np.zeros(read, np.bool_)
     late = none if watermark is None else has_time & (micros < watermark)
     ahead = none if latest is None else has_time & (micros > latest)
     usable = has_time & ~ahead
     newest = int(micros[usable].max()) if usable.any() else None
     in_time = usable & ~late
     if not in_time.all():
+        if decision.keeps_dropped and quarantine is not None:
+            why = {DroppedFor.LATE: late & ~ahead, DroppedFor.AHEAD: ahead, DroppedFor.NO_TIME: ~has_time}
+            quarantine.add_dropped(stream, rows, why)
         rows, micros = rows.filter(pa.array(in_time)), micros[in_time]
     report = None if quarantine is None else partial(quarantine.add, {stream.name: micros})
     keep = _pass_filters(physical, stream, rows, report)
     passed = int(keep.sum())
+    drop = _dropped_share(decision, stream.name)
     if drop:
         keep &= ~select_share(hash_rows(_hash_content(rows), batch, "drop", stream.name), drop)
     dropped = passed - int(keep.sum())
@@ -157,6 +155,10 @@ def _read_delta(
         rows, micros, keep = rows.filter(pa.array(keep)), micros[keep], keep[keep]
     null_time = read - int(has_time.sum())
     return _Delta(rows, micros, keep, read, int(late.sum()), null_time, int(ahead.sum()), dropped, newest)
+
+
+def _dropped_share(decision: Decision, stream: str) -> float:
+    return 0.0 if decision.allowance is None else decision.allowance.drop.get(stream, 0.0)
 
 
 def _pass_filters(physical: PhysicalPlan, stream: Stream, rows: pa.Table, report: Report | None) -> Bools:
@@ -262,13 +264,18 @@ def _cut_leaf(
     row_ranks: Int64s,
     batch: int,
     slice_bytes: int | None,
+    weight: float,
 ) -> dict[str, list[Slice]]:
-    """Cut a stream's rows into slices; with a row window, store the order of all rows as well."""
+    """Cut a stream's rows into slices; with a row window, store the order of all rows as well.
+
+    Each row stands for `weight` rows of the stream (Horvitz and Thompson 1952).
+    """
     schema, sort = physical.schemas[name], physical.sorts[name]
     rows = schema.record_batch(columns)
     if not keep.all():
         rows, row_ranks = rows.filter(pa.array(keep)), row_ranks[keep]
-    slices = {name: cut(schema, sort, batch, _common_rank(row_ranks), rows, slice_bytes)}
+    weights = None if weight == 1 else np.full(rows.num_rows, weight)
+    slices = {name: cut(schema, sort, batch, _common_rank(row_ranks), rows, slice_bytes, weights=weights)}
     row_order = row_order_schema(schema)
     if row_order is not None:
         slices[row_order.node] = cut(row_order, ByTime(), batch, 0, row_order.record_batch(columns))

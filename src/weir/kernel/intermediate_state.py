@@ -16,7 +16,7 @@ import pyarrow as pa
 from weir.expr.nodes import Column, columns_of
 from weir.kernel.index import Spec
 from weir.kernel.ingest import encode_keys
-from weir.kernel.keys import Int64s, content_hash
+from weir.kernel.keys import Floats, Int64s, content_hash
 from weir.kernel.partial import Partial
 from weir.kernel.physical_plan import NodePlan, PhysicalPlan
 from weir.kernel.row_window import number_rows, sequence_columns
@@ -37,11 +37,16 @@ class _Chunk:
 
     rank: int | None
     ranks: Int64s | None
+    weights: Floats | None
     columns: Columns
 
     @property
     def bytes(self) -> int:
         return sum(column.nbytes for column in self.columns.values())
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.columns.values())))
 
 
 def store(
@@ -75,7 +80,7 @@ def _gather(schema: StateSchema, partials: Iterable[tuple[int | None, Partial]])
         columns = _columns_read(schema, partial)
         for piece in split_by_bytes(partial, columns, _NUMBER_BYTES * len(schema.numbers)):
             ranks = piece.ranks_of(slice(None)) if rank is None else None
-            yield _Chunk(rank, ranks, _stored_columns(schema, piece))
+            yield _Chunk(rank, ranks, piece.weights, _stored_columns(schema, piece))
 
 
 def _columns_read(schema: StateSchema, partial: Partial) -> set[Column]:
@@ -101,8 +106,16 @@ def _cut(
         columns = {name: pa.concat_arrays([part.columns[name] for part in parts]) for name in names}
         ranks = [part.ranks for part in parts if part.ranks is not None]
         row_ranks = np.concatenate(ranks) if ranks else rank
-        slices += cut(schema, sort, batch, row_ranks, schema.record_batch(columns), slice_bytes)
+        rows, weights = schema.record_batch(columns), _concat_weights(parts)
+        slices += cut(schema, sort, batch, row_ranks, rows, slice_bytes, weights=weights)
     return slices
+
+
+def _concat_weights(chunks: Sequence[_Chunk]) -> Floats | None:
+    if all(chunk.weights is None for chunk in chunks):
+        return None
+    each = (np.ones(chunk.rows) if chunk.weights is None else chunk.weights for chunk in chunks)
+    return np.concatenate(list(each))
 
 
 def _stored_columns(schema: StateSchema, partial: Partial) -> Columns:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 _PACKED_BYTES = 7
 _NULL_CODE = np.int64(-0x6B5F_3A21_9E37_79B9)

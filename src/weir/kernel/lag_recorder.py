@@ -1,6 +1,7 @@
-"""Record the time lags between the rows of sampled results, for harvesting (Gedik et al. 2007, section V-B).
+"""Record the time lags between the rows of results, for harvesting (Gedik et al. 2007, section V-B).
 
-Sampled rows probe all ages, so their results represent all results, whatever ages the other rows probe.
+Sampled rows probe all ages, so their results represent all results, whatever ages the other rows probe. Where
+all rows that probe find all their matches, and had the same chance to probe, all results do.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from weir.stats.lag_histogram import LagHistogram, LagHistograms
 
 # Buckets over all lags that the windows allow: many more than the basic windows of a window.
 _BUCKETS = 128
+# Of one chunk of results, no more than this many are counted: they tell enough, and counting costs little.
+_MOST_RESULTS = 1024
 
 
 class LagRecorder:
     """Running histograms of T(t_i) - T(t_1) for each stream i after the first.
 
-    `samples` holds the sample of each driver's path.
+    `samples` holds the sample of each driver's path; None: all results represent those not found.
     """
 
-    def __init__(self, query: Query, samples: Mapping[str, ProbeSample]) -> None:
+    def __init__(self, query: Query, samples: Mapping[str, ProbeSample] | None) -> None:
         first, *others = query.names
         self._first, self._samples = first, samples
         self._ranges = {name: _lag_range(query, name) for name in others}
@@ -48,14 +51,19 @@ class LagRecorder:
         ):
             return None
         first_hops = [path[0].hop for path in root.paths]
+        if _finds_fairly(allowance, physical):
+            return LagRecorder(query, None)
         return LagRecorder(
             query, {hop.driver: ProbeSample(hop, batch, allowance.sample) for hop in first_hops}
         )
 
     def add(self, results: Partial) -> None:
-        """Count the lags of those results that are sampled."""
-        sampled = self._samples[results.groups[0].schema.node].mark(results)
-        results = results.pick(np.flatnonzero(sampled))
+        """Count the lags of those results that represent all."""
+        if self._samples is not None:
+            sampled = self._samples[results.groups[0].schema.node].mark(results)
+            results = results.pick(np.flatnonzero(sampled))
+        elif results.rows > _MOST_RESULTS:
+            results = results.pick(np.linspace(0, results.rows - 1, _MOST_RESULTS).astype(np.int64))
         first_times = results.numbers(time_name(self._first))
         for name, (low, high) in self._ranges.items():
             lags = results.numbers(time_name(name)) - first_times
@@ -69,6 +77,16 @@ class LagRecorder:
             for name, (low, high) in self._ranges.items()
         }
         return LagHistograms(self._first, lags)
+
+
+def _finds_fairly(allowance: Allowance, physical: PhysicalPlan) -> bool:
+    """True if each result has the same chance: at most a share of the driver rows is chosen, all by hash."""
+    first, later = set[float](), set[float]()
+    for path in physical.root.paths:
+        first.add(allowance.share(path[0].hop))
+        later |= {allowance.share(half_join.hop) for half_join in path[1:]}
+    is_even = first == {1.0} or (len(first) == 1 and allowance.choose == "hash")
+    return is_even and later <= {1.0} and not allowance.ages and not allowance.drop
 
 
 def _lag_range(query: Query, name: str) -> tuple[int, int]:

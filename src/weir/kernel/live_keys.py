@@ -6,7 +6,8 @@
 
 Only keys are compared, not times, so what is kept is a superset of what completes. Skipped partials count as
 probes without matches of the hop that they come to; the matches that they would have had at the hops between
-are not counted. So nothing is skipped where somebody learns from the counts, or where an allowance samples.
+are not counted. So nothing is skipped where somebody learns from the counts, where an allowance samples, or
+where the steps are capped: what is skipped depends on how partials were cut into chunks.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def find_live_keys(
     rank: int,
 ) -> tuple[LiveKeys, ...]:
     """Return the partners after the hop `number` whose keys are known there and were not known before it."""
-    if decision.learns or decision.allowance is not None or decision.max_candidates is not None:
+    if decision.learns or decision.allowance is not None or decision.work_cap is not None:
+        return ()
+    if decision.max_candidates is not None:
         return ()
     known, known_before = _known_keys(path, number, driver), _known_keys(path, number - 1, driver)
     return tuple(

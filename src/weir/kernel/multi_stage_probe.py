@@ -24,6 +24,7 @@ from weir.kernel.state import State
 from weir.kernel.time_range import TimeRange
 from weir.stats.batch_counts import BatchCounts
 from weir.stats.lag_histogram import LagHistograms
+from weir.stats.weight_sums import WeightSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class MultiStageProbe:
     def __init__(
         self, physical: PhysicalPlan, decision: Decision, batch: int, quarantine: Quarantine | None = None
     ) -> None:
-        self._physical, self._decision, self._batch = physical, decision, batch
-        self._quarantine = quarantine
+        self._batch = batch
+        self._results = Results(physical.query, decision, {}, batch, quarantine)
         self._recorder = LagRecorder.of(physical, decision.allowance, batch)
         self._runs = {
             driver: PathRun(path, physical, decision, batch, quarantine)
@@ -57,7 +58,7 @@ class MultiStageProbe:
             if not slices:
                 continue
             rows = [Partial.of(s) for s in slices]
-            admitted = run.shedding(0).admit_rows(rows, counts.hops[run.path[0].hop])
+            admitted = run.admit_rows(rows, counts.hops[run.path[0].hop])
             for slice_, partial in zip(slices, admitted, strict=True):
                 if partial.rows:
                     yield self._count_probes(Parcel(driver, slice_.highest_rank, 0, partial), counts)
@@ -91,10 +92,15 @@ class MultiStageProbe:
 
     def results(self, parcel: Parcel, counts: BatchCounts) -> Iterator[pa.Table]:
         """Yield the results of a complete parcel."""
+        results = self._runs[parcel.driver].weights.weigh(parcel.partial)
         if self._recorder is not None:
-            self._recorder.add(parcel.partial)
-        query, decision, quarantine = self._physical.query, self._decision, self._quarantine
-        yield from Results(query, decision, {}, self._batch, quarantine).emit(parcel.partial, counts)
+            self._recorder.add(results)
+        yield from self._results.emit(results, counts)
+
+    @property
+    def weights(self) -> dict[str, WeightSums]:
+        """The weights of the results so far, by driver."""
+        return self._results.weights
 
     @property
     def lags(self) -> LagHistograms | None:

@@ -14,11 +14,13 @@ from weir.kernel.decision import Decision
 from weir.kernel.keys import Bools
 from weir.kernel.partial import Partial
 from weir.kernel.quarantine import Quarantine, Rejection
+from weir.kernel.result_weights import ResultWeights
 from weir.kernel.split_partial import split_by_bytes
 from weir.kernel.state_schema import arrival_name
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.stats.batch_counts import BatchCounts
+from weir.stats.weight_sums import WeightSums
 
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -35,6 +37,7 @@ class Results:
         quarantine: Quarantine | None = None,
     ) -> None:
         self._query, self._decision, self._quarantine = query, decision, quarantine
+        self._weights = ResultWeights()
         self._result_schema = result_schema(query)
         self._columns = {column for output in query.select for column in columns_of(output.expr)}
         # The least arrival of each stream that is fresh: a row number for row windows, else a batch.
@@ -55,18 +58,26 @@ class Results:
                 counts.stale += int(len(fresh) - fresh.sum())
                 piece = piece.pick(np.flatnonzero(fresh))
             if piece.rows:
-                table = self._make_table(piece)
+                table, kept = self._make_table(piece)
                 counts.results += table.num_rows
+                self._weights.add(piece if kept is None else piece.pick(np.flatnonzero(kept)))
                 counts.oldest = max(self._ages(piece, counts.oldest), default=None)
                 if table.num_rows:
                     yield table
 
-    def _make_table(self, partial: Partial) -> pa.Table:
+    @property
+    def weights(self) -> dict[str, WeightSums]:
+        """The weights of the results so far, by driver."""
+        return self._weights.get()
+
+    def _make_table(self, partial: Partial) -> tuple[pa.Table, Bools | None]:
+        """Return the results, and which rows of the partial they come from; None: from all."""
         gathered: dict[tuple[str, pa.DataType], Values] = {}
         rejection = Rejection(partial, self._quarantine)
         columns = [_values(output.expr, partial, gathered, rejection) for output in self._query.select]
         table = pa.Table.from_arrays(columns, schema=self._result_schema)
-        return table if rejection.kept is None else table.filter(pa.array(rejection.kept))
+        kept = rejection.kept
+        return (table, None) if kept is None else (table.filter(pa.array(kept)), kept)
 
     def _ages(self, partial: Partial, oldest: int | None) -> Iterator[int]:
         """The age (µs) of the oldest row of each stream with a freshness in time, and the oldest so far."""

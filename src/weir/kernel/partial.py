@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.expr.nodes import Column
-from weir.kernel.keys import Int64s, combine
+from weir.kernel.keys import Floats, Int64s, combine
 from weir.kernel.slice import Slice, restore
 from weir.kernel.state_schema import StateSchema
 
+Number = TypeVar("Number", np.int64, np.float64)
 Picks = npt.NDArray[np.intp]
 # Rows of a slice; None means all of them.
 SlicePart = tuple[Slice, Picks | None]
@@ -90,6 +92,17 @@ class Rows:
         return self._gather(Slice.content)
 
     @cached_property
+    def weights(self) -> Floats | None:
+        """How many rows of the exact state each row stands for; None: each for itself."""
+        if all(s.weights is None for s, _ in self._parts):
+            return None
+        return self._gather(Slice.row_weights)
+
+    def content_of(self, stream: str) -> Int64s:
+        """Return a hash of what each row holds of one stream."""
+        return self._gather(lambda s: s.content_of(stream))
+
+    @cached_property
     def ranks(self) -> Int64s:
         """The rank of each row."""
         return self._gather(Slice.row_ranks)
@@ -105,7 +118,7 @@ class Rows:
         positions = np.repeat(np.arange(len(rows)), [len(picks) for picks in rows])
         return [s for s, _ in self._parts], positions, np.concatenate(rows)
 
-    def _gather(self, values: Callable[[Slice], Int64s]) -> Int64s:
+    def _gather(self, values: Callable[[Slice], npt.NDArray[Number]]) -> npt.NDArray[Number]:
         gathered = [values(s) if picks is None else values(s)[picks] for s, picks in self._parts]
         return gathered[0] if len(gathered) == 1 else np.concatenate(gathered)
 
@@ -140,17 +153,32 @@ class Group:
         sizes = self.rows.value_bytes(name)
         return sizes if self.picks is None else sizes[self.picks]
 
+    @property
+    def weights(self) -> Floats | None:
+        """The weight of each row of the partial's; None: each is 1."""
+        weights = self.rows.weights
+        return weights if weights is None or self.picks is None else weights[self.picks]
+
+    def content_of(self, stream: str) -> Int64s:
+        """Return a hash of what each row holds of one stream, one per row of the partial."""
+        content = self.rows.content_of(stream)
+        return content if self.picks is None else content[self.picks]
+
     def pick(self, picks: Picks) -> Group:
         """Return the group of a partial that consists of these rows of the old one."""
         return Group(self.rows, picks if self.picks is None else self.picks[picks])
 
 
 class Partial:
-    """Incomplete results: one group per state visited so far, the driver's first."""
+    """Incomplete results: one group per state visited so far, the driver's first.
 
-    def __init__(self, groups: tuple[Group, ...], rows: int) -> None:
+    At the end of a path, `weights` says how many exact outputs each row stands for; None: each for itself.
+    """
+
+    def __init__(self, groups: tuple[Group, ...], rows: int, weights: Floats | None = None) -> None:
         self.groups = groups
         self.rows = rows
+        self.weights = weights
 
     @staticmethod
     def of(driver: Slice) -> Partial:
@@ -168,7 +196,13 @@ class Partial:
 
     def pick(self, picks: Picks) -> Partial:
         """Return some of the rows."""
-        return Partial(tuple(group.pick(picks) for group in self.groups), len(picks))
+        weights = None if self.weights is None else self.weights[picks]
+        return Partial(tuple(group.pick(picks) for group in self.groups), len(picks), weights)
+
+    @property
+    def driver(self) -> Partial:
+        """The rows of the driver alone, one for each row."""
+        return Partial(self.groups[:1], self.rows)
 
     def stores(self, name: str) -> bool:
         """True if some group stores a number of this name."""

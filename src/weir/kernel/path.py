@@ -1,13 +1,15 @@
 """Paths: run the rows of a batch along the hops of one join.
 
 Each hop sheds probes as the allowance says, or skips partials that cannot complete, and then probes one
-partner. Paths are followed depth first, so that at most one run of candidates per hop is in flight.
+partner. Paths are followed depth first, so that at most one run of candidates per hop is in flight. With a
+work cap, the rows of a path start in runs, and none of them once its part of the cap is spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import thread_time
 
 import numpy as np
@@ -17,9 +19,10 @@ from weir.kernel.decision import Decision
 from weir.kernel.half_join import HalfJoin
 from weir.kernel.live_keys import LiveKeys, find_live_keys
 from weir.kernel.partial import Partial
+from weir.kernel.path_weights import PathWeights
 from weir.kernel.physical_plan import HalfJoinPlan, NodePlan, PhysicalPlan
 from weir.kernel.probe_sample import ProbeSample
-from weir.kernel.probe_shedding import ProbeShedding
+from weir.kernel.probe_shedding import Cutoff, ProbeShedding
 from weir.kernel.quarantine import Quarantine
 from weir.kernel.row_ids import concat_partials
 from weir.kernel.row_window import RowWindowOrder, order_row_window
@@ -27,13 +30,15 @@ from weir.kernel.slice import Slice
 from weir.kernel.slice_index import SliceIndex
 from weir.kernel.state import State
 from weir.kernel.state_schema import ROW_ORDER
+from weir.kernel.work_cap import divide_rows
+from weir.stats.batch_counts import count_steps
 from weir.stats.hop import Hop, HopStats
 
 Path = tuple[HalfJoinPlan, ...]
 
 
 class PathRun:
-    """A path during one batch: its sample, and the shedding and the probe of each of its hops."""
+    """A path during one batch: its sample, the shedding and the probe of each of its hops, its weights."""
 
     def __init__(
         self,
@@ -46,13 +51,34 @@ class PathRun:
         self.path, self._physical, self._decision, self._batch = path, physical, decision, batch
         self._quarantine = quarantine
         self.sample = ProbeSample.of(decision.allowance, path[0].hop, batch)
+        self._cutoff: Cutoff | None = None
 
     def shedding(self, number: int) -> ProbeShedding:
         """Return the shedding at a hop, by its number on the path."""
         return ProbeShedding.of(self._decision.allowance, self.path[number].hop, self._batch, self.sample)
 
+    def admit_rows(self, rows: list[Partial], work: HopStats) -> Sequence[Partial]:
+        """Return those of the driver's rows that may probe at the first hop, partial by partial."""
+        shedding = self.shedding(0)
+        if self.sample is not None:
+            self._cutoff = shedding.find_cutoff(rows)
+        return shedding.admit_rows(rows, work)
+
+    @cached_property
+    def weights(self) -> PathWeights:
+        """How to weigh the outputs of rows that were admitted, here or by another partition."""
+        allowance = self._decision.allowance
+        age_filters = [AgeFilter.of(self._physical, allowance, hop, self.sample) for hop in self.path]
+        shedding = [self.shedding(number) for number in range(len(self.path))]
+        return PathWeights.of(shedding, age_filters, self.sample, self._cutoff)
+
     def half_join(
-        self, number: int, rank: int, index: SliceIndex, row_windows: Mapping[str, RowWindowOrder]
+        self,
+        number: int,
+        rank: int,
+        index: SliceIndex,
+        row_windows: Mapping[str, RowWindowOrder],
+        rows_to_come: int = 0,
     ) -> HalfJoin:
         """Return the probe of a hop for driver rows up to a rank, in the slices of an index."""
         hop = self.path[number]
@@ -66,6 +92,7 @@ class PathRun:
             self._decision.max_candidates,
             self.sample,
             self._quarantine,
+            rows_to_come,
         )
 
     def follow(
@@ -75,26 +102,41 @@ class PathRun:
         indexes: Mapping[str, SliceIndex],
         row_windows: Mapping[str, RowWindowOrder],
         hops: MutableMapping[Hop, HopStats],
+        max_steps: int | None = None,
     ) -> Iterator[Partial]:
-        """Yield what rows up to a rank that the first hop has admitted find on the whole path."""
+        """Yield what rows up to a rank that the first hop has admitted find on the whole path, weighed.
+
+        With `max_steps`, no run of rows starts once the hops have taken so many.
+        """
         slice_indexes = [indexes[hop.partner.node] for hop in self.path]
+        rows_to_come = 0 if max_steps is None else sum(partial.rows for partial in rows)
         hop_runs = [
             _HopRun(
                 self.shedding(number),
                 self._live_keys(number, rank, slice_indexes),
-                self.half_join(number, rank, slice_indexes[number], row_windows),
+                self.half_join(number, rank, slice_indexes[number], row_windows, rows_to_come),
                 hops[hop.hop],
             )
             for number, hop in enumerate(self.path)
         ]
-        if self.sample is not None and any(hop_run.sheds for hop_run in hop_runs):
+        work, runs = [hop_run.work for hop_run in hop_runs], iter([rows])
+        if max_steps is not None:
+            runs = divide_rows(rows, slice_indexes[0].rows, max_steps, work)
+        for run in runs:
+            yield from self._follow(run, hop_runs)
+
+    def _follow(self, rows: list[Partial], hop_runs: list[_HopRun]) -> Iterator[Partial]:
+        # The first hop has admitted its rows already; only what comes after it treats sampled rows apart.
+        ages = any(hop_run.half_join.age_filter.is_active for hop_run in hop_runs)
+        if self.sample is not None and (ages or any(hop_run.shedding.share < 1 for hop_run in hop_runs[1:])):
             rows = _put_sampled_first(rows, self.sample)
         # Expensive predicates are evaluated once for all rows of a run, not again for each slice.
         if len(rows) > 1 and any(hop.expensive for hop in self.path):
             rows = [concat_partials(rows)]
         first, *later = hop_runs
         for partial in rows:
-            yield from _follow(first.run(partial), later)
+            for output in _follow(first.run(partial), later):
+                yield self.weights.weigh(output)
 
     def _live_keys(self, number: int, rank: int, slice_indexes: Sequence[SliceIndex]) -> tuple[LiveKeys, ...]:
         driver = self._physical.schemas[self.path[0].hop.driver]
@@ -125,11 +167,6 @@ class _HopRun:
         self.work.seconds += thread_time() - started
         return partial
 
-    @property
-    def sheds(self) -> bool:
-        """True if sampled rows do more here than others."""
-        return self.shedding.share < 1 or self.half_join.age_filter.is_active
-
 
 def run_join(
     node: NodePlan,
@@ -140,10 +177,12 @@ def run_join(
     hops: MutableMapping[Hop, HopStats],
     drivers: Collection[int] | None = None,
     quarantine: Quarantine | None = None,
+    max_steps: int | None = None,
 ) -> Iterator[tuple[int | None, Partial]]:
     """Yield every new output of a join with its rank, lowest rank first; None: its rows differ in rank.
 
-    Rows of one rank run together, and so do all rows of an input whose slices have a rank per row.
+    Rows of one rank run together, and so do all rows of an input whose slices have a rank per row. Those that
+    are still to run divide evenly what is left of `max_steps`.
     """
     indexes = {name: SliceIndex(state.of(name)) for name in node.inputs}
     row_windows = _order_row_windows(physical, state, batch)
@@ -153,13 +192,20 @@ def run_join(
         starts = _pick_seeing(slices, [indexes[hop.partner.node].lowest_rank(batch) for hop in path])
         if starts:
             path_run = PathRun(path, physical, decision, batch, quarantine)
-            admitted = path_run.shedding(0).admit_rows([p for _, p in starts], hops[path[0].hop])
+            admitted = path_run.admit_rows([p for _, p in starts], hops[path[0].hop])
             for (s, _), partial in zip(starts, admitted, strict=True):
                 key = (name, s.rank if s.ranks is None else None)
                 runs.setdefault(key, _Run(path_run)).add(s, partial)
-    for (_, rank), run in sorted(runs.items(), key=lambda item: item[1].lowest):
-        for output in run.path_run.follow(run.rows, run.highest, indexes, row_windows, hops):
+    in_order = sorted(runs.items(), key=lambda item: item[1].lowest)
+    for number, ((_, rank), run) in enumerate(in_order):
+        part = None if max_steps is None else max_steps // (len(in_order) - number)
+        work = [hops[hop.hop] for hop in run.path_run.path]
+        before = count_steps(work)
+        for output in run.path_run.follow(run.rows, run.highest, indexes, row_windows, hops, part):
             yield rank, output
+        if max_steps is not None and part is not None:
+            # What a path took beyond its part, by its last run, is not taken from those after it.
+            max_steps -= min(count_steps(work) - before, part)
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ class ProbeSample:
 
     def __init__(self, hop: Hop, batch: int, share: float) -> None:
         self._purpose = (batch, "sample", hop.node, hop.driver)
-        self._share = share
+        self.share = share
         self._last: tuple[Rows, Bools] | None = None
 
     @staticmethod
@@ -44,5 +44,5 @@ class ProbeSample:
     def _mark_driver(self, rows: Rows) -> Bools:
         # All chunks made from one driver slice come one after the other.
         if self._last is None or self._last[0] is not rows:
-            self._last = rows, select_share(hash_rows(rows.content(), *self._purpose), self._share)
+            self._last = rows, select_share(hash_rows(rows.content(), *self._purpose), self.share)
         return self._last[1]

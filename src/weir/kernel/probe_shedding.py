@@ -8,7 +8,8 @@ rows were cut into slices and runs nor on their order.
 - At later hops there may be too many partials to hold: each is judged alone, by a threshold on its hash, so
   that memory stays bounded. Partials of equal content share one fate.
 
-Sampled rows are always admitted and do not change the choice for others.
+Sampled rows are always admitted and do not change the choice for others. Where the newest rows are admitted,
+a cutoff tells which of the sampled ones are among them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,22 @@ from weir.kernel.probe_sample import ProbeSample
 from weir.kernel.row_hash import hash_rows, select_share
 from weir.shed.allowance import Allowance, Choose
 from weir.stats.hop import Hop, HopStats
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """The newest rows: those after a time, and those of that time whose content hash is not below one."""
+
+    time: int
+    content: int
+
+    def includes(self, rows: Partial) -> Bools:
+        """Tell which rows are among the newest."""
+        times = _latest_times(rows)
+        newest: Bools = times > self.time
+        if (times == self.time).any():
+            newest |= (times == self.time) & (rows.content() >= self.content)
+        return newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,18 @@ class ProbeShedding:
         """Reduce the driver's rows at the first hop of a path, partial by partial; count what is skipped."""
         return self._admit(partials, self._choose_rows, work)
 
+    def find_cutoff(self, partials: Sequence[Partial]) -> Cutoff | None:
+        """Return which of the driver's rows are admitted for being the newest; None: it is not by time."""
+        if self.share >= 1 or self.choose != "newest":
+            return None
+        rows = sum(partial.rows for partial in partials)
+        keep = self._choose_rows(partials) if self.share and rows else np.zeros(rows, np.bool_)
+        if not keep.any():
+            return Cutoff(2**63 - 1, 2**63 - 1)
+        times = np.concatenate([_latest_times(partial) for partial in partials])[keep]
+        least = times.min()
+        return Cutoff(int(least), int(concat_content(partials)[keep][times == least].min()))
+
     def admit_partial(self, partial: Partial, work: HopStats) -> Partial:
         """Reduce a chunk of partials at a later hop; count what is skipped."""
         (admitted,) = self._admit([partial], self._judge_rows, work)
@@ -73,14 +102,14 @@ class ProbeShedding:
         return admitted
 
     def _judge_rows(self, partials: Sequence[Partial]) -> Bools:
-        return select_share(self._hash(_concat_content(partials)), self.share)
+        return select_share(self._hash(concat_content(partials)), self.share)
 
     def _choose_rows(self, partials: Sequence[Partial]) -> Bools:
         if self.choose == "hash":
-            values = ~self._hash(_concat_content(partials))
+            values = ~self._hash(concat_content(partials))
         else:
-            values = np.concatenate([partial.latest(lambda schema: schema.times) for partial in partials])
-        return _highest(values, self._count(values), lambda: _concat_content(partials))
+            values = np.concatenate([_latest_times(partial) for partial in partials])
+        return mark_highest(values, self._count(values), lambda: concat_content(partials))
 
     def _hash(self, values: Int64s) -> Int64s:
         return hash_rows(values, self.batch, self.hop.driver, self.hop.node, self.hop.partner)
@@ -92,11 +121,16 @@ class ProbeShedding:
         return min(int(self.share * len(values) + u), len(values))
 
 
-def _concat_content(partials: Sequence[Partial]) -> Int64s:
+def _latest_times(partial: Partial) -> Int64s:
+    return partial.latest(lambda schema: schema.times)
+
+
+def concat_content(partials: Sequence[Partial]) -> Int64s:
+    """Return a hash of each row's content, partial after partial."""
     return np.concatenate([partial.content() for partial in partials])
 
 
-def _highest(values: Int64s, count: int, content: Callable[[], Int64s]) -> Bools:
+def mark_highest(values: Int64s, count: int, content: Callable[[], Int64s]) -> Bools:
     """Mark the `count` rows of the highest (value, content); content is computed only to break ties."""
     if not count:
         return np.zeros(len(values), np.bool_)

@@ -1,8 +1,9 @@
-"""Quarantine: rows that are left out of the results because an expression fails for them.
+"""Quarantine: rows that are left out of the results because an expression fails for them, or for their time.
 
 A record shows the expression, the error, and of each stream that took part the event time and the columns
 that the expression reads. A condition is evaluated as soon as its streams are joined, so rows of other
-streams are not among them; a filter, or a side of a comparison, fails for a row of one stream alone.
+streams are not among them; a filter, or a side of a comparison, fails for a row of one stream alone. Rows
+that are late, ahead or without an event time are kept whole; they are counted as such elsewhere.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ import pyarrow as pa
 from weir.expr.failures import Bools, FailedRows, Picks, to_python
 from weir.expr.nodes import Column, columns_of, is_flag, is_internal
 from weir.expr.to_sql import to_sql
-from weir.kernel.keys import Int64s
+from weir.kernel.keys import Int64s, as_int64
 from weir.kernel.partial import Partial
 from weir.kernel.state_schema import time_name
+from weir.query.model import Stream
 
 # What a partition keeps of a batch: a condition that fails for every pair must not fill a disk.
 MAX_ROWS = 1000
@@ -35,13 +38,48 @@ QUARANTINE_SCHEMA = pa.schema({
 })  # fmt: skip
 
 
+class DroppedFor(StrEnum):
+    """Why a row was dropped for its event time, as records say it."""
+
+    LATE = "late: its event time is before the watermark"
+    AHEAD = "ahead: its event time is too far beyond the time of day and all other streams"
+    NO_TIME = "without an event time: it is NULL"
+
+
 @dataclass(slots=True)
 class Quarantine:
-    """Collects what a partition leaves out in a batch: all is counted, the first `MAX_ROWS` are kept."""
+    """Collects what a partition leaves out in a batch: the first `MAX_ROWS` that fail, and as many dropped.
+
+    `count` is of all that fail, kept or not.
+    """
 
     batch: int
     count: int = 0
     _records: list[dict[str, Any]] = field(default_factory=list)
+    _dropped: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is kept."""
+        return not self._records and not self._dropped
+
+    def add_dropped(self, stream: Stream, rows: pa.Table, why: Mapping[DroppedFor, Bools]) -> None:
+        """Keep rows of a stream that are dropped for their event times."""
+        names = [name for name in rows.column_names if not is_internal(name)]
+        time_column = Column(stream.name, stream.time, rows.schema.field(stream.time).type)
+        for reason, mask in why.items():
+            picked = rows.take(pa.array(np.flatnonzero(mask)[: MAX_ROWS - len(self._dropped)]))
+            times = as_int64(picked[stream.time].combine_chunks())
+            columns = {name: [_show(to_python(value)) for value in picked[name]] for name in names}
+            for row in range(picked.num_rows):
+                time = None if reason == DroppedFor.NO_TIME else int(times[row])
+                shown = [(name, values[row]) for name, values in columns.items()]
+                self._dropped.append({
+                    "batch": self.batch,
+                    "expression": to_sql(time_column),
+                    "error": reason.value,
+                    "rows": [(stream.name, {"event_time": time, "columns": shown})],
+                })  # fmt: skip
 
     def add_partial(self, partial: Partial, failed: FailedRows) -> None:
         """Leave out combinations of rows."""
@@ -78,7 +116,7 @@ class Quarantine:
 
     def to_table(self) -> pa.Table:
         """Return what is kept."""
-        return pa.Table.from_pylist(self._records, QUARANTINE_SCHEMA)
+        return pa.Table.from_pylist(self._records + self._dropped, QUARANTINE_SCHEMA)
 
 
 @dataclass(slots=True)

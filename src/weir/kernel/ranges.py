@@ -2,7 +2,8 @@
 
 These two loops take most of the time of dense joins by key. NumPy runs them in several passes; with the extra
 `weir-streams[fast]` Numba compiles each into one (`weir.kernel.compiled_ranges`), once a process has made so
-many steps that it pays for the import. Both forms return the same pairs in the same order.
+many steps that it pays for the import. Both forms return the same ranges, so that both count the same steps,
+and the same pairs in the same order.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ Picks = npt.NDArray[np.intp]
 # The import of Numba takes as long as some ten million steps in NumPy; to compile, once on a machine, ten
 # times as long.
 _WORTH_COMPILING = 1 << 25
-_MANY_ROWS = 1024
-_FEW_ROWS_PER_KEY = 4.0
 
 
 class _Steps:
@@ -36,10 +35,10 @@ class _Steps:
 
 def find_ranges(
     index: KeyIndex, ranks: Int64s, present: Bools, low: Int64s | None, high: Int64s | None
-) -> tuple[Int64s, Int64s, bool]:
+) -> tuple[Int64s, Int64s]:
     """Return where the rows of each rank with times from `low` to `high` begin, and how many they are.
 
-    A rank that is not present has no rows. If the last value is true, the caller must still check the times.
+    A rank that is not present has no rows.
     """
     compiled = _compiled(len(ranks))
     if compiled is None:
@@ -48,7 +47,7 @@ def find_ranges(
     least = none if low is None else index.offset(low, "left")
     most = none if high is None else index.offset(high, "right")
     first, count = compiled.find_ranges(index.starts, index.codes, index.bits, ranks, present, least, most)
-    return first, count, False
+    return first, count
 
 
 def expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[Picks, Picks]:
@@ -74,19 +73,15 @@ def use_compiled() -> None:
 
 def _find_ranges(
     index: KeyIndex, ranks: Int64s, present: Bools, low: Int64s | None, high: Int64s | None
-) -> tuple[Int64s, Int64s, bool]:
+) -> tuple[Int64s, Int64s]:
     first, count = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
     rows = np.flatnonzero(present)  # most keys are not in most slices
     if not len(rows):
-        return first, count, False
-    # A few rows of a key are compared sooner than searched.
-    is_bounded = low is not None or high is not None
-    scans = is_bounded and len(rows) > _MANY_ROWS and index.rows_per_key < _FEW_ROWS_PER_KEY
-    least = None if scans or low is None else low[rows]
-    most = None if scans or high is None else high[rows]
+        return first, count
+    least, most = (None if bound is None else bound[rows] for bound in (low, high))
     begin, end = index.find_rows(ranks[rows], least, most)
     first[rows], count[rows] = begin, np.maximum(end - begin, 0)
-    return first, count, scans
+    return first, count
 
 
 def _expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[Picks, Picks]:

@@ -29,7 +29,8 @@ import pyarrow.compute as pc
 from weir.expr.evaluate import evaluate
 from weir.expr.nodes import Column
 from weir.kernel.index import ByKey, ByTime, Index, KeyIndex, Spec, to_sortable
-from weir.kernel.keys import Bools, Int64s, combine, content_hash
+from weir.kernel.keys import Bools, Floats, Int64s, combine, content_hash
+from weir.kernel.row_hash import hash_rows, select_share
 from weir.kernel.state_schema import Limits, StateSchema
 from weir.kernel.time_shift import shift_times
 from weir.kernel.value_bytes import count_bytes
@@ -48,7 +49,8 @@ class Slice:
 
     `spans` holds the least and the greatest value of each stored number but keys. Batch and rank say which
     rows may see it. Where rows of a batch differ in rank, `ranks` has the rank of each and `rank` is the
-    lowest; once the batch is over, ranks do not matter.
+    lowest; once the batch is over, ranks do not matter. A row stands for `weights` rows of the exact state
+    (None: each for itself), and an `is_rest` slice is what eviction has left of larger ones.
     """
 
     schema: StateSchema
@@ -59,6 +61,8 @@ class Slice:
     spans: dict[str, tuple[int, int]]
     deadline: int | None
     ranks: Int64s | None = None
+    weights: Floats | None = None
+    is_rest: bool = False
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -86,6 +90,28 @@ class Slice:
         """The highest rank of a row."""
         ranks = self.ranks
         return self.rank if ranks is None else self.cached("highest_rank", lambda: int(ranks.max()))
+
+    @property
+    def mean_weight(self) -> float:
+        """How many rows of the exact state a row stands for, on average."""
+        weights = self.weights
+        return 1.0 if weights is None else self.cached("mean_weight", lambda: float(weights.mean()))
+
+    def row_weights(self) -> Floats:
+        """Return the weight of every row."""
+        return np.ones(self.rows) if self.weights is None else self.weights
+
+    def thin(self, share: float, *purpose: object) -> Slice:
+        """Return the rest of a slice: a share of its rows, chosen by their content, that stand for all."""
+        rows = np.flatnonzero(select_share(hash_rows(self.content(), *purpose), share))
+        return replace(
+            self,
+            data=self.data.take(pa.array(rows)),
+            ranks=None if self.ranks is None else self.ranks[rows],
+            weights=self.row_weights()[rows] / share,
+            is_rest=True,
+            _cache={},
+        )
 
     def row_ranks(self) -> Int64s:
         """Return the rank of every row."""
@@ -136,6 +162,15 @@ class Slice:
         """Return a hash of each row's content."""
         return self.cached("content", lambda: content_hash(self.data.columns, self.rows))
 
+    def content_of(self, stream: str) -> Int64s:
+        """Return a hash of what each row holds of one stream: joined rows with the same row of it agree."""
+        return self.cached(("content", stream), lambda: self._hash_columns(self.schema.columns_of(stream)))
+
+    def _hash_columns(self, names: Sequence[str]) -> Int64s:
+        return (
+            content_hash([self.data.column(name) for name in names], self.rows) if names else self.content()
+        )
+
     def cached(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Return a value derived from the rows; compute it the first time."""
         if key not in self._cache:
@@ -183,6 +218,7 @@ def cut(
     rows: pa.RecordBatch,
     max_bytes: int | None = None,
     in_time: bool = False,
+    weights: Floats | None = None,
 ) -> list[Slice]:
     """Sort rows and cut them into slices of some thousand rows, at edges of the time grid.
 
@@ -193,10 +229,11 @@ def cut(
         return []
     numbers = _number_slices(rows.column(schema.cut_by).to_numpy(), schema.cut_every, rows, max_bytes)
     if numbers is None:
-        return [_sort_into_slice(schema, sort, batch, rank, rows, in_time)]
+        return [_sort_into_slice(schema, sort, batch, rank, rows, in_time, weights)]
     if not _is_ascending(numbers):
         order = np.argsort(numbers, kind="stable")
         rows, numbers, rank = _take(rows, order), numbers[order], _pick_ranks(rank, order)
+        weights = None if weights is None else weights[order]
     # Slices are sorted one at a time: their rows stay in the processor's cache, however many come at once.
     edges = _find_edges(numbers).tolist()
     return [
@@ -207,6 +244,7 @@ def cut(
             _pick_ranks(rank, slice(first, last)),
             rows.slice(first, last - first),
             in_time,
+            None if weights is None else weights[first:last],
         )
         for first, last in pairwise(edges)
     ]
@@ -217,8 +255,11 @@ def merge(slices: Sequence[Slice], sort: Spec, watermark: int | None, max_bytes:
     schema = slices[0].schema
     slices = sorted(slices, key=lambda s: s.span)
     newest_batch = max(s.batch for s in slices)
-    rows = pa.concat_batches([_live_rows(s, watermark) for s in slices])
-    return cut(schema, sort, newest_batch, 0, rows, max_bytes, _are_consecutive(slices, sort))
+    live = [_live_rows(s, watermark) for s in slices]
+    rows = pa.concat_batches([s.data for s in live])
+    in_time = _are_consecutive(slices, sort)
+    merged = cut(schema, sort, newest_batch, 0, rows, max_bytes, in_time, _concat_weights(live))
+    return [replace(s, is_rest=True) for s in merged] if slices[0].is_rest else merged
 
 
 def pick_rows(source: Slice, rows: npt.NDArray[np.intp]) -> Slice:
@@ -227,14 +268,23 @@ def pick_rows(source: Slice, rows: npt.NDArray[np.intp]) -> Slice:
     The batch of its rows is over, so that their ranks do not matter.
     """
     picked = source.data.take(pa.array(rows))
-    return _make_slice(source.schema, source.sorted_by, source.batch, source.rank, picked)
+    weights = None if source.weights is None else source.weights[rows]
+    part = _make_slice(source.schema, source.sorted_by, source.batch, source.rank, picked, weights)
+    return replace(part, is_rest=source.is_rest)
 
 
 def _sort_into_slice(
-    schema: StateSchema, sort: Spec, batch: int, rank: int | Int64s, rows: pa.RecordBatch, in_time: bool
+    schema: StateSchema,
+    sort: Spec,
+    batch: int,
+    rank: int | Int64s,
+    rows: pa.RecordBatch,
+    in_time: bool,
+    weights: Floats | None,
 ) -> Slice:
     order = _sort_rows(schema, sort, rows, in_time)
-    return _make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order))
+    weights = None if weights is None else weights[order]
+    return _make_slice(schema, sort, batch, _pick_ranks(rank, order), _take(rows, order), weights)
 
 
 def combine_slices(slices: Sequence[Slice], sort: Spec) -> Slice:
@@ -245,7 +295,8 @@ def combine_slices(slices: Sequence[Slice], sort: Spec) -> Slice:
     rank: int | Int64s = slices[0].rank
     if any(s.ranks is not None or s.rank != rank for s in slices):
         rank = np.concatenate([s.row_ranks() for s in slices])
-    return _sort_into_slice(schema, sort, batch, rank, rows, _are_consecutive(slices, sort))
+    in_time = _are_consecutive(slices, sort)
+    return _sort_into_slice(schema, sort, batch, rank, rows, in_time, _concat_weights(slices))
 
 
 def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: int | None) -> Int64s | None:
@@ -286,9 +337,19 @@ def _is_ascending(numbers: Int64s) -> bool:
     return bool((numbers[1:] >= numbers[:-1]).all())
 
 
-def _live_rows(source: Slice, watermark: int | None) -> pa.RecordBatch:
+def _live_rows(source: Slice, watermark: int | None) -> Slice:
+    """Return a slice without its dead rows, of which only data and weights are right."""
     dead = source.find_dead(watermark)
-    return source.data if dead is None else source.data.filter(pa.array(~dead))
+    if dead is None:
+        return source
+    weights = None if source.weights is None else source.weights[~dead]
+    return replace(source, data=source.data.filter(pa.array(~dead)), weights=weights, _cache={})
+
+
+def _concat_weights(slices: Sequence[Slice]) -> Floats | None:
+    if all(s.weights is None for s in slices):
+        return None
+    return np.concatenate([s.row_weights() for s in slices])
 
 
 def _are_consecutive(slices: Sequence[Slice], sort: Spec) -> bool:
@@ -349,7 +410,12 @@ def _pick_ranks(rank: int | Int64s, picks: npt.NDArray[np.intp] | slice) -> int 
 
 
 def _make_slice(
-    schema: StateSchema, sort: Spec | None, batch: int, rank: int | Int64s, rows: pa.RecordBatch
+    schema: StateSchema,
+    sort: Spec | None,
+    batch: int,
+    rank: int | Int64s,
+    rows: pa.RecordBatch,
+    weights: Floats | None = None,
 ) -> Slice:
     numbers = {n: rows.column(n).to_numpy() for n in schema.numbers if n not in schema.keys}
     spans = {name: (int(values.min()), int(values.max())) for name, values in numbers.items()}
@@ -357,8 +423,8 @@ def _make_slice(
     if schema.deadlines is not None:
         deadline = int(_row_ends(schema.deadlines, numbers.__getitem__, spans).max()) + 1
     if isinstance(rank, int):
-        return Slice(schema, batch, rank, rows, sort, spans, deadline)
-    return Slice(schema, batch, int(rank.min()), rows, sort, spans, deadline, rank)
+        return Slice(schema, batch, rank, rows, sort, spans, deadline, None, weights)
+    return Slice(schema, batch, int(rank.min()), rows, sort, spans, deadline, rank, weights)
 
 
 def _row_ends(

@@ -34,6 +34,7 @@ class SliceIndex:
     def __init__(self, slices: Iterable[Slice], combines: bool = True) -> None:
         self._combines = combines
         self._slices = sorted((s for s in slices if s.rows), key=lambda s: s.span[0])
+        self.rows = sum(s.rows for s in self._slices)
         self._starts = [s.span[0] for s in self._slices]
         self._ends = list(accumulate((s.span[1] for s in self._slices), max))
         self._oldest_batch = min((s.batch for s in self._slices), default=None)

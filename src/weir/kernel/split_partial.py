@@ -39,9 +39,11 @@ def split_by_bytes(partial: Partial, columns: Iterable[Column], row_bytes: int =
         sizes += group.value_bytes(name)
     row_ids = get_row_ids(partial)
     for first, last in pairwise(cut_by_bytes(sizes, BYTES)):
-        yield partial_from_row_ids(
+        piece = partial_from_row_ids(
             [(slices, at[first:last], rows[first:last]) for slices, at, rows in row_ids]
         )
+        piece.weights = None if partial.weights is None else partial.weights[first:last]
+        yield piece
 
 
 def evaluate_by_bytes(

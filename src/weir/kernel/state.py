@@ -114,10 +114,12 @@ def merge_slices(
 def _merge_node(
     state: State, node: str, sort: Spec, since: int | None, max_bytes: int | None
 ) -> Iterator[Slice]:
-    classes: dict[tuple[int, bool], list[Slice]] = defaultdict(list)
+    classes: dict[tuple[int, bool, bool], list[Slice]] = defaultdict(list)
     for slice_ in sorted(state.of(node), key=lambda s: s.span):
-        # Only slices of similar size are merged, so that no row is rewritten more than a few times.
-        classes[slice_.rows.bit_length(), since is not None and slice_.batch < since].append(slice_)
+        # Only slices of similar size are merged, so that no row is rewritten more than a few times; and what
+        # eviction has left of some apart from others, so that it can tell them.
+        is_early = since is not None and slice_.batch < since
+        classes[slice_.rows.bit_length(), slice_.is_rest, is_early].append(slice_)
     for slices in classes.values():
         for run in _find_runs(slices, max_bytes):
             if len(run) >= (_MERGE_SMALL_AT if run[0].rows < ROWS else _MERGE_AT):

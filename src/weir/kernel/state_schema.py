@@ -94,6 +94,12 @@ class StateSchema:
         numbers = [pa.field(name, pa.int64(), nullable=False) for name in self.numbers]
         return pa.schema(numbers + [pa.field(payload_name(column), column.type) for column in self.payload])
 
+    def columns_of(self, stream: str) -> tuple[str, ...]:
+        """The stored columns that a row of one stream determines."""
+        keys = (name for name, c in self.keys.items() if find_member(c, frozenset({stream})) is not None)
+        times = (name for name in self.times if name == time_name(stream))
+        return (*times, *keys, *(payload_name(column) for column in self.payload if column.stream == stream))
+
     def end_of(self, spans: Mapping[str, tuple[int, int]]) -> int | None:
         """Return the deadline of a leaf's slice: the first watermark at which none of its rows can join."""
         if self.deadlines is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from time import thread_time
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.quarantine import QUARANTINE_SCHEMA
@@ -13,6 +15,7 @@ from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.partition.placement import Placement
 from weir.plan.tree import Join
+from weir.query.model import Query
 from weir.runtime.decide import BatchLog
 from weir.runtime.manifest import Manifest
 from weir.runtime.micro_batch import Batch, Engine
@@ -55,25 +58,53 @@ class Memory(BatchLog):
         return self.manifest
 
     def commit(self, manifest: Manifest) -> None:
-        """Keep the manifest, and forget all slices but its own."""
-        self.manifest = manifest
-        self._slices = {entry.place: self._slices[entry.place] for entry in manifest.entries}
+        """Keep the manifest, and forget all slices but its own, and evicted rows."""
+        parts = {number: self._thin(part) for number, part in manifest.parts.items()}
+        self.manifest = replace(manifest, parts=parts)
+        self._slices = {entry.place: self._slices[entry.place] for entry in self.manifest.entries}
+
+    def _thin(self, part: PartitionState) -> PartitionState:
+        """Let go of evicted rows at once: what is left of their slices is kept as slices of their own."""
+        slices = []
+        for entry in part.slices:
+            if entry.thinning is None:
+                slices.append(entry)
+                continue
+            left = entry.thinning.apply(self._slices[entry.place])
+            if left.rows:
+                self._slices[entry.place] = left
+                slices.append(SliceEntry.of(left, *entry.place))
+        return replace(part, slices=tuple(slices))
 
 
 class LocalEngine(Engine[Mapping[str, pa.Table]]):
     """Builds and probes in the thread that brings the rows."""
 
-    cores = 1
     interval: float | None = None
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: Memory, query: Query) -> None:
+        self._memory, self._query = memory, query
         self._running: PartitionBatch | None = None
         self.quarantined = QUARANTINE_SCHEMA.empty_table()
 
     def clock(self) -> float:
         """CPU seconds of this thread, so that others who use the machine do not count."""
         return thread_time()
+
+    def measure_span(self, rows: Mapping[str, pa.Table], before: Manifest) -> float | None:
+        """The event seconds from the newest row before the batch, or from its first row, to its last."""
+        times = [table.column(self._query.stream(name).time) for name, table in rows.items()]
+        ends = [(pc.min(column), pc.max(column)) for column in times]
+        known = [
+            (low.cast(pa.int64()).as_py(), high.cast(pa.int64()).as_py())
+            for low, high in ends
+            if high.is_valid
+        ]
+        if not known:
+            return None
+        first = min(low for low, _ in known) if before.clock is None else before.clock
+        span: int = max(high for _, high in known) - first
+        return max(0, span) / 1e6
 
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
         """All rows lie in one partition."""

@@ -24,6 +24,7 @@ from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.sql import name_streams
 from weir.runtime.decide import DecidedPlan, Policy
+from weir.runtime.wall_clock import read_wall_clock
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,7 +101,15 @@ class LocalJoin:
         allowance, reason = options.allowance, AS_REQUESTED
         if allowance is None:
             allowance, reason = self.planned.start(self.query, adapt, plan)
-        policy = Policy(self.query, self._driver_order, adapt=adapt, scope=self.planned.scope(self.query))
+        policy = Policy(
+            query=self.query,
+            driver_order=self._driver_order,
+            wall_clock=read_wall_clock if self.query.clock == "wall" else None,
+            adapt=adapt,
+            scope=self.planned.scope(self.query),
+            keeps_dropped=options.on_error == "quarantine",
+            knows_rates=options.rates is not None,
+        )
         return LocalQuery(policy, DecidedPlan(plan, allowance, reason), options.on_null_time)
 
     @property

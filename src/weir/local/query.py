@@ -42,7 +42,7 @@ class LocalQuery:
         self.query, self.schema = policy.query, result_schema(policy.query)
         self._next = 0
         self._memory = Memory()
-        self._engine = LocalEngine(self._memory)
+        self._engine = LocalEngine(self._memory, policy.query)
         self._plans = PhysicalPlans(policy.query)
         self._plans.of(start.plan)  # a plan that cannot run is refused here, not with the first batch
         self._decider = Decider(policy, start, self._plans, self._memory, self._engine)

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.errors import QueryError
+from weir.errors import QueryError, suggest_name
 from weir.plan.tree import Join
 from weir.stats.hop import Hop
 
@@ -61,7 +61,8 @@ def check_policy(policy: str) -> None:
     """Refuse a policy that does not exist."""
     if policy not in POLICIES:
         known = ", ".join(map(repr, POLICIES))
-        raise QueryError(f"driver_order is a list of the streams or one of {known}; got {policy!r}")
+        hint = suggest_name(policy, POLICIES)
+        raise QueryError(f"driver_order is a list of the streams or one of {known}; got {policy!r}{hint}")
 
 
 def apply_policy(policy: DriverPolicy, pending: PendingRows) -> Streams | Ranks:

@@ -24,12 +24,9 @@ from weir.plan.stream_sets import Mask, bits
 _cpu = attrgetter("cpu")
 
 
-def find_frontier(space: Space, limits: Limits = NO_LIMITS, cross: bool = False) -> list[PlanCandidate]:
-    """Find the qualified plans that no other dominates in CPU and memory, least CPU first.
-
-    With `cross`, sub-plans may also join streams that no edge connects.
-    """
-    return _Search(space, limits, cross).run()
+def find_frontier(space: Space, limits: Limits = NO_LIMITS) -> list[PlanCandidate]:
+    """Find the qualified plans that no other dominates in CPU and memory, least CPU first."""
+    return _Search(space, limits).run()
 
 
 def find_cheapest_plan(space: Space, most: float = math.inf) -> PlanCandidate | None:
@@ -37,10 +34,10 @@ def find_cheapest_plan(space: Space, most: float = math.inf) -> PlanCandidate | 
     return next(iter(_Search(space, Limits(cpu=most), memory_weight=0.0).run()), None)
 
 
-def list_sets(space: Space, cross: bool) -> list[Mask]:
+def list_sets(space: Space) -> list[Mask]:
     """List the sets of streams that may stand below a join, small ones first."""
     connected: list[Mask] = np.flatnonzero(space.connected_table).tolist()
-    return sorted(range(1, space.everything + 1) if cross else connected, key=int.bit_count)
+    return sorted(connected, key=int.bit_count)
 
 
 def reserved_for_others(space: Space, mask: Mask) -> tuple[float, float]:
@@ -67,10 +64,9 @@ class _Search:
     Partitions of a set are built part by part; a partial one is pruned once a complete plan dominates it.
     """
 
-    def __init__(self, space: Space, limits: Limits, cross: bool = False, memory_weight: float = 1.0) -> None:
-        self._space, self._limits, self._cross, self._memory_weight = space, limits, cross, memory_weight
-        tables = (space.extension_seconds, {}) if cross else _tabulate_extensions(space)
-        self._extension_seconds, self._first_hop = tables
+    def __init__(self, space: Space, limits: Limits, memory_weight: float = 1.0) -> None:
+        self._space, self._limits, self._memory_weight = space, limits, memory_weight
+        self._extension_seconds, self._first_hop = _tabulate_extensions(space)
         # Of the sets done so far: their frontiers, and the least CPU and memory of each with its state.
         self._plans: dict[Mask, list[PlanCandidate]] = {}
         self._least: dict[Mask, tuple[float, float]] = {}
@@ -84,7 +80,7 @@ class _Search:
     def run(self) -> list[PlanCandidate]:
         """Return the frontier of all streams, least CPU first."""
         space = self._space
-        for mask in list_sets(space, self._cross):
+        for mask in list_sets(space):
             plans = self._search_set(mask) if mask.bit_count() > 1 else [make_leaf(mask)]
             if plans:
                 cpu, memory = min(plan.cpu for plan in plans), min(plan.memory for plan in plans)

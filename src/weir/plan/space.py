@@ -8,7 +8,7 @@ matter for an extension.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,10 +35,16 @@ class Space(StreamSets):
     """Costs of the hops and states of all plans of a join graph; the graph does not change.
 
     `leads` names the stream by whose time a set's state is cut into slices, where that is not its first one.
+    `products` are pairs of streams that plans may join although no condition connects them.
     """
 
-    def __init__(self, graph: JoinGraph, leads: Mapping[Mask, str] | None = None) -> None:
-        super().__init__(graph)
+    def __init__(
+        self,
+        graph: JoinGraph,
+        leads: Mapping[Mask, str] | None = None,
+        products: Iterable[Collection[str]] = (),
+    ) -> None:
+        super().__init__(graph, products)
         self.orders_cache: dict[tuple[Mask, ...], ProbingOrders] = {}
         self._leads = leads or {}
         self._models: dict[Mask, SliceModel] = {}

@@ -9,7 +9,7 @@ are also tabulated: arrays over all sets, indexed by mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
 from math import prod
 from operator import or_
@@ -29,16 +29,19 @@ _MAX_TABULATED_STREAMS = 14
 
 
 class StreamSets:
-    """The sets of streams of a join graph: connections, sizes and selectivities."""
+    """The sets of streams of a join graph: connections, sizes and selectivities.
 
-    def __init__(self, graph: JoinGraph) -> None:
+    Pairs of streams in `products` count as connected, although no condition relates them.
+    """
+
+    def __init__(self, graph: JoinGraph, products: Iterable[Collection[str]] = ()) -> None:
         self.graph = graph
         self.names = graph.streams
         self.everything: Mask = (1 << len(self.names)) - 1
         self._bit = {name: 1 << i for i, name in enumerate(self.names)}
         self._classes = [(self.mask(members), share) for members, share in graph.classes.items()]
-        connections = [*graph.edges, *graph.classes]
-        # The streams that an edge or a class connects with each stream.
+        connections = [*graph.edges, *graph.classes, *products]
+        # The streams that an edge, a class or a product connects with each stream.
         self._near = [
             self.mask({other for streams in connections if name in streams for other in streams} - {name})
             for name in self.names
@@ -64,11 +67,11 @@ class StreamSets:
         return tuple(self.names[i] for i in bits(mask))
 
     def neighbours(self, mask: Mask) -> Mask:
-        """The streams outside a set that an edge connects with it."""
+        """The streams outside a set that are connected with it."""
         return reduce(or_, (self._near[i] for i in bits(mask)), 0) & ~mask
 
     def component(self, start: Mask, within: Mask) -> Mask:
-        """The part of the set `within` that its edges connect with `start`."""
+        """The part of the set `within` that is connected with `start`."""
         while grown := self.neighbours(start) & within:
             start |= grown
         return start

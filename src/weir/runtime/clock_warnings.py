@@ -32,7 +32,7 @@ class ClockWarnings:
                 "and the state of all streams is kept; pass idle= to let the others go on without a silent "
                 "stream",
                 holder.stream,
-                _format_time(holder.since),
+                format_time(holder.since),
             )
 
     def check_ahead(self, ahead: Mapping[str, int], latest: Mapping[str, int]) -> None:
@@ -46,10 +46,10 @@ class ClockWarnings:
                     name,
                     rows,
                     "s" * (rows != 1),
-                    _format_time(latest[name]),
+                    format_time(latest[name]),
                 )
 
 
-def _format_time(micros: int) -> str:
+def format_time(micros: int) -> str:
     """Format a time of any year, also one that a datetime cannot have."""
     return str(np.datetime64(micros // 1_000_000, "s")).replace("T", " ")

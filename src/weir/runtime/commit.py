@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weir.adapt.batch_report import BatchReport
-from weir.adapt.recall import Recall
-from weir.adapt.slice_summary import SliceSummary, estimate_live_rows, estimate_loss
+from weir.adapt.recall import BatchEvidence, Recall, add_composed_windows, find_blind_joins, sum_paths
+from weir.adapt.slice_summary import estimate_live_rows
 from weir.kernel.decision import Decision
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.plan_migration import decide_for_plan
@@ -20,14 +20,17 @@ from weir.plan.tree import Join
 from weir.query.model import Query
 from weir.query.windows import RowWindow
 from weir.runtime.manifest import Manifest, summarise
-from weir.runtime.memory_limit import fit_into_memory
+from weir.runtime.memory_limit import find_clocks, fit_into_memory
 from weir.runtime.parking import Reach, find_reach, is_out_of_reach
 from weir.runtime.partition_batch import PartitionState, SliceEntry, TaskReport, find_newest
 from weir.runtime.watermark import update_last_arrivals
 from weir.stats.batch_counts import BatchCounts, StateSize, count_steps
+from weir.stats.weight_sums import WeightSums
 
-# The phases of a task that take less time if less is probed.
-_JOINING = ("build", "probe")
+# Building states for another plan is no work of the present one, and not done in every batch.
+_UNUSUAL = ("migrate",)
+# The phases of a task after the joins below the root: they take less time if less is probed.
+_PROBING = ("probe", "results")
 # Slices of fewer rows may be merged with others, for which they have to be open.
 MIN_PARKED_ROWS = ROWS // 2
 
@@ -52,6 +55,10 @@ class FinishedBatch:
         plans = {task.part.migration.plan for task in self.tasks if task.part.migration is not None}
         plans = plans or {self.decision.plan}
         return decide_for_plan(self.decision, plans.pop()) if len(plans) == 1 else None
+
+    def find_active_plan(self, task: TaskReport) -> Join:
+        """The plan that was active in a partition; the decided one where no batch has built anything yet."""
+        return self.decision.plan if task.part.migration is None else task.part.migration.plan
 
     @cached_property
     def counts(self) -> BatchCounts:
@@ -101,26 +108,27 @@ def next_manifest(
     # The first rows have nothing before them, from which they could have advanced.
     admitted = sum(sum(task.counts.rows_admitted.values()) for task in batch.tasks) if before.newest else 0
     advance = 0 if now is None or before.clock is None else now - before.clock
-    evicted: tuple[SliceSummary, ...] = ()
+    evicted = dict[str, int]()
     if max_bytes is not None:
-        kept, evicted = fit_into_memory(kept, max_bytes, now, before.statistics.lags)
+        lags = before.statistics.lags
+        clocks = find_clocks(physical.schemas, newest, batch.idle)
+        kept, evicted = fit_into_memory(kept, max_bytes, batch.number, clocks, lags)
     manifest = Manifest(
         batch=batch.number,
         watermark=watermark,
         newest=newest,
         parts=kept,
-        recall=_estimate_recall(batch, physical, now),
+        recall=_estimate_recall(batch, physical, now, advance),
         statistics=before.statistics,
         skew=before.skew.after(admitted, advance, is_skewed),
         placement=decision.placement,
         plan=decision.plan,
-        evicted=tuple(gone for gone in (*before.evicted, *evicted) if not is_dead(gone.deadline, now)),
         arrivals=_fresh_arrivals(batch, physical.query, now),
         last_arrivals=update_last_arrivals(
             physical.query.names, before.last_arrivals, decision.now, batch.counts.arrived
         ),
     )
-    return manifest, {gone.node: gone.rows for gone in evicted}
+    return manifest, evicted
 
 
 def report_batch(
@@ -134,7 +142,12 @@ def report_batch(
     earlier = next((plan for plan in after.active_plans if plan != decided), decided)
     decision = active or decide_for_plan(batch.decision, earlier)
     orders = {task.counts.order for task in batch.tasks if task.counts.order}
-    seconds = [sum(task.seconds.get(phase, 0.0) for phase in _JOINING) for task in batch.tasks]
+    seconds = [
+        sum(spent for phase, spent in task.seconds.items() if phase not in _UNUSUAL) for task in batch.tasks
+    ]
+    # More partitions than cores take turns.
+    work = max(max(seconds, default=0.0), sum(seconds) / cores)
+    probing = sum(task.seconds.get(phase, 0.0) for task in batch.tasks for phase in _PROBING)
     return BatchReport(
         batch=batch.number,
         decision=decision,
@@ -144,41 +157,82 @@ def report_batch(
         reached=after.newest,
         held=estimate_live_rows(summarise(batch.before.entries), batch.before.clock),
         seconds=0.0,
-        # More partitions than cores take turns.
-        work=max(max(seconds, default=0.0), sum(seconds) / cores),
+        work=work,
+        probing=work * probing / sum(seconds) if sum(seconds) else 0.0,
+        probe_cpu=sum(_probing_seconds(task, str(decision.plan)) for task in batch.tasks),
         is_complete=batch.is_complete,
         is_mixed=active is None,
         steps=max((count_steps(task.counts.hops.values()) for task in batch.tasks), default=0),
         order=orders.pop() if len(orders) == 1 else None,
         watermark=after.watermark,
         state={**dict.fromkeys(physical.schemas, StateSize(0, 0, 0)), **after.sizes},
-        recall=after.recall.estimate(decision.plan),
+        batch_recall=after.recall.batch,
+        windows_recall=after.recall.windows,
         evicted=evicted,
         building=_built_shares(after, decided),
     )
 
 
-def _estimate_recall(batch: FinishedBatch, physical: PhysicalPlan, now: int | None) -> Recall:
-    """Update the estimate, except from batches that were not read to the end or that ran two plans."""
-    before, active = batch.before, batch.active_decision
-    if not batch.is_complete or active is None:
+def _probing_seconds(task: TaskReport, root: str) -> float:
+    """The CPU seconds of a task's hops and results: the lower joins run while slices are built."""
+    lower = sum(hop_stats.seconds for hop, hop_stats in task.counts.hops.items() if hop.node != root)
+    return lower + sum(task.seconds.get(phase, 0.0) for phase in _PROBING)
+
+
+def _estimate_recall(batch: FinishedBatch, physical: PhysicalPlan, now: int | None, advance: int) -> Recall:
+    """Update the estimate, except from batches that were not read to the end."""
+    before, counts, plan = batch.before, batch.counts, batch.decision.plan
+    if not batch.is_complete:
         return before.recall
-    lost, lags = dict[str, float](), before.statistics.lags
-    if before.evicted:
-        lost = estimate_loss(before.evicted, summarise(before.entries), active.clock, lags)
-    hops, clock = batch.counts.hops, (before.watermark, now)
-    return before.recall.after(active.plan, hops, active.allowance, lost, clock, physical.query.reach)
+    entries = (*before.entries, *(entry for task in batch.tasks for entry in task.part.slices))
+    weights = [entry.weight for entry in entries if entry.weight != 1]
+    sheds = bool(weights) or counts.shed > 0 or any(hop.narrowed for hop in counts.hops.values())
+    blind_root, blind_states = _find_blind(batch)
+    # A join's window of so many rows stays full when rows are missing, so that it holds other rows.
+    blind_states |= sheds and any(isinstance(node.window, RowWindow) for node in plan.inner())
+    evidence = BatchEvidence(
+        sums=_sum_weights(batch),
+        largest=max(weights, default=1.0),
+        sheds=sheds,
+        is_blind=blind_root or blind_states,
+        leaves_blind=blind_states,
+        watermark=before.watermark,
+        newest=now,
+        advance=advance,
+    )
+    return before.recall.after(evidence, add_composed_windows(plan, physical.query.reach))
+
+
+def _sum_weights(batch: FinishedBatch) -> WeightSums:
+    tasks = ((task.counts, batch.find_active_plan(task)) for task in batch.tasks)
+    return sum((sum_paths(counts.weights, plan, counts.hops) for counts, plan in tasks), WeightSums())
+
+
+def _find_blind(batch: FinishedBatch) -> tuple[bool, bool]:
+    """Tell whether rows that could not be found were skipped at the root, and whether states lack them."""
+    roots = states = False
+    for task in batch.tasks:
+        plan = batch.find_active_plan(task)
+        allowance = decide_for_plan(batch.decision, plan).allowance
+        blind = find_blind_joins(plan, task.counts.hops, allowance)
+        roots |= str(plan) in blind
+        drops = {} if allowance is None else allowance.drop
+        dropped = any(share >= 1 and task.counts.dropped.get(name) for name, share in drops.items())
+        # The next plan's states lack what its joins left out.
+        is_cut = any(work.capped for work in task.counts.migration_hops.values())
+        states |= bool(blind - {str(plan)}) or dropped or is_cut
+    return roots, states
 
 
 def _fresh_arrivals(batch: FinishedBatch, query: Query, now: int | None) -> dict[int, int]:
     """The clocks of batches whose rows may still be fresh; the first batch has the time that it reaches."""
-    in_time = zip(query.windows, query.fresh, strict=True)
-    longest = max((fresh for w, fresh in in_time if fresh and not isinstance(w, RowWindow)), default=None)
-    clock = now if batch.decision.clock is None else batch.decision.clock
-    if longest is None or now is None or clock is None:
+    longest, clock = query.longest_freshness, batch.decision.clock
+    # The next batch is judged by a clock of at least this.
+    latest = clock if query.clock == "wall" else now
+    if longest is None or latest is None:
         return {}
-    arrivals = {**batch.before.arrivals, batch.number: clock}
-    return {number: arrived for number, arrived in arrivals.items() if arrived >= now - longest}
+    arrivals = {**batch.before.arrivals, batch.number: latest if clock is None else clock}
+    return {number: arrived for number, arrived in arrivals.items() if arrived >= latest - longest}
 
 
 def _built_shares(after: Manifest, plan: Join) -> dict[str, float]:

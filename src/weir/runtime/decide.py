@@ -11,16 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from weir.adapt.analyse import AdaptationScope, Recommendation
+from weir.adapt.analyse import AdaptationScope
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.controller import Controller
 from weir.adapt.describe_decision import describe_decision
-from weir.adapt.plan_estimator import PlanInForce
+from weir.adapt.recommendation import Recommendation
 from weir.adapt.settings import Adapt
 from weir.adapt.shedding import AS_REQUESTED
 from weir.adapt.statistics import Statistics
+from weir.adapt.work_cap import (
+    assume_step_seconds,
+    derive_work_cap,
+    estimate_step_seconds,
+    find_batch_length,
+)
 from weir.errors import QueryError
+from weir.expr.zones import find_zone
 from weir.kernel.decision import Decision
+from weir.kernel.output import result_schema
 from weir.kernel.plan_migration import PhysicalPlans, limit_migration_steps
 from weir.order.policies import LEARNING_POLICIES, DriverOrder, PendingRows, choose_order
 from weir.partition.placement import Placement
@@ -78,6 +86,8 @@ class BatchLog(Protocol):
 class Placer(Protocol):
     """Where the rows of a batch go."""
 
+    cores: int = 1  # how many partitions can run at once
+
     def place(self, before: Manifest, plan: Join) -> tuple[Placement, str]:
         """The placement of the next batch, and why it differs from the last; "" if it does not."""
 
@@ -106,7 +116,9 @@ class Policy:
 
     `idle`: a stream of which no row arrives for so long (µs) stops holding the watermark; None: it always
     holds it. `ahead`: rows so far (µs) beyond all clocks are dropped; None: none is. Both need a wall clock.
-    `adapt`: when decisions change while the query runs; None: never.
+    `adapt`: when decisions change while the query runs; None: never. `keeps_dropped`: rows that are dropped
+    for their event time go into the quarantine. `knows_rates`: the user has told the rates, so that the first
+    rows are no backlog.
     """
 
     query: Query
@@ -116,6 +128,8 @@ class Policy:
     wall_clock: WallClock | None = None
     adapt: Adapt | None = None
     scope: AdaptationScope = field(default_factory=AdaptationScope)
+    keeps_dropped: bool = False
+    knows_rates: bool = False
 
     @property
     def learns(self) -> bool:
@@ -134,6 +148,8 @@ class Decider:
         self.placement: Placement | None = None  # by the last decision
         self._steps = 0
         self._is_small = False  # the last batch
+        self._now: tuple[int, int] | None = None  # a batch, and the wall clock when it was first decided
+        self._has_capped = False
         self.controller: Controller | None = None
 
     @property
@@ -175,13 +191,18 @@ class Decider:
         interim_allowance = _merge_allowances(decided.allowance, decided.interim_allowance)
         self._decided = DecidedPlan(plan, allowance, reason, interim_allowance)
 
-    def decide(self, before: Manifest, batch: int) -> tuple[Decision, int]:
-        """Return what was decided for this batch before a failure, or decide now; and the attempt number."""
+    def decide(self, before: Manifest, batch: int, span: float | None = None) -> tuple[Decision, int]:
+        """Return what was decided for this batch before a failure, or decide now; and the attempt number.
+
+        `span` are the event seconds that the batch's rows bring, if they are known.
+        """
         known = self._log.decision(batch)
         recommendation = None if known is not None else self._adapt(before)
-        decision, attempt = (self._decide(before), 1) if known is None else self._retry(*known, before)
+        decision, attempt = (
+            (self._decide(before, batch, span), 1) if known is None else self._retry(*known, before)
+        )
         self._log.record(batch, decision, attempt)
-        if recommendation is not None:
+        if recommendation is not None and recommendation.is_notable:
             predicted = {name: getattr(recommendation, name) for name in ("recall", "cpu", "memory")}
             line = {"predicted": predicted, "analysisSeconds": recommendation.seconds}
             self._log.record_history(batch, {**describe_decision(decision), **line})
@@ -194,6 +215,16 @@ class Decider:
         Batches that the sink did not read to the end, or that ran two plans, are not learned from.
         """
         self._steps, policy = report.steps, self._policy
+        if report.counts.capped and not self._has_capped:
+            self._has_capped = True
+            _LOG.warning(
+                "batch %d would have exceeded the budget of %s by far, so %d rows did not probe once it had "
+                "taken %s steps; numRowsCapped counts such rows, and a larger budget has fewer of them",
+                report.batch,
+                self._budget,
+                report.counts.capped,
+                f"{report.decision.work_cap:,}",
+            )
         rows = sum(report.counts.rows_in.values())
         self._is_small = report.is_complete and report.steps + _STEPS_PER_ROW * rows < _SMALL_BATCH_STEPS
         if not policy.learns or not report.is_complete or report.is_mixed:
@@ -225,7 +256,7 @@ class Decider:
             self._start_controller(before)
         return decision, attempts + 1
 
-    def _decide(self, before: Manifest) -> Decision:
+    def _decide(self, before: Manifest, batch: int, span: float | None) -> Decision:
         if not before.active_plans - {self._decided.plan}:
             self._decided = replace(self._decided, interim_allowance=None)
         decided, seen = self._decided, before.statistics
@@ -234,17 +265,19 @@ class Decider:
         partitions = 1 if placement.is_shared else placement.partitions
         shares = seen.selectivities(decided.plan)
         names, policy = self._policy.query.names, self._policy
-        now = None if policy.wall_clock is None else policy.wall_clock()
+        now = self._read_wall_clock(batch)
         return Decision(
             plan=decided.plan,
             driver_order=self._driver_order(before, placement),
-            clock=before.clock,
+            clock=self._choose_clock(now, before),
             arrivals=before.arrivals,
             now=now,
             idle=find_idle_streams(names, before.last_arrivals, now, policy.idle),
-            latest=limit_times(names, before.newest, now, policy.ahead),
+            latest=limit_times(names, before.newest, self._show_local(now, before), policy.ahead),
+            keeps_dropped=policy.keeps_dropped,
             slice_bytes=None if self.max_bytes is None else max(1, self.max_bytes // _SLICES_IN_MEMORY),
             allowance=decided.allowance,
+            work_cap=self._cap_work(before, placement, span),
             selectivities={hop: share * partitions for hop, share in shares.items()},
             learns=self._policy.learns,
             results_per_row=seen.results_per_row,
@@ -255,13 +288,64 @@ class Decider:
             migration_steps=limit_migration_steps(self._steps),
         )
 
+    def _read_wall_clock(self, batch: int) -> int | None:
+        """Read the wall clock once for a batch: a repeat that nothing recorded goes by it too."""
+        if self._policy.wall_clock is None:
+            return None
+        if self._now is None or self._now[0] != batch:
+            self._now = batch, self._policy.wall_clock()
+        return self._now[1]
+
+    def _choose_clock(self, now: int | None, before: Manifest) -> int | None:
+        """The clock by which freshness is judged; a wall clock that was set back stands still."""
+        if self._policy.query.clock == "event" or now is None:
+            return before.clock
+        return max([now, *before.arrivals.values()])
+
+    def _cap_work(self, before: Manifest, placement: Placement, span: float | None) -> int | None:
+        """Return the steps that a partition may take; None without a CPU budget, or if it may not adapt.
+
+        A batch that is meant to take more than its budget, because shedding could not keep it, may do so.
+        With `psp`, partials move between partitions and are nowhere followed along their whole path.
+        """
+        policy, seen = self._policy, before.statistics
+        cpu = None if self._budget is None else self._budget.cpu
+        if before.clock is None and not policy.knows_rates:
+            span = None
+        length = find_batch_length(policy.scope.interval, span, seen.span)
+        if policy.adapt is None or cpu is None or length is None or placement.spread == "psp":
+            return None
+        at_once = 1 if self._is_small else self._placer.cores
+        overrun = 1.0 if self.controller is None else self.controller.expected_overrun
+        cpu_seconds = overrun * cpu * length * min(1.0, at_once / placement.partitions)
+        assumed = assume_step_seconds(policy.scope.costs, len(result_schema(policy.query)))
+        return derive_work_cap(cpu_seconds, estimate_step_seconds(seen.step_seconds, assumed))
+
+    def _show_local(self, now: int | None, before: Manifest) -> int | None:
+        """The wall clock as event times show it: those without a zone, in local time of the query's session.
+
+        A clock that has gone back since rows arrived is wrong, and those rows tell how far it was.
+        """
+        query = self._policy.query
+        if now is None:
+            return None
+        now = max([now, *before.last_arrivals.values()])
+        if all(stream.has_zone for stream in query.streams):
+            return now
+        return int(find_zone(query.session.time_zone).to_local(now))
+
     def _start_controller(self, before: Manifest) -> None:
         """Begin to adapt from what is known, if that is asked for and has not begun."""
         policy, decided = self._policy, self._decided
         if policy.adapt is not None and self.controller is None:
-            running = PlanInForce(decided.plan, decided.allowance)
             self.controller = Controller(
-                policy.query, running, self._budget or Budget(), policy.adapt, policy.scope, before.statistics
+                policy.query,
+                decided.plan,
+                decided.allowance,
+                self._budget or Budget(),
+                policy.adapt,
+                policy.scope,
+                before.statistics,
             )
 
     def _adapt(self, before: Manifest) -> Recommendation | None:
@@ -282,7 +366,7 @@ class Decider:
             except QueryError as error:
                 # Rows may have come to lie elsewhere since the start.
                 _LOG.info("the plan stays as it is: %s", error)
-                self.controller.refuse(self._decided.plan, self._decided.allowance)
+                self.controller.refuse(self._decided.plan)
                 return None
         return recommendation
 

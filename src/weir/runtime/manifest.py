@@ -23,8 +23,7 @@ _LOG = logging.getLogger("weir")
 class Manifest:
     """The live slices of each partition, the watermark, and what has been learned.
 
-    `plan` is the one decided last, though an earlier one may be active in some partitions. `evicted` are
-    summaries of slices given up for memory, as long as their rows could still have joined. `arrivals` are the
+    `plan` is the one decided last, though an earlier one may be active in some partitions. `arrivals` are the
     clocks of the batches whose rows may still be fresh, where a freshness is asked for. `last_arrivals` has
     the wall clock (µs) of the batch that brought the last row of each stream, or of the first batch.
     """
@@ -38,7 +37,6 @@ class Manifest:
     skew: SkewMonitor = field(default_factory=SkewMonitor)
     placement: Placement | None = None
     plan: Join | None = None
-    evicted: tuple[SliceSummary, ...] = ()
     arrivals: Mapping[int, int] = field(default_factory=dict)
     last_arrivals: Mapping[str, int] = field(default_factory=dict)
 
@@ -105,6 +103,6 @@ class Manifest:
 def summarise(entries: Iterable[SliceEntry]) -> list[SliceSummary]:
     """Summaries of slices, one for one."""
     return [
-        SliceSummary(entry.node, entry.rows, entry.bytes, *entry.spans[entry.lead], deadline=entry.deadline)
+        SliceSummary(entry.node, entry.rows, entry.bytes, *entry.span, entry.deadline, entry.is_rest)
         for entry in entries
     ]

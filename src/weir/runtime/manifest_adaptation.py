@@ -26,7 +26,7 @@ def adapt_manifest(before: Manifest, query: Query) -> Manifest:
     plan = mjoin(query)
     leaves = derive_schemas(query, plan)
     parts = {number: _adapt_part(part, plan, leaves) for number, part in before.parts.items()}
-    return replace(before, parts=parts, recall=Recall(), statistics=Statistics(), evicted=())
+    return replace(before, parts=parts, recall=Recall(), statistics=Statistics())
 
 
 def _adapt_part(part: PartitionState, plan: Join, leaves: Mapping[str, StateSchema]) -> PartitionState:

@@ -62,12 +62,15 @@ class Batch:
 class Engine(Placer, Protocol[Rows]):
     """What differs between one process and Spark; the defaults are those of one partition."""
 
-    cores: int  # how many partitions can run at once
     interval: float | None  # the seconds between triggers; None if batches run one after the other
     parks: bool = False  # whether slices are files, so that those which nothing can join yet need no memory
 
     def clock(self) -> float:
         """The seconds by which batches are timed."""
+
+    def measure_span(self, rows: Rows, before: Manifest) -> float | None:
+        """The event seconds that a batch brings; None if that shows only once it has run."""
+        return None
 
     def relocate(self, before: Manifest, decision: Decision) -> Manifest:
         """Move slices to where the decision wants them, before the batch begins."""
@@ -116,7 +119,7 @@ class MicroBatches(Generic[Rows]):
         manifest = self._log.begin(number)
         timer.end("begin")
         notify("decide", number)
-        batch = self._decide(manifest, number)
+        batch = self._decide(manifest, number, self._engine.measure_span(rows, manifest))
         timer.end("decide")
         notify("build", number)
         tasks = self._engine.build(rows, batch)
@@ -151,8 +154,8 @@ class MicroBatches(Generic[Rows]):
         self.decider.analyse()
         self._is_first = False
 
-    def _decide(self, manifest: Manifest, number: int) -> Batch:
-        decision, attempt = self.decider.decide(manifest, number)
+    def _decide(self, manifest: Manifest, number: int, span: float | None) -> Batch:
+        decision, attempt = self.decider.decide(manifest, number, span)
         before = manifest.accept_until(decision.latest).prepare_for(decision.plan, self._plans)
         before = self._engine.relocate(before, decision)
         return Batch(number, attempt, decision, before, self._plans.of(decision.plan), self._is_first)

@@ -33,12 +33,30 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
+class Thinning:
+    """Which rows of a stored slice are left since its eviction: a share, chosen by hash for a batch.
+
+    `rows` are those that it has as it is stored.
+    """
+
+    share: float
+    batch: int
+    rows: int
+
+    def apply(self, stored: Slice) -> Slice:
+        """Return what is left of the slice."""
+        return stored.thin(self.share, "evict", self.batch)
+
+
+@dataclass(frozen=True, slots=True)
 class SliceEntry:
     """Where one slice is stored, and what can be known of it without opening it.
 
     `spans` are the least and the greatest of each stored number but keys, `lead` names the time it is cut by;
     from `deadline` on no row of it can join, None if that is never. A `parked` slice is opened only by a
-    batch that reaches it (`weir.runtime.parking`).
+    batch that reaches it (`weir.runtime.parking`). A row stands for `weight` rows of the exact state, on
+    average. `is_rest` and `thinning` are there if it was evicted: before it was stored, and since; then
+    `rows` and `bytes` are about those that are left.
     """
 
     node: str
@@ -54,6 +72,9 @@ class SliceEntry:
     sorted_by: str
     checksum: int = 0
     parked: bool = False
+    weight: float = 1.0
+    is_rest: bool = False
+    thinning: Thinning | None = None
 
     @staticmethod
     def of(stored: Slice, file: str, index: int, checksum: int = 0) -> SliceEntry:
@@ -71,6 +92,20 @@ class SliceEntry:
             deadline=stored.deadline,
             sorted_by=str(stored.sorted_by),
             checksum=checksum,
+            weight=stored.mean_weight,
+            is_rest=stored.is_rest,
+        )
+
+    def thin(self, share: float, batch: int) -> SliceEntry:
+        """Return the entry with only a share of the rows left, because of an eviction after a batch."""
+        earlier = self.thinning or Thinning(1.0, batch, self.rows)
+        return replace(
+            self,
+            rows=round(share * self.rows),
+            bytes=round(share * self.bytes),
+            weight=self.weight / share,
+            is_rest=True,
+            thinning=replace(earlier, share=share * earlier.share),
         )
 
     @property
@@ -178,6 +213,8 @@ class Assignment:
             if physical.schema_of(entry.node) is None or entry.place in stay_parked:
                 continue
             loaded = self.store.read(entry, physical)
+            if not loaded.rows:  # of a few rows, an eviction may leave none
+                continue
             slices.setdefault(entry.node, []).append(loaded)
             entries[id(loaded)] = entry
         state = State(
@@ -268,9 +305,11 @@ class PartitionBatch:
         live = expire(physical, prepared.state)
         state = merge_slices(physical, live, since, decision.slice_bytes, writer.spill)
         self._timer.end("merge")
+        steps_before = self._counts.steps
         self._state = build(
             physical, prepared.decision, state, tables, batch, self._counts, writer.spill, self.quarantine
         )
+        self._steps_of_lower_joins = self._counts.steps - steps_before
         self._timer.end("build")
         self._prepared: PreparedPlan = prepared
         self._part = PartitionState(
@@ -285,15 +324,18 @@ class PartitionBatch:
         """Find the results of the batch's rows; the seconds of whoever takes them do not count."""
         prepared, counts, batch = self._prepared, self._counts, self._assignment.batch
         physical, decision = prepared.physical, prepared.decision
-        for chunk in probe(physical, decision, self._state, batch, counts, quarantine=self.quarantine):
+        state, quarantine, spent = self._state, self.quarantine, self._steps_of_lower_joins
+        for chunk in probe(physical, decision, state, batch, counts, None, quarantine, spent):
             self._timer.end("probe")
             yield chunk
             self._timer.end("consumer")
         self._timer.end("probe")
 
-    def report(self) -> TaskReport:
-        """Report what was done so far."""
-        seconds = {phase: spent for phase, spent in self._timer.seconds.items() if phase != "consumer"}
+    def report(self, writes_results: bool = False) -> TaskReport:
+        """Report what was done so far; who takes the results counts if that is the task itself."""
+        seconds = dict(self._timer.seconds)
+        consumer = seconds.pop("consumer", 0.0)
+        seconds["results"] = consumer if writes_results else 0.0
         counts = replace(self._counts, quarantined=self.quarantine.count)
         return TaskReport(self._partition, self._part, counts, dict(self._state.newest), seconds)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.describe_decision import describe_decision
+from weir.adapt.recall import RecallEstimate
 from weir.adapt.statistics import Statistics
 from weir.codec import to_json
 from weir.plan.tree import Join
@@ -38,6 +39,7 @@ def describe_batch(
     placed, phases = after.placement, sorted({phase for task in tasks for phase in task.seconds})
     parked = after.parked_rows
     states = {**dict.fromkeys(report.evicted, StateSize(0, 0, 0)), **report.state}
+    windows_recall = report.windows_recall
     building_seconds = sum((hop.seconds for hop in building), 0.0)
 
     def known(value: Any) -> Any:
@@ -48,7 +50,11 @@ def describe_batch(
         "numRowsStale": known(counts.stale),
         "numRowsQuarantined": known(counts.quarantined),
         "numRowsShed": known(report.shed),
+        "numRowsCapped": known(counts.capped),
         "estimatedRecall": known(report.recall),
+        "estimatedRecallInterval": known(_describe_interval(report.batch_recall)),
+        "estimatedRecallOfWindows": windows_recall and windows_recall.value,
+        "estimatedRecallOfWindowsInterval": _describe_interval(windows_recall),
         "oldestAge": known(counts.oldest),
         "watermark": report.watermark,
         "watermarkHeldBy": holder and {"stream": holder.stream, "since": holder.since},
@@ -90,6 +96,10 @@ def describe_batch(
     }
 
 
+def _describe_interval(recall: RecallEstimate | None) -> list[float] | None:
+    return None if recall is None else [recall.low, recall.high]
+
+
 def _describe_partitions(after: Manifest, tasks: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
     rows_in = {task.partition: sum(task.counts.rows_in.values()) for task in tasks}
     slices = {
@@ -113,7 +123,7 @@ def _describe_statistics(known: Statistics, plan: Join) -> dict[str, Any] | None
     """What is known of the streams and of what batches take; None if the query does not learn."""
     if not known.batches:
         return None
-    shown = ("batches", "rates", "scale", "work", "seconds", "span", "oldest")
+    shown = ("batches", "rates", "work", "seconds", "span", "oldest")
     return {
         **{name: getattr(known, name) for name in shown},
         "selectivities": {str(hop): share for hop, share in known.selectivities(plan).items()},

@@ -12,6 +12,8 @@ from weir.shed.harvest_model import Directions, Floats
 
 # No stream is thinned out further than to e^-30 of its rows.
 _LEAST = -30.0
+# Decimal places of a share; a row in a hundred million more or less is beyond any budget's precision.
+_DIGITS = 8
 
 
 def random_drop(directions: Directions, budget: float) -> dict[str, float]:
@@ -48,9 +50,12 @@ def random_drop(directions: Directions, budget: float) -> dict[str, float]:
         bounds=[(_LEAST, 0.0)] * len(directions),
         constraints={"type": "ineq", "fun": headroom, "jac": headroom_gradient},
         method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 300},
     )
     kept = np.exp(np.clip(solution.x if solution.success else even, _LEAST, 0.0))
-    return {direction.stream: float(1 - share) for direction, share in zip(directions, kept, strict=True)}
+    # Rounded, so that machines whose last digits differ drop the same rows.
+    dropped = np.round(1 - kept, _DIGITS)
+    return {direction.stream: float(share) for direction, share in zip(directions, dropped, strict=True)}
 
 
 def _cost_terms(directions: Directions) -> tuple[Floats, NDArray[np.int64]]:

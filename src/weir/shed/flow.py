@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.errors import QueryError
-from weir.shed.allowance import Allowance
+from weir.shed.allowance import Allowance, Choose
 from weir.shed.hop_network import HopNetwork
 
 
@@ -43,11 +43,16 @@ def compute_flow(net: HopNetwork, grants: Sequence[float]) -> Flow:
     return Flow(tuple(arriving), tuple(probes), results, inserts, spent)
 
 
-def convert_grants(net: HopNetwork, grants: Sequence[float]) -> Allowance:
-    """Express grants as shares of the rows that will reach each hop."""
+def convert_grants(net: HopNetwork, grants: Sequence[float], choose: Choose = "hash") -> Allowance:
+    """Express grants as shares of the rows that will reach each hop.
+
+    By hash, every row that reaches a hop is as likely as the others to probe, so that what is found tells
+    without bias what there is.
+    """
     flowing = compute_flow(net, grants)
     rows = zip(net.links, flowing.arriving, flowing.probes, strict=True)
-    return Allowance({link.hop: made / arriving if arriving else 1.0 for link, arriving, made in rows})
+    shares = {link.hop: made / arriving if arriving else 1.0 for link, arriving, made in rows}
+    return Allowance(shares, choose)
 
 
 def check_budget(budget: float) -> None:

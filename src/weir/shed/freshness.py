@@ -9,12 +9,11 @@ susceptible* ones, need a share of the budget. A *cover* is what paths must get 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from weir.errors import QueryError, unknown_name
-from weir.shed.flow import check_budget
 from weir.shed.hop_network import HopNetwork, InputPath
 from weir.stats.join_graph import JoinGraph
 
@@ -22,37 +21,48 @@ from weir.stats.join_graph import JoinGraph
 Cover = dict[str, float]
 # A cost above the budget by no more than this factor is rounding.
 ROUNDING = 1 + 1e-6
+# Freshness is loosened up to this factor, which is found as precisely as this ratio.
+_LOOSEST, _PRECISION = 1e9, 1.05
 
 
 class FreshnessError(QueryError):
     """The states of a plan cannot be kept as fresh as asked."""
 
 
-def compute_refresh_rates(graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float]) -> dict[str, float]:
+def compute_refresh_rates(
+    graph: JoinGraph,
+    net: HopNetwork,
+    fresh: Mapping[str, float],
+    residences: Mapping[str, float] | None = None,
+) -> dict[str, float]:
     """Rows a second that must enter each intermediate state, for freshness in seconds per stream (lemma 1).
 
     A stream's slack, its freshness minus its window, is divided over the states on its path so that
-    refreshing them costs the least.
+    refreshing them costs the least. States with `residences`, in which rows stay for so many seconds whatever
+    feeds them, use up slack and need no refreshing.
     """
+    residences = residences or {}
     rates = dict.fromkeys(net.states, 0.0)
     row_costs, paths = _find_row_costs(net), {path.stream: path for path in net.paths}
     for stream, seconds in fresh.items():
         if stream not in paths:
             raise unknown_name("stream", stream, list(paths), where=" in fresh")
         window = graph.window_seconds(stream)
-        slack = seconds - window
-        if not math.isfinite(seconds) or slack < 0:
+        if not math.isfinite(seconds) or seconds < window:
             raise QueryError(
                 f"the freshness of stream '{stream}' must be at least its window of {window:g} seconds; "
                 f"got {seconds:g}"
             )
-        states = list(paths[stream].count_inserts(1.0))
+        passed = paths[stream].count_inserts(1.0)
+        states = [state for state in passed if state not in residences]
+        slack = seconds - window - sum(residences.get(state, 0.0) for state in passed)
         if not states:
             continue
-        if not slack:
+        if slack <= 0:
             raise FreshnessError(
-                f"the freshness of stream '{stream}' equals its window, so that its rows would have to leave "
-                f"the states {', '.join(states)} at once; allow a little more"
+                f"rows of stream '{stream}' stay in windows of time for {seconds - slack:g} seconds and its "
+                f"freshness is {seconds:g}, so that they would have to leave the states {', '.join(states)} "
+                "at once; allow a little more"
             )
         # With residence times d_j that add up to the slack, refreshing costs Σ c_j |S_j| / d_j, which is
         # least for d_j in the ratio of √(c_j |S_j|) (Lagrange), c_j the cheapest way to one more row in S_j.
@@ -121,31 +131,28 @@ def least_cover(net: HopNetwork, refresh: Mapping[str, float]) -> Cover:
 
 
 def find_loosening_factor(
-    graph: JoinGraph, net: HopNetwork, fresh: Mapping[str, float], budget: float
+    fresh: Mapping[str, float], solve: Callable[[Mapping[str, float]], object]
 ) -> float:
-    """The least factor by which freshness must be loosened for the budget to suffice; 1 if it does already.
+    """The least factor, to a twentieth, by which freshness must be loosened for `solve` to keep it.
 
-    Infinite if no freshness can be kept, because some state gets no rows at all.
+    `solve` raises a FreshnessError where it cannot. The factor is 1 if it can already, and infinite if no
+    freshness can be kept, because some state gets no rows at all.
     """
-    check_budget(budget)
 
     def suffices(factor: float) -> bool:
-        looser = {stream: seconds * factor for stream, seconds in fresh.items()}
         try:
-            cover = least_cover(net, compute_refresh_rates(graph, net, looser))
-            return sum(cover.values()) <= budget * ROUNDING
+            solve({stream: seconds * factor for stream, seconds in fresh.items()})
         except FreshnessError:
             return False
+        return True
 
-    if suffices(1.0):
-        return 1.0
-    low, high = 1.0, 2.0
+    low, high = 1.0, 1.0
     while not suffices(high):
         low, high = high, high * 2
-        if high > 1e9:
+        if high > _LOOSEST:
             return math.inf
-    for _ in range(40):
-        middle = (low + high) / 2
+    while high > low * _PRECISION:
+        middle = math.sqrt(low * high)
         low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 

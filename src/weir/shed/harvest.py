@@ -20,11 +20,9 @@ class Harvest:
     cost: float
 
 
-def harvest(
-    directions: Directions, budget: float, basic_window: float, setting: HarvestSetting | None = None
-) -> Harvest:
-    """Probe the basic windows of the best setting, or of a given one that fits the budget."""
-    setting, shares = _fill_budget(directions, setting or find_best_setting(directions, budget), budget)
+def harvest(directions: Directions, budget: float, basic_window: float) -> Harvest:
+    """Probe the basic windows of the best setting that fits the budget."""
+    setting, shares = _fill_budget(directions, find_best_setting(directions, budget), budget)
     results = cost = 0.0
     for direction, counts in zip(directions, setting, strict=True):
         output, spent = direction.evaluate(counts)

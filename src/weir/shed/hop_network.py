@@ -14,7 +14,7 @@ root.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from operator import mul
 
@@ -89,14 +89,14 @@ class InputPath:
 class HopNetwork:
     """All links, sources before the links they feed, and the path of every stream.
 
-    `row_window_states` are the intermediate states with row windows: only these keep old rows when nothing
-    feeds them.
+    `residences` are the seconds for which rows stay in states without row windows, whatever feeds these: the
+    state's own window of time, or none under the joint window, where rows stay as long as in their own.
     """
 
     links: tuple[Link, ...]
     paths: tuple[InputPath, ...]
     sizes: Sizes
-    row_window_states: frozenset[str] = frozenset()
+    residences: Mapping[str, float] = field(default_factory=dict)
 
     def divide(self, resources: Mapping[str, float]) -> Grants:
         """The probes of each link when streams' paths get `resources` (Mukherji et al. 2011, equation 7)."""
@@ -160,8 +160,13 @@ class HopNetworkBuilder:
                 rows[name] = _state_rows(node, inflow, space.rows(space.mask(node.streams)))
         numbered = ((stream, {i: links[i] for i in numbers}) for stream, numbers in self._path_links.items())
         paths = tuple(InputPath(stream, graph.rates[stream], own) for stream, own in numbered)
-        row_windows = (name for name, (node, *_) in self._joins.items() if isinstance(node.window, RowWindow))
-        return HopNetwork(tuple(links), paths, rows, frozenset(row_windows))
+        windows = {name: node.window for name, (node, *_) in self._joins.items()}
+        residences = {
+            name: 0.0 if window is None else window.microseconds / 1e6
+            for name, window in windows.items()
+            if not isinstance(window, RowWindow)
+        }
+        return HopNetwork(tuple(links), paths, rows, residences)
 
     def resize(self, net: HopNetwork, inserts: Mapping[str, float]) -> HopNetwork:
         """The network with the state sizes that follow from some inserts a second."""

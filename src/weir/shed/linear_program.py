@@ -78,10 +78,7 @@ def _solve_program(net: HopNetwork, budget: float, refresh: Mapping[str, float])
         method="highs",
     )
     if solution.status == 2:
-        raise FreshnessError(
-            f"a budget of {budget:g} cannot keep the states of this plan as fresh as asked; allow older "
-            "results, or give more CPU"
-        )
+        raise _infeasible(budget)
     if not solution.success:
         raise RuntimeError(f"the linear program was not solved: {solution.message}")
     return tuple(np.maximum(solution.x * scale, 0.0).tolist())
@@ -94,7 +91,7 @@ def solve_steady_grants(
 
     A state with a time window shrinks when little is inserted, and then probing it gives little. So each
     round solves the program for the sizes that the grants of the last round lead to. Returns the best grants
-    met, those that keep states fresh before others, and the network with the sizes that they lead to.
+    met, and the network with the sizes that they lead to; refused if no grants met keep states fresh then.
     """
     net = builder.network()
     best: tuple[bool, float, HopNetwork, Grants] | None = None
@@ -107,7 +104,7 @@ def solve_steady_grants(
             break
         after = builder.resize(net, compute_flow(net, grants).inserts)
         steady = compute_flow(after, grants)
-        is_fresh = all(steady.inserts[s] >= rate * (1 - 1e-6) for s, rate in (refresh or {}).items())
+        is_fresh = all(steady.inserts[s] >= rate * (1 - 10 * _CLOSE) for s, rate in (refresh or {}).items())
         if best is None or (is_fresh, steady.results) > (best[0], best[1] * (1 + _CLOSE)):
             best = (is_fresh, steady.results, after, grants)
         sizes = {name: (net.sizes[name] + after.sizes[name]) / 2 for name in net.sizes}
@@ -115,4 +112,13 @@ def solve_steady_grants(
             break
         net = builder.network(sizes)
     assert best is not None
+    if not best[0]:
+        raise _infeasible(budget)
     return best[2], best[3]
+
+
+def _infeasible(budget: float) -> FreshnessError:
+    return FreshnessError(
+        f"a budget of {budget:g} cannot keep the states of this plan as fresh as asked; allow older results, "
+        "or give more CPU"
+    )

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from weir.stats.hop import Hop, HopStats
 from weir.stats.lag_histogram import LagHistograms
+from weir.stats.weight_sums import WeightSums
 
 Rows = dict[str, int]
 K = TypeVar("K")
-V = TypeVar("V", int, HopStats)
+V = TypeVar("V", int, HopStats, WeightSums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class BatchCounts:
       or `dropped` by an allowance. `order` is the order in which the streams went.
     - Of the join: `results`; `stale` ones that were held back; rows that were `quarantined`; the work of the
       plan's `hops`, and that of `migration_hops` on states for the next plan.
+    - `weights`: those of the results, by driver, which tell how many results are missing.
     - `lags`: those of sampled results. `oldest`: the age of the oldest row in a result (µs), where a
       freshness is asked for.
     """
@@ -47,13 +49,19 @@ class BatchCounts:
     quarantined: int = 0
     hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
     migration_hops: dict[Hop, HopStats] = field(default_factory=lambda: defaultdict(HopStats))
+    weights: dict[str, WeightSums] = field(default_factory=dict)
     lags: LagHistograms | None = None
     oldest: int | None = None
 
     @property
     def shed(self) -> int:
         """Rows that were dropped, or did not probe at a hop that they had reached."""
-        return sum(self.dropped.values()) + sum(hop.skipped for hop in self.hops.values())
+        return sum(self.dropped.values()) + sum(hop.skipped for hop in self.hops.values()) + self.capped
+
+    @property
+    def capped(self) -> int:
+        """Rows of streams and of states that did not probe because the work cap was reached."""
+        return sum(hop.capped for hop in (*self.hops.values(), *self.migration_hops.values()))
 
     @property
     def rows_admitted(self) -> dict[str, int]:
@@ -66,6 +74,11 @@ class BatchCounts:
         """The streams that brought a row with a usable time: late ones tell the time as well."""
         unusable = Counter(self.null_time) + Counter(self.ahead)
         return frozenset(name for name, rows in self.rows_in.items() if rows > unusable[name])
+
+    @property
+    def steps(self) -> int:
+        """The steps of all hops, also of those that build states for the next plan."""
+        return count_steps((*self.hops.values(), *self.migration_hops.values()))
 
     @property
     def hop_seconds(self) -> float:
@@ -86,6 +99,7 @@ class BatchCounts:
             quarantined=self.quarantined + other.quarantined,
             hops=_add_by_key(self.hops, other.hops, HopStats()),
             migration_hops=_add_by_key(self.migration_hops, other.migration_hops, HopStats()),
+            weights=_add_by_key(self.weights, other.weights, WeightSums()),
             lags=ours.decay_and_add(theirs, kept=1.0) if ours and theirs else ours or theirs,
             oldest=max((age for age in (self.oldest, other.oldest) if age is not None), default=None),
         )

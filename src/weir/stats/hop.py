@@ -23,9 +23,9 @@ class HopStats:
     """The work of one hop in one batch, counted while it runs.
 
     - `probes`: rows that probed, or need not because a later partner lacks their key; `skipped`: rows that
-      reached the hop and did not.
-    - `comparisons`: the candidates that the index left over, fewer where Numba searches it; `matches`: those
-      that passed.
+      reached the hop and did not, by the allowance; `capped`: rows that did not start on a path, of which
+      this is the first hop, because its part of the work cap was spent.
+    - `comparisons`: the candidates that the index left over; `matches`: those that passed.
     - `visited`: slices with times that the rows which probe together can reach, each for itself even if the
       batch has combined them; `narrowed`: rows that did not probe all ages, and `unvisited` the slices that
       were left out for that.
@@ -43,6 +43,7 @@ class HopStats:
     visited: int = 0
     narrowed: int = 0
     unvisited: int = 0
+    capped: int = 0
 
     def __add__(self, other: HopStats) -> HopStats:
         return HopStats(*map(add, _counts(self), _counts(other)))

@@ -35,7 +35,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Wait:
-    """So much time of day passes before the batch that follows, for `idle=`; no test really waits."""
+    """So much time of day passes before the next batch, for `idle=` and `clock="wall"`; no test waits."""
 
     interval: str | timedelta
 
@@ -80,7 +80,7 @@ class ManualClock:
     """Event times for the rows of a test; with a time zone, Spark reads them as TIMESTAMP.
 
     It moves only when the test says so. What a join gives depends on event times; the time of day counts only
-    for `idle=` and `ahead=`, and `Wait` moves that.
+    for `idle=`, `ahead=` and `clock="wall"`, and `Wait` moves that.
 
     >>> clock = ManualClock("2024-01-02 12:00")
     >>> clock.advance("5 seconds")
