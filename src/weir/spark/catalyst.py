@@ -6,7 +6,7 @@ Errors of Spark's analysis become one sentence, without the plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,21 +27,23 @@ _TOTAL = frozenset((
     "ArrayTransform", "Ascii", "Atan", "Atan2", "AttributeReference", "Base64", "Between", "BitLength",
     "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cardinality", "CaseWhen", "Coalesce",
     "CommonExpressionDef", "CommonExpressionRef", "Concat", "ConcatWs", "Contains", "Cos", "Crc32",
-    "CreateArray", "CreateNamedStruct", "CreateStruct", "DateDiff", "DateFormatClass", "DayOfMonth",
+    "CreateArray", "CreateNamedStruct", "CreateStruct", "DateDiff", "DayOfMonth",
     "DayOfWeek", "DayOfYear", "EndsWith", "EqualNullSafe", "EqualTo", "Exp", "GetArrayStructFields",
     "GetMapValue", "GetStructField", "GreaterThan", "GreaterThanOrEqual", "Greatest", "Hex", "Hour", "If",
     "In", "InSet", "InitCap", "IsNaN", "IsNotNull", "IsNull", "KnownFloatingPointNormalized",
     "KnownNotNull", "LambdaFunction", "LastDay", "Least", "Left", "Length", "LessThan", "LessThanOrEqual",
-    "Levenshtein", "Like", "Literal", "Log", "Log10", "Log2", "Lower", "MapKeys", "MapValues", "Md5",
+    "Levenshtein", "Literal", "Log", "Log10", "Log2", "Lower", "MapKeys", "MapValues", "Md5",
     "Minute", "Month", "Murmur3Hash", "NaNvl", "NamedLambdaVariable", "NormalizeNaNAndZero", "Not",
-    "NullIf", "Nvl", "Nvl2", "OctetLength", "Or", "PythonUDF", "Quarter", "RLike", "RegExpReplace",
-    "Reverse", "Right", "Second", "Sha1", "Sha2", "ShiftLeft", "ShiftRight", "Signum", "Sin", "Size",
+    "NullIf", "Nvl", "Nvl2", "OctetLength", "Or", "PythonUDF", "Quarter", "Reverse",
+    "Right", "Second", "Sha1", "Sha2", "ShiftLeft", "ShiftRight", "Signum", "Sin", "Size",
     "SortArray", "SoundEx", "Sqrt", "StartsWith", "StringInstr", "StringReplace", "StringReverse",
     "StringTranslate", "StringTrim", "StringTrimLeft", "StringTrimRight", "Substring", "Tan", "TruncDate",
     "TruncTimestamp", "TryEval", "UnixMicros", "UnixMillis", "UnixSeconds", "Upper", "WeekDay",
     "WeekOfYear", "With", "XxHash64", "Year",
 ))  # fmt: skip
-# These do not fail either if they compute floating-point numbers.
+# These do not fail either if their pattern, and all but the first value, is the same for every row.
+_WITH_PATTERN = ("DateFormatClass", "Like", "RLike", "RegExpReplace")
+# Nor do these if they compute floating-point numbers.
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs")
 # Spark replaces the first ones by a time that its offset log keeps, so that a repeated batch sees it again.
 _CURRENT = ("CurrentTimestamp", "CurrentDate", "LocalTimestamp")
@@ -75,42 +77,45 @@ class Analysed:
         return list(dict.fromkeys(str(node.name()) for node in read))
 
 
-def analyse(frame: DataFrame, expressions: Sequence[Expression]) -> list[Analysed]:
-    """Analyse expressions over a frame with an alias; raise for one that it cannot compute row by row."""
+def analyse(frame: DataFrame, expressions: Sequence[Expression], has_clock: bool = True) -> list[Analysed]:
+    """Analyse expressions over a frame with an alias; raise for one that it cannot compute row by row.
+
+    `has_clock`: the frame is a stream, whose current time a repeated batch sees again.
+    """
     try:
-        return _analyse_together(frame, expressions)
+        return _analyse_together(frame, expressions, has_clock)
     except PySparkException:
         # One by one, to say which of them is wrong.
-        return [_analyse_one(frame, expression) for expression in expressions]
+        return [_analyse_one(frame, expression, has_clock) for expression in expressions]
 
 
-def _analyse_one(frame: DataFrame, expression: Expression) -> Analysed:
+def _analyse_one(frame: DataFrame, expression: Expression, has_clock: bool) -> Analysed:
     with one_sentence(frame, expression.shown):
-        return _analyse_together(frame, [expression])[0]
+        return _analyse_together(frame, [expression], has_clock)[0]
 
 
-def _analyse_together(frame: DataFrame, expressions: Sequence[Expression]) -> list[Analysed]:
+def _analyse_together(frame: DataFrame, expressions: Sequence[Expression], has_clock: bool) -> list[Analysed]:
     with _quiet_logger():
         columns = [F.expr(each.text).alias(f"weir{number}") for number, each in enumerate(expressions)]
         projected = frame.select(*columns)
     plan: Any = projected._jdf.queryExecution().analyzed()
     if _name(plan) != "Project" or _name(plan.child()) != "SubqueryAlias":
         if len(expressions) > 1:
-            return [_analyse_one(frame, expression) for expression in expressions]
+            return [_analyse_one(frame, expression, has_clock) for expression in expressions]
         raise QueryError(
             f"'{expressions[0].shown}' is not one value for each row of a stream; "
             "compute it before the join, or from its result"
         )
     trees = [plan.projectList().apply(number) for number in range(len(expressions))]
     for expression, tree in zip(expressions, trees, strict=True):
-        _refuse_changing(expression.shown, tree)
+        _refuse_changing(expression.shown, tree, _CHANGING if has_clock else (*_CHANGING, *_CURRENT))
     return [Analysed(field.dataType, tree) for field, tree in zip(projected.schema, trees, strict=True)]
 
 
-def _refuse_changing(shown: str, tree: Any) -> None:
+def _refuse_changing(shown: str, tree: Any, changing: Collection[str]) -> None:
     """Refuse what another attempt at the same batch would compute differently."""
     names = re.findall(r'"class":"[\w.]*\.(\w+)"', tree.toJSON())
-    if not tree.deterministic() or any(name in _CHANGING for name in names):
+    if not tree.deterministic() or any(name in changing for name in names):
         raise QueryError(
             f"'{shown}' is not deterministic, but a batch that is repeated must see the same rows; "
             "compute it before the join and store it, or from the results"
@@ -135,6 +140,9 @@ def _is_total(node: Any, casts: Any) -> bool:
         return is_try or bool(casts.canUpCast(node.child().dataType(), node.dataType()))
     if name in _ARITHMETIC:
         return _name(node.dataType()) in ("DoubleType$", "FloatType$")
+    if name in _WITH_PATTERN:
+        children = node.children()
+        return all(children.apply(number).foldable() for number in range(1, children.size()))
     return name in _TOTAL or name in _CURRENT
 
 

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from weir.codec import from_json, to_json
 from weir.kernel.decision import Decision
 from weir.runtime.manifest import Manifest
-from weir.spark.errors import DamagedStateError, damaged_state
+from weir.spark.errors import DamagedStateError, damaged_state, lost_state
 from weir.spark.filesystem import Folder
 from weir.spark.job_description import VERSION, JobDescription, check_version
 from weir.spark.sealed_json import seal, unseal
@@ -174,7 +174,8 @@ class Checkpoint:
             raise self._damaged(name, f"was written by another version of weir: {error}") from error
 
     def _damaged(self, name: str, how: str) -> DamagedStateError:
-        return damaged_state(f"{self.folder.uri}/{name} {how}")
+        refuse = lost_state if name.startswith("jobs/") else damaged_state
+        return refuse(f"{self.folder.uri}/{name} {how}")
 
 
 def seal_record(kind: str, query_id: str, batch: int | None, epoch: int, record: Any) -> bytes:

@@ -7,30 +7,42 @@ a sentence, before Spark reads anything.
 from __future__ import annotations
 
 from weir.spark.checkpoint import Checkpoint
-from weir.spark.errors import damaged_state
+from weir.spark.epoch import list_epochs
+from weir.spark.errors import damaged_state, lost_state
 from weir.spark.spark_logs import SparkLogs
+from weir.spark.torn_logs import LogEntries
 
 
 def check_logs(checkpoint: Checkpoint, logs: SparkLogs) -> None:
     """Refuse a checkpoint of which some part is missing, damaged, or of another time or query."""
-    logs.check_metadata()
     weir, spark, committed = checkpoint.folder.uri, logs.folder.uri, logs.committed
     decisions, record = checkpoint.batches("decision"), checkpoint.manifest_record()
-    newest = -1 if record is None else record.manifest.batch
+    newest, needed = (-1, {}) if record is None else (record.manifest.batch, record.spark_logs)
     if checkpoint.id is None and (decisions or record is not None):
-        raise damaged_state(f"{weir}/jobs is missing or empty, which says to which query the state belongs")
+        raise lost_state(f"{weir}/jobs is missing or empty, which says to which query the state belongs")
+    if newest == committed == -1 and logs.folder.names("offsets") and not _has_started(checkpoint):
+        raise lost_state(f"weir's state in {weir} is missing, and Spark has begun a batch in {spark}")
     if newest < committed:
-        missing = (
-            f"weir's state in {weir}" if checkpoint.id is None else f"{weir}/manifests/{committed}-*.json"
-        )
-        raise damaged_state(f"{missing} is missing, and Spark has finished batch {committed} in {spark}")
+        finished = f"and Spark has finished batch {committed} in {spark}"
+        if checkpoint.id is None:
+            raise lost_state(f"weir's state in {weir} is missing, {finished}")
+        raise damaged_state(f"{weir}/manifests/{committed}-*.json is missing, {finished}")
     if newest > committed + 1:
-        last = f"{spark}/commits " + (
-            f"ends with batch {committed}" if committed >= 0 else "is empty or missing"
-        )
-        raise damaged_state(f"{last}, and weir has finished batch {newest} in {weir}")
-    if record is not None:
-        logs.check(record.spark_logs, newest)
+        finished = f"and weir has finished batch {newest} in {weir}"
+        if committed < 0:
+            raise lost_state(f"{spark}/commits is empty or missing, {finished}")
+        raise damaged_state(f"{spark}/commits ends with batch {committed}, {finished}")
+    logs.check_metadata(needed, newest)
+    logs.check(needed, newest)
     begun = max(decisions, default=-1)
     if begun > committed and (decision := checkpoint.decision_record(begun)) is not None:
         logs.check(decision.spark_logs, begun)
+    entries = LogEntries(logs.folder)
+    for name in (f"commits/{committed}", *needed, *entries.list_new(newest, needed)):
+        if entries.is_refused(name):
+            raise damaged_state(f"{spark}/{name} is damaged, or Hadoop's checksums beside it are")
+
+
+def _has_started(checkpoint: Checkpoint) -> bool:
+    """True if a start has left its mark; without one, a new id would give what Spark has begun once more."""
+    return checkpoint.id is not None or bool(list_epochs(checkpoint.folder))

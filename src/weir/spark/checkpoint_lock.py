@@ -160,7 +160,7 @@ def _open(jvm: Any, path: str) -> _Held | None:
 def in_use(uri: str, path: str) -> QueryError:
     """Return the error for a checkpoint that another driver has locked by the file at a path."""
     try:
-        holder = Path(path).read_text()
+        holder = Path(path).read_text(errors="replace")
     except OSError:
         holder = "unknown"
     return QueryError(

@@ -149,10 +149,17 @@ class CheckpointLog(Checkpoint, BatchLog):
             self._job, self._is_recorded = job, False
 
     def _read_history(self) -> list[dict[str, Any]]:
-        try:
-            return [json.loads(line) for line in (self.folder.read(_HISTORY) or b"").decode().splitlines()]
-        except ValueError:
-            return []  # nothing depends on it, so damage is no reason to stop
+        """The lines that can be read: nothing depends on them, so damage is no reason to stop."""
+        lines = (self.folder.read(_HISTORY) or b"").splitlines()
+        return [entry for line in lines if (entry := _read_line(line)) is not None]
 
     def _seal(self, kind: str, batch: int, record: DecisionRecord | ManifestRecord) -> bytes:
         return seal_record(kind, self.id, batch, self._epoch.number, record)
+
+
+def _read_line(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) and isinstance(entry.get("batch"), int) else None

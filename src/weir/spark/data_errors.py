@@ -29,7 +29,8 @@ def name_stream(error: Exception, pushed: Pushdown) -> Exception:
         return error
     start = report["marks"].index("^")
     failed = report["text"][start : len(report["marks"])]
-    for stream, what, text in _parts(pushed):
+    parts = sorted(_parts(pushed), key=lambda part: report["text"] not in part[-1].splitlines())
+    for stream, what, text in parts:  # first those whose whole line is the one that Spark shows
         if failed in text:
             reason = f"{report['message'].partition('. ')[0]} [{report['condition']}]"
             named = EvaluationError(

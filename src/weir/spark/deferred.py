@@ -32,7 +32,7 @@ def make_step(deferred: Sequence[DeferredOutput], functions: SparkFunctions, err
         hidden = [name_apart(f"{_OUTPUT}{number}", read) for number in range(len(shown))]
         outputs = [F.col(quote(name)).alias(place) for name, place in zip(shown, hidden, strict=True)]
         rows = results.select(*outputs, *_restore_streams(deferred)).alias("weir")
-        found = dict(zip(texts, analyse(rows, list(texts.values())), strict=True))
+        found = dict(zip(texts, analyse(rows, list(texts.values()), has_clock=False), strict=True))
         for name, each in found.items():
             if errors == "quarantine" and each.can_fail(rows.sparkSession):
                 raise _cannot_quarantine(texts[name].shown)

@@ -42,6 +42,10 @@ class Durability(Protocol):
         """Sync files of a folder under their hidden names, before the first of them is renamed."""
         return
 
+    def sync_renames(self) -> None:
+        """Sync the renames of results, before a log of them names them."""
+        return
+
     def sync_results(self, batch: int, hidden_manifest: str) -> None:
         """Sync the renames of results, and the manifest under its hidden name."""
         return
@@ -83,6 +87,10 @@ class PowerDurability(Durability):
         is_new = self._add_disk(folder)
         if is_new or not self._synced_results.issuperset(names):
             self._sync()
+
+    def sync_renames(self) -> None:
+        """Sync all that was written up to now."""
+        self._sync()
 
     def sync_results(self, batch: int, hidden_manifest: str) -> None:
         """Sync all that was written up to now."""

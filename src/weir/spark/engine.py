@@ -165,7 +165,10 @@ class SparkEngine(Engine[DataFrame]):
         sink, results = self.sink, self._result_files
         # Failed attempts and speculative tasks leave hidden files behind: look for them now and then.
         cleans_up = batch.attempt > 1 or batch.is_first or batch.number % CLEAN_UP_EVERY == 0
-        sink_batch = SinkBatch(batch.number, self._epoch.number, cleans_up, self._before_publish)
+        durability, number = self._durability, batch.number
+        sink_batch = SinkBatch(
+            number, self._epoch.number, cleans_up, self._before_publish, durability.sync_renames
+        )
         if not isinstance(sink, FrameSink) and not _placement_of(batch.decision).is_shared:
             sink.publish(sink_batch, [name for task in tasks for name in task.files])
             self._quarantine.publish(batch.number, [n for task in tasks for n in task.quarantine], cleans_up)

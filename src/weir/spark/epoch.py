@@ -24,6 +24,7 @@ from weir.spark.filesystem import Folder
 from weir.spark.job_description import VERSION
 from weir.spark.result_names import is_id
 from weir.spark.sealed_json import seal, unseal
+from weir.spark.state_names import parse_batch_file, parse_job
 
 FOLDER = "epochs"
 _NAME = re.compile(r"(\d{4,9})\.json")
@@ -56,7 +57,7 @@ class Epoch:
 def take_epoch(folder: Folder, query_id: str) -> Epoch:
     """Take the next epoch of a query, or refuse if that of another query runs there."""
     while True:
-        newest = max(list_epochs(folder), default=0)
+        newest = _find_newest(folder)
         if read_id(folder) not in (None, query_id):
             holder = _describe_holder(folder, newest)
             raise QueryError(
@@ -85,6 +86,14 @@ def list_epochs(folder: Folder) -> list[int]:
     """Return the epochs that were taken, as far as they are kept."""
     names = map(_NAME.fullmatch, folder.names(FOLDER))
     return sorted(int(name[1]) for name in names if name is not None)
+
+
+def _find_newest(folder: Folder) -> int:
+    """Return the highest epoch that any name carries: the file of an epoch may be lost before others."""
+    jobs = (epoch for epoch in map(parse_job, folder.names("jobs")) if epoch is not None)
+    names = (name for below in ("decisions", "manifests") for name in folder.names(below))
+    files = (file.epoch for file in map(parse_batch_file, names) if file is not None)
+    return max([0, *list_epochs(folder), *jobs, *files])
 
 
 def describe_newest(folder: Folder) -> str:

@@ -29,3 +29,10 @@ def damaged_state(damage: str) -> DamagedStateError:
     """Return the error for what is wrong with a file, with what to do about it."""
     repair = "go back to a batch that is whole by: weir state repair CHECKPOINT"
     return DamagedStateError(damage, f"restore it, {repair}, or start with a new checkpointLocation")
+
+
+def lost_state(damage: str) -> DamagedStateError:
+    """Return the error for what no batch can do without, so that none is whole to which to go back."""
+    return DamagedStateError(
+        damage, "restore it, or start with a new checkpointLocation, which reads the streams again"
+    )

@@ -84,7 +84,7 @@ def _compute(name: str, frame: DataFrame, given: str, on_error: OnError) -> tupl
     column = name_apart(_COMPUTED, frame.columns)
     try:
         time = F.expr(given)
-        time = time if on_error == "fail" else try_column(frame.sparkSession, time)["value"]
+        time = time if on_error == "fail" else try_column(frame, time)["value"]
         timed = frame.alias(name).withColumn(column, time)
         plan: Any = timed._jdf.queryExecution().analyzed()
     except JAVA_ERRORS as error:

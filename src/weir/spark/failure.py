@@ -17,10 +17,17 @@ from pyspark.errors import StreamingQueryException
 
 from weir.errors import QueryError
 from weir.spark.disk_space import disk_full, is_disk_full
-from weir.spark.errors import TakenOverError
+from weir.spark.errors import TakenOverError, damaged_state
 from weir.spark.java_errors import reason_of
 
 _OWN = re.compile(r"^\s*(weir(?:\.\w+)+): (.+)$", re.MULTILINE)
+# What Spark says where another driver has written an entry of its logs first.
+_TWO_DRIVERS = re.compile(
+    r"CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|queries are concurrently using|"
+    r"STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
+)
+# What Hadoop says of a file that does not have its checksums.
+_WRONG_CHECKSUM = re.compile(r"Checksum error: (\S+) at ")
 _PYTHON = re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
 
 
@@ -50,7 +57,7 @@ class BatchInterruptedError(Exception):
 def find_own_error(error: BaseException) -> QueryError | None:
     """Return the error of ours that caused another, on the driver or in a worker; None if there is none.
 
-    A full disk that Spark came upon is one, too.
+    A full disk that Spark came upon is one, too, and so is a second driver.
     """
     for cause in _causes(error):
         if isinstance(cause, QueryError):
@@ -63,6 +70,13 @@ def find_own_error(error: BaseException) -> QueryError | None:
         return disk_full(
             "what Spark stores", "on the disks of the checkpoint, the results and spark.local.dir"
         )
+    if _TWO_DRIVERS.search(str(error)):
+        return TakenOverError(
+            "another driver has run a query from the same checkpoint at the same time, and Spark has found "
+            "its entries in the logs; let one driver at a time run from a checkpoint, and start it again"
+        )
+    if wrong := _WRONG_CHECKSUM.search(str(error)):
+        return damaged_state(f"{wrong[1]} does not have the checksums that Hadoop keeps beside it")
     return None
 
 

@@ -80,14 +80,15 @@ def _replace_batch(sink: ParquetSink | FileSink, batch: SinkBatch, targets: Mapp
     """Rename files; if asked to, delete others of this batch, and hidden ones of any, of this query."""
     folder, names, log = sink.folder, sink.names, sink.log
     batch.before_publish(folder, list(targets))
-    if log is not None and log.holds(targets.values()):
+    if log is not None and log.holds(batch.number):
         for source in targets:  # a repeat: the files are equal in sum, but perhaps not one by one
             folder.delete(source)
         return
     for source, target in targets.items():
         folder.move(source, target)
-    if log is not None:
-        log.add(targets.values())
+    if log is not None and targets:
+        batch.before_listing()  # or a cut could leave the entry, but not the files
+        log.add(batch.number, targets.values())
     if not batch.cleans_up:
         return
     published = set(targets.values())

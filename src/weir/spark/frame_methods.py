@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.classic.dataframe import DataFrameNaFunctions
 
 from weir.errors import QueryError, find_nearest, match_name
+from weir.spark.frames import quote
 from weir.spark.steps import STATEFUL_METHODS, stateful_error
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ class FrameMethods:
 
     def printSchema(self, level: int | None = None) -> None:  # noqa: N802 - Spark's name
         """Print the columns of the result as a tree."""
-        print(self._join.schema.treeString(level or 0) if level else self._join.schema.treeString())
+        print(self._join.schema.treeString(level) if level else self._join.schema.treeString())
 
-    def __getitem__(self, item: str | Column | list[Any] | tuple[Any, ...]) -> Any:
+    def __getitem__(self, item: int | str | Column | list[Any] | tuple[Any, ...]) -> Any:
         """Name a column of the result, filter by a condition, or select columns, as Spark does."""
+        if isinstance(item, int):
+            return F.col(quote(self._join.columns[item]))
         if isinstance(item, str):
             known = match_name("column", item.partition(".")[0].strip("`"), self._join.columns)
             return F.col(item if "." in item or "`" in item else f"`{known}`")

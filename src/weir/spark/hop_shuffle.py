@@ -89,7 +89,9 @@ class _PartitionProbe:
 
     @property
     def counts(self) -> BatchCounts:
-        return replace(self._counts, lags=self._probe.lags, quarantined=self.quarantine.count)
+        probe = self._probe
+        quarantined = self.quarantine.count
+        return replace(self._counts, weights=probe.weights, lags=probe.lags, quarantined=quarantined)
 
     def start(self) -> Iterator[Parcel]:
         return self._probe.start(self._load_state(), self._counts)

@@ -17,9 +17,9 @@ from weir.expr.types import parse_type
 from weir.kernel.state_adaptation import Missing, StateAdapter, widens
 from weir.plan.tree import is_composed
 from weir.query.model import Query
-from weir.query.windows import RowWindow
+from weir.query.windows import RowWindow, TimeWindow
 from weir.spark.errors import ChangedQueryError
-from weir.spark.job_description import JobDescription, leaf_schemas
+from weir.spark.job_description import Definition, JobDescription, leaf_schemas
 from weir.units import format_interval
 
 _COST = "or start with a new checkpointLocation, which reads the streams again from where their sources start"
@@ -67,12 +67,17 @@ def _find_stream_changes(stored: JobDescription, job: JobDescription) -> Iterato
         refusal = f"with the streams {before} and the query joins {now}; join the same streams"
         yield Change(f"streams {now} after {before}", refusal=refusal)
         return
-    for name, time in stored.definition.time.items():
-        taken = job.definition.time[name]
+    for name in stored.streams:
+        time, taken = (_show_time(each, name) for each in (stored, job))
         if taken != time:
             kept = f"the time column '{time}' of stream '{name}'"
             refusal = f"with {kept} and the query takes '{taken}'; pass time='{time}'"
             yield Change(f"time column {taken} of stream '{name}' after {time}", refusal=refusal)
+
+
+def _show_time(job: JobDescription, stream: str) -> str:
+    """The time of a stream as a user writes it: an expression, or a column."""
+    return job.definition.time_expressions.get(stream, job.definition.time[stream])
 
 
 def _find_session_changes(stored: JobDescription, job: JobDescription) -> Iterator[Change]:
@@ -107,7 +112,8 @@ def _find_column_changes(stored: JobDescription, job: JobDescription, query: Que
             if column not in known:
                 yield Change(f"column {name}.{column} is new in its stream", "NULL in stored rows")
             elif known[column] != columns[column]:
-                yield _compare_types(f"{name}.{column}", known[column], columns[column], job)
+                is_time = column == stored.definition.time[name]
+                yield _compare_types(f"{name}.{column}", known[column], columns[column], job, is_time)
     for name, schema in leaf_schemas(query, job.plan).items():
         times, filled = job.definition.time, job.list_grown(stored)
         missing = StateAdapter(stored.states[name], schema, times, filled).find_missing()
@@ -115,11 +121,11 @@ def _find_column_changes(stored: JobDescription, job: JobDescription, query: Que
             yield _describe_missing(missing, name, stored, query)
 
 
-def _compare_types(name: str, before: str, now: str, job: JobDescription) -> Change:
+def _compare_types(name: str, before: str, now: str, job: JobDescription, is_time: bool) -> Change:
     what = f"column {name} is {now} after {before}"
     keys = (key for state in job.states.values() for key in state.keys.values())
     is_stored = any(name in state.columns for state in job.states.values())
-    if not is_stored and not any(name in key.members for key in keys):
+    if not is_time and not is_stored and not any(name in key.members for key in keys):
         return Change(what, "the state does not hold it")
     try:
         is_wider = widens(before, parse_type(now))
@@ -166,6 +172,15 @@ def _find_clause_changes(stored: JobDescription, job: JobDescription) -> Iterato
         wanted = job.definition.fresh[name]
         if fresh not in (None, wanted):
             yield Change(f"freshness {wanted or 'for ever'} of stream '{name}' after {fresh}", _FROM_NOW_ON)
+    yield from _find_clock_changes(stored.definition, job.definition)
+
+
+def _find_clock_changes(stored: Definition, asked: Definition) -> Iterator[Change]:
+    judged = [[isinstance(each, TimeWindow) for each in job.fresh.values()] for job in (stored, asked)]
+    if stored.clock != asked.clock and all(map(any, judged)):
+        refusal = f"with clock='{stored.clock}' and the query asks for '{asked.clock}', by which stored rows "
+        refusal += f"have no arrival; pass clock='{stored.clock}'"
+        yield Change(f"clock {asked.clock} after {stored.clock}", refusal=refusal)
 
 
 def _compare_lines(thing: str, before: Collection[str], now: Collection[str]) -> Iterator[Change]:

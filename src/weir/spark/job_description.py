@@ -18,15 +18,16 @@ from weir.options import JoinOptions
 from weir.partition.placement import SHARED_SPREADS
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join, is_composed
+from weir.query.build import by_stream, match_column
 from weir.query.describe import describe_conditions, describe_outputs
-from weir.query.model import Query
+from weir.query.model import Clock, Query
 from weir.query.predicate import Conjunct, Equality, is_check
 from weir.query.windows import RowWindow, TimeWindow, Window
 from weir.spark.errors import ChangedQueryError
 from weir.spark.result_names import is_id
 from weir.spark.routing import Routing, RoutingKey, Segments
 
-VERSION = 6
+VERSION = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Definition:
     """What a query was asked with, so that it can be built again; lateness and `basic` are in microseconds.
 
     A `statement` has the lengths of `windows` and `fresh` too. Of user functions only the names are known.
+    `time_expressions` are those by which Spark computes time columns.
     """
 
     statement: str | None
@@ -42,10 +44,12 @@ class Definition:
     windows: Mapping[str, Window | None]
     fresh: Mapping[str, Window | None]
     time: Mapping[str, str]
+    time_expressions: Mapping[str, str]
     late: Mapping[str, int]
     cross: bool
     basic: int | None
     functions: tuple[str, ...]
+    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,11 @@ class JobDescription:
         states = [(name, replace(form, columns=_without_flags(form))) for name, form in self.states.items()]
         return self.definition, self.conditions, self.outputs, self.computed, self.joins, states
 
+    @property
+    def _has_dropped_joins(self) -> bool:
+        """True if this job, or one that it keeps in mind, has given up the joins of the one before it."""
+        return self.drops_joins or (self.earlier is not None and self.earlier.drops_joins)
+
     def list_grown(self, earlier: JobDescription) -> list[str]:
         """List the columns that sources did not have when an earlier job stored slices."""
         columns = ((stream, name) for stream, names in self.columns.items() for name in names)
@@ -138,11 +147,12 @@ class JobDescription:
         # What was not stored for a while may have had values then, so it is not NULL any more.
         filled = tuple(name for name in self.list_grown(earlier) if name in self.reads)
         job = replace(self, filled=filled)
-        drops_joins = self.joins != earlier.joins
+        # A repair may have gone back behind the earlier job, to the state of one before it.
+        drops_joins = self.joins != earlier.joins or (earlier.drops_joins and since <= earlier.since)
         if earlier.asks_same_as == self.asks_same_as:
             since, drops_joins, before = earlier.since, earlier.drops_joins, earlier.earlier
         else:
-            before = replace(earlier, earlier=None)
+            before = replace(earlier, earlier=None, drops_joins=earlier._has_dropped_joins)
         return replace(job, since=since, drops_joins=drops_joins, earlier=before)
 
 
@@ -221,11 +231,21 @@ def _define(query: Query, options: JoinOptions) -> Definition:
         windows=windows,
         fresh={name: read_fresh(name, f) for name, f in zip(query.names, query.fresh, strict=True)},
         time={s.name: s.time for s in query.streams},
+        time_expressions=_find_time_expressions(query, options),
         late={s.name: s.late for s in query.streams},
         cross=options.cross,
         basic=query.basic,
         functions=tuple(sorted(options.functions or ())),
+        clock=query.clock,
     )
+
+
+def _find_time_expressions(query: Query, options: JoinOptions) -> dict[str, str]:
+    """Return what was asked of each stream's time that is not simply a column."""
+    given = by_stream(options.time, query.names, "time")
+    times = {s.name: s.time for s in query.streams}
+    asked = {name: " ".join(text.split()) for name, text in given.items()}
+    return {name: text for name, text in asked.items() if match_column(text, [times[name]]) != times[name]}
 
 
 def _describe_joins(query: Query) -> Iterator[str]:

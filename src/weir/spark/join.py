@@ -29,7 +29,7 @@ from weir.query.build import build_query, make_scope, push_down_clauses, refuse_
 from weir.query.deferred import defer_outputs
 from weir.query.describe import describe
 from weir.query.model import Query
-from weir.query.options import show_given
+from weir.query.options import PerStream, show_given
 from weir.query.pushdown import Pushdown
 from weir.query.sql import name_streams, read_clauses
 from weir.spark.deferred import make_step
@@ -113,9 +113,9 @@ class SparkJoin(FrameMethods):
         planned = _plan(query, inputs.frames, self.options)
         return SparkJoin(query, planned, inputs, self.options, self.user_steps)
 
-    def redefine(self, frames: Frames, options: JoinOptions) -> SparkJoin:
-        """Return the join of other streams by other options."""
-        return join_streams(frames, options)
+    def redefine(self, frames: Frames, options: JoinOptions, time: PerStream[str]) -> SparkJoin:
+        """Return the join of other streams by other options; `time` is what their time columns came from."""
+        return join_streams(frames, options)._ask_for(time)
 
     def compute_in_kernel(self, expressions: Collection[tuple[str, str]]) -> SparkJoin:
         """Return the same join, of which the kernel computes some expressions (stream and text)."""
@@ -125,7 +125,13 @@ class SparkJoin(FrameMethods):
         late = {stream.name: timedelta(microseconds=stream.late) for stream in streams}
         asked = replace(inputs.asked, time=times, late=late)
         join = join_streams(inputs.sources, asked, expressions).reorder(self.query.names)
+        join = join._ask_for(inputs.asked.time)
         return SparkJoin(join.query, join.planned, join.inputs, join.options, self.user_steps)
+
+    def _ask_for(self, time: PerStream[str] | None) -> SparkJoin:
+        """Return the same join as one that was asked for with these times."""
+        inputs = replace(self.inputs, asked=replace(self.inputs.asked, time=time))
+        return SparkJoin(self.query, self.planned, inputs, self.options, self.user_steps)
 
     def route(
         self,
@@ -162,6 +168,8 @@ class SparkJoin(FrameMethods):
     @property
     def schema(self) -> StructType:
         """The columns of the result, after all steps."""
+        if not self.steps:
+            return self._result_schema()
         return apply_steps(self.steps, self._empty_frame()).schema
 
     @property
@@ -275,16 +283,10 @@ class SparkJoin(FrameMethods):
         return f"weir.join[{columns}]"
 
     def _result_schema(self) -> StructType:
-        return from_arrow_schema(_without_fixed_sizes(result_schema(self.query)), prefer_timestamp_ntz=True)
+        return from_arrow_schema(result_schema(self.query), prefer_timestamp_ntz=True)
 
     def _empty_frame(self) -> DataFrame:
         return self.sparkSession.createDataFrame([], self._result_schema())
-
-
-def _without_fixed_sizes(schema: pa.Schema) -> pa.Schema:
-    """Turn lists of fixed size into plain lists: Spark has one type of array."""
-    fixed = pa.types.is_fixed_size_list
-    return pa.schema([pa.field(f.name, pa.list_(f.type.value_type)) if fixed(f.type) else f for f in schema])
 
 
 def build_join(given: Mapping[str, Any], options: JoinOptions) -> SparkJoin:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from weir.errors import QueryError
 from weir.spark.filesystem import Folder, open_folder
+from weir.spark.result_log import check_log
 from weir.spark.result_names import ResultNames
 from weir.spark.sealed_json import seal, unseal
 from weir.spark.worker_files import local_path
@@ -37,10 +38,12 @@ class Owner:
 def claim_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
     """Record in a folder who writes there, or refuse a copy of the checkpoint that is recorded.
 
+    A folder into which Spark's own file sink writes is refused, too.
     It is written at every start, and so checks that the folder can be written.
     """
     name, checkpoint = f"{_FOLDER}/{owner.id}", _resolve(owner.checkpoint)
     try:
+        check_log(folder)
         recorded = _read_checkpoint(folder, name)
         if recorded is not None and recorded != checkpoint:
             raise _refuse(spark, folder, name, recorded, checkpoint)

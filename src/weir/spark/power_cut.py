@@ -11,17 +11,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from weir.errors import QueryError
 from weir.spark.checkpoint import Checkpoint, SparkLogSums
 from weir.spark.epoch import list_epochs
-from weir.spark.errors import damaged_state
+from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.file_sinks import list_files
 from weir.spark.filesystem import Folder, LocalFolder
 from weir.spark.output_owner import Owner, is_owned
-from weir.spark.result_log import LOG_FOLDER
 from weir.spark.result_names import ResultNames
 from weir.spark.sealed_json import unseal
 from weir.spark.state_names import BatchAndEpoch, name_batch_file
-from weir.spark.torn_logs import LogEntries, TornLogs, find_torn, find_torn_end
+from weir.spark.torn_logs import LogEntries, TornLogs, find_torn
 
 _LOG = logging.getLogger("weir")
 
@@ -34,11 +34,8 @@ def mend_checkpoint(location: Folder, checkpoint: Checkpoint, open_uri: Callable
     if not isinstance(location, LocalFolder) or not list_epochs(checkpoint.folder):
         return
     torn, decisions = find_torn_batch(LogEntries(location), checkpoint)
-    output = open_output(location, checkpoint, open_uri)
-    if torn.is_begun and output is not None:
-        _refuse_published(checkpoint, torn, output)
-    if isinstance(output, LocalFolder):
-        _remove(output, find_torn_end(LogEntries(output), LOG_FOLDER))
+    if torn.is_begun:
+        _refuse_published(location, checkpoint, open_uri)
     _remove(location, torn.names)
     _remove(checkpoint.folder, decisions)
 
@@ -67,7 +64,16 @@ def find_torn_batch(logs: LogEntries, checkpoint: Checkpoint) -> tuple[TornLogs,
     begun = _read(checkpoint, whole[-1]) if whole else None
     torn = find_torn(logs, last, needed, begun)
     dropped = decisions if torn.is_begun else [file for file in decisions if file not in whole]
+    of_last, torn_of_last = divide_decisions(checkpoint, last)
+    dropped += torn_of_last if of_last else []  # of a repeat, which follows the whole one
     return torn, [name_batch_file("decision", file) for file in dropped]
+
+
+def divide_decisions(checkpoint: Checkpoint, batch: int) -> tuple[list[BatchAndEpoch], list[BatchAndEpoch]]:
+    """Divide the decisions of a batch into those that are whole and those that are torn."""
+    decisions = [file for file in checkpoint.files("decision") if file.batch == batch]
+    whole = [file for file in decisions if _read(checkpoint, file) is not None]
+    return whole, [file for file in decisions if file not in whole]
 
 
 def _read(checkpoint: Checkpoint, decision: BatchAndEpoch) -> SparkLogSums | None:
@@ -76,9 +82,23 @@ def _read(checkpoint: Checkpoint, decision: BatchAndEpoch) -> SparkLogSums | Non
     return None if unseal(data) is None else checkpoint.read_decision(decision).spark_logs
 
 
-def _refuse_published(checkpoint: Checkpoint, torn: TornLogs, output: Folder) -> None:
-    """Refuse to forget a batch of which results are published: that is no work of a power cut."""
+def describe_published(checkpoint: Checkpoint, output: Folder) -> str | None:
+    """Say what is wrong if results of a batch that is torn are published: that is no work of a power cut."""
     batch, names = max(checkpoint.batches("manifest"), default=-1) + 1, ResultNames(checkpoint.id or "")
-    if any(names.is_published(path, batch) for path in list_files(output)):
-        damaged = torn.names[0] if torn.names else f"offsets/{batch}"
-        raise damaged_state(f"Spark's {damaged} is damaged, and results of batch {batch} are published")
+    if not any(names.is_published(path, batch) for path in list_files(output)):
+        return None
+    return (
+        f"the decision of batch {batch}, or an entry of Spark's logs that it was made on, is missing or "
+        f"damaged in {checkpoint.folder.uri.removesuffix('/weir')}, and its results are published"
+    )
+
+
+def _refuse_published(location: Folder, checkpoint: Checkpoint, open_uri: Callable[[str], Folder]) -> None:
+    try:
+        output = open_output(location, checkpoint, open_uri)
+    except DamagedStateError:
+        raise
+    except (QueryError, OSError):  # it is out of reach, and this start may write elsewhere
+        return
+    if output is not None and (damage := describe_published(checkpoint, output)):
+        raise damaged_state(damage)

@@ -17,7 +17,7 @@ from operator import and_
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import BooleanType, NullType
 
@@ -86,14 +86,14 @@ def guard(frame: DataFrame, expression: Expression, found: Analysed, errors: Err
     """Return the column of an expression; where errors are NULL, one that does not fail."""
     session, column = frame.sparkSession, F.expr(expression.text)
     is_tried = errors == "null" and found.can_fail(session)
-    return try_column(session, column)["value"] if is_tried else column
+    return try_column(frame, column)["value"] if is_tried else column
 
 
 def _pass(frame: DataFrame, expression: Expression, found: Analysed, errors: Errors) -> SparkColumn:
     """Return the condition on which rows go on; those for which it fails do so as well, to be reported."""
     if errors != "quarantine" or not found.can_fail(frame.sparkSession):
         return guard(frame, expression, found, errors)
-    tried = try_column(frame.sparkSession, F.expr(expression.text))
+    tried = try_column(frame, F.expr(expression.text))
     return F.coalesce(tried["value"], tried.isNull())
 
 
@@ -111,31 +111,41 @@ def _add_columns(
             kept.append(part.name)
             continue
         attempt = name_apart(f"{_TRIED}{number}", frame.columns)
-        columns.append(try_column(session, column).alias(attempt))
+        columns.append(try_column(frame, column).alias(attempt))
         results.append(F.col(f"{attempt}.value").alias(part.name))
         if errors != "null":
             results.append(F.col(attempt).isNull().alias(name_flag(part.name)))
         if errors == "quarantine":
-            inputs = F.when(F.col(attempt).isNull(), _show_inputs(session, found))
+            inputs = F.when(F.col(attempt).isNull(), _show_inputs(frame, found))
             results.append(inputs.alias(name_inputs(part.name)))
     projected = frame.select("*", *columns)
     return projected.select(*map(quote, kept), *results) if results else projected
 
 
-def _show_inputs(session: SparkSession, found: Analysed) -> SparkColumn:
+def _show_inputs(frame: DataFrame, found: Analysed) -> SparkColumn:
     """The columns that an expression reads, as JSON."""
     columns = F.struct(*(F.col(quote(name)) for name in found.columns))
     text = F.substring(F.to_json(columns, {"ignoreNullFields": "false"}), 1, MAX_CHARACTERS)
-    return try_column(session, text)["value"]
+    return try_column(frame, text)["value"]
 
 
-def try_column(session: SparkSession, column: SparkColumn) -> SparkColumn:
-    """Return a struct with the value of a column, NULL where computing that fails."""
-    jvm: Any = session._jvm
+def try_column(frame: DataFrame, column: SparkColumn) -> SparkColumn:
+    """Return a struct with the value of a column over a frame, NULL where computing that fails."""
+    jvm: Any = frame.sparkSession._jvm
     convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
     struct: Any = F.struct(column.alias("value"))
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(convert.expression(struct._jc))
-    return SparkColumn(convert.column(tried))
+    return F.when(_always(frame), SparkColumn(convert.column(tried)))
+
+
+def _always(frame: DataFrame) -> SparkColumn:
+    """Return what is true for every row, though Spark does not see it.
+
+    Spark computes what several columns have in common once, before any of them: also what may fail, and then
+    no attempt catches it. It does not look for that in a branch that may not be taken.
+    """
+    nullable = next((field.name for field in frame.schema if field.nullable), frame.columns[0])
+    return F.hash(F.col(quote(nullable)).isNull()) >= -(2**31)
 
 
 def _check_condition(condition: Expression, found: Analysed) -> None:

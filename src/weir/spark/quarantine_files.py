@@ -33,7 +33,7 @@ MAX_FILES = 10_000
 
 def write_quarantine(uri: str, quarantine: Quarantine, partition: int, stage: int) -> tuple[str, ...]:
     """Write what a partition left out in a stage under a hidden name; write no file if that is nothing."""
-    if not quarantine.count:
+    if quarantine.is_empty:
         return ()
     name = f"_part-{quarantine.batch:09d}-{partition:04d}-{stage}-{uuid.uuid4().hex[:12]}.parquet"
     with open_output(f"{uri}/{name}") as stream:

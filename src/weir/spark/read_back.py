@@ -148,7 +148,7 @@ def _prepare_folder(spark: SparkSession, folder: Folder, checkpoint: str) -> Non
     job = Checkpoint(open_folder(spark, f"{checkpoint}/weir")).read_job()
     # From now on the sink and the reader go by the log.
     log = ResultLog(spark, folder, ResultNames("" if job is None else job.id))
-    if job is None and not log.is_empty:
+    if log.is_foreign:
         raise QueryError(
             f"the folder {folder.uri} has results of another checkpoint than {checkpoint}; "
             "give readBack another path"

@@ -214,7 +214,7 @@ def plan_repeat(start: StartPlan, restart: Restart, epoch: int) -> tuple[SparkJo
 
 
 def _has_published(join: SparkJoin, stored: JobDescription, batch: int, epoch: int) -> bool:
-    """True if a sink of files holds some of a batch, or is a table, whose folder Spark knows."""
+    """True if a sink of files holds some of a batch, or nothing tells where its files are."""
     if stored.target is None or stored.target.path is None:
         return True
     folder = open_folder(join.sparkSession, stored.target.path)
@@ -239,6 +239,7 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
             select=definition.select,
             within=_spans(definition.windows) if definition.statement is None else None,
             fresh=_spans(definition.fresh) if definition.statement is None else None,
+            clock=definition.clock,
             time=definition.time,
             late={name: timedelta(microseconds=late) for name, late in definition.late.items()},
             cross=definition.cross,
@@ -250,7 +251,7 @@ def _rebuild(stored: JobDescription, join: SparkJoin, restart: Restart) -> Spark
             partitions=stored.partitions,
             spread="auto" if stored.spread == "hash" else stored.spread,  # type: ignore[arg-type] # its name
         )
-        return join.redefine(frames, options)
+        return join.redefine(frames, options, {**definition.time, **definition.time_expressions})
     except QueryError as error:
         raise _need_earlier_program(restart, f"which cannot be built again: {error}") from error
 
@@ -301,16 +302,18 @@ def explain_restart(join: SparkJoin, location: str) -> str:
     is_refused = any(change.refusal for change in changes)
     lines = [f"the checkpoint {uri} {'refuses' if is_refused else 'takes'} these changes:"]
     lines += [f"  {change}" for change in changes]
-    if restart.begun is not None:
-        lines.append(_explain_repeat(start, restart))
+    if set(stored.streams) == set(start.job.streams):
+        lines += _explain_repeat(start, restart)
     if not is_refused:
         lines.append(f"they hold from batch {restart.next_batch} on")
     return "\n".join(lines)
 
 
-def _explain_repeat(start: StartPlan, restart: Restart) -> str:
+def _explain_repeat(start: StartPlan, restart: Restart) -> Iterator[str]:
     try:
-        plan_repeat(start, restart, epoch=0)  # of which no driver is: nothing is withdrawn
+        repeat = plan_repeat(start, restart, epoch=0)  # of which no driver is: nothing is withdrawn
     except ChangedQueryError as error:
-        return str(error)
-    return f"batch {restart.begun} had begun, and is repeated with the earlier query first"
+        yield str(error)
+        return
+    if repeat is not None:
+        yield f"batch {restart.begun} had begun, and is repeated with the earlier query first"

@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass
 
 _ID = re.compile(r"[0-9a-f]{12}")
+_PUBLISHED = re.compile(r"(?:.*/)?part-([0-9a-f]{12})-(\d{9,18})-[^/]*")
 
 
 def make_id() -> str:
@@ -26,6 +27,11 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def is_result(path: str) -> bool:
+    """True for a published file of any query of weir's, also in a folder of partition values."""
+    return _PUBLISHED.fullmatch(path) is not None
+
+
 @dataclass(frozen=True)
 class ResultNames:
     """The names of one query's result files.
@@ -33,10 +39,9 @@ class ResultNames:
     >>> names = ResultNames("0123456789ab")
     >>> names.publish(7, 2, "json")
     'part-0123456789ab-000000007-0002-0.json'
-    >>> names.is_published("k=1/part-0123456789ab-000000007-0002-0.json", 7)
-    True
-    >>> names.is_published("part-ba9876543210-000000007-0002-0.json", 7)
-    False
+    >>> names.batch_of("k=1/part-0123456789ab-000000007-0002-0.json")
+    7
+    >>> names.batch_of("part-ba9876543210-000000007-0002-0.json")
     """
 
     id: str
@@ -57,13 +62,14 @@ class ResultNames:
         """Return the name of the folder into which Spark writes a batch."""
         return f"_batch-{self.id}-{batch:09d}-{epoch:04d}"
 
-    def is_own(self, name: str) -> bool:
-        """True for a published file of this query."""
-        return name.startswith(f"part-{self.id}-")
+    def batch_of(self, path: str) -> int | None:
+        """Return the batch of a published file of this query, also in a folder of partition values."""
+        published = _PUBLISHED.fullmatch(path)
+        return int(published[2]) if published is not None and published[1] == self.id else None
 
     def is_published(self, path: str, batch: int) -> bool:
         """True for a published file of a batch of this query, also in a folder of partition values."""
-        return re.fullmatch(rf"(.*/)?part-{self.id}-{batch:09d}-[^/]*", path) is not None
+        return self.batch_of(path) == batch
 
     def is_hidden(self, name: str, epoch: int | None = None) -> bool:
         """True for what drivers up to an epoch, or all, have not published, or not yet."""

@@ -14,11 +14,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import QueryError
-from weir.spark.file_sinks import FileSink, ParquetSink
+from weir.spark.checkpoint import Checkpoint
+from weir.spark.file_sinks import FileSink, ParquetSink, list_files
 from weir.spark.filesystem import Folder, open_folder
-from weir.spark.output_owner import claim_folder
+from weir.spark.output_owner import Owner, claim_folder
 from weir.spark.redaction import keep_secrets
-from weir.spark.result_log import find_log
+from weir.spark.result_log import ResultLog, find_log
 from weir.spark.sink_batch import SinkBatch
 from weir.spark.sink_checks import (
     FILE_FORMATS,
@@ -160,14 +161,12 @@ def _open_parquet(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     if codec not in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
         raise QueryError(f"unknown parquet compression '{name}'; use snappy, zstd, gzip, lz4 or none")
     folder = _open_output(spark, target)
-    names = target.owner.names
-    return ParquetSink(folder, names, codec, find_log(spark, folder, names))
+    return ParquetSink(folder, target.owner.names, codec, _open_log(spark, folder, target.owner))
 
 
 def _open_files(spark: SparkSession, target: Target, has_steps: bool) -> Sink:
     folder = _open_output(spark, target)
-    names = target.owner.names
-    log = find_log(spark, folder, names)
+    names, log = target.owner.names, _open_log(spark, folder, target.owner)
     return FileSink(folder, names, target.format, target.options, target.partition_by, log)
 
 
@@ -202,5 +201,19 @@ def _open_output(spark: SparkSession, target: Target) -> Folder:
             f"the {target.format} sink needs a path: .option('path', 'some/folder') or start('some/folder')"
         )
     folder = open_folder(spark, target.path)
+    if folder.uri == target.owner.checkpoint:
+        raise QueryError(
+            f"path and checkpointLocation are one folder, {folder.uri}, where readers would take files of "
+            "the checkpoint for results; use two"
+        )
     claim_folder(spark, folder, target.owner)
     return folder
+
+
+def _open_log(spark: SparkSession, folder: Folder, owner: Owner) -> ResultLog | None:
+    """Open the log of a folder that has one, and log again what it has lost."""
+    log = find_log(spark, folder, owner.names)
+    if log is not None:
+        manifests = Checkpoint(open_folder(spark, f"{owner.checkpoint}/weir")).batches("manifest")
+        log.restore(max(manifests, default=-1), list_files(folder))
+    return log

@@ -17,20 +17,22 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from weir.codec import from_json, to_json
-from weir.kernel.keys import Int64s
+from weir.kernel.keys import Floats, Int64s
 from weir.kernel.physical_plan import PhysicalPlan
 from weir.kernel.slice import Slice
 from weir.kernel.state_adaptation import StateAdapter, StoredForm, describe_form
 from weir.kernel.state_schema import StateSchema
-from weir.runtime.partition_batch import SliceEntry
+from weir.runtime.partition_batch import SliceEntry, Thinning
 from weir.spark.errors import DamagedStateError, damaged_state
 from weir.spark.state_names import BatchAndEpoch, name_slice
 from weir.spark.worker_files import local_path, open_output, open_path
 
 # Slices that this worker process has open: many batches probe a slice, and its indexes are built once.
-_OPEN: dict[tuple[str, str, int], Slice] = {}
+_OPEN: dict[tuple[str, tuple[str, int], Thinning | None], Slice] = {}
 # The column with the rank of each row, in slices whose rows differ in rank.
 _RANK = "@rank"
+# The column with the weight of each row, in slices of which some rows stand for several.
+_WEIGHT = "@weight"
 # The most bytes of a file, unless a single slice has more.
 _FILE_BYTES = 1 << 27
 # Where the metadata of a file says what its slices hold.
@@ -56,14 +58,15 @@ class FileStore:
             raise DamagedStateError(
                 f"slice {entry.file} belongs to '{entry.node}', which this query does not have"
             )
-        key = (self.root, *entry.place)
+        key = (self.root, entry.place, entry.thinning)
         cached = _OPEN.get(key)
         if cached is not None and _has_columns_of(cached, schema):
             return cached
         form, batches = _read_file(f"{self.root}/{entry.file}", entry.checksum)
-        if not 0 <= entry.index < len(batches) or batches[entry.index].num_rows != entry.rows:
+        rows = entry.rows if entry.thinning is None else entry.thinning.rows
+        if not 0 <= entry.index < len(batches) or batches[entry.index].num_rows != rows:
             raise damaged_state(f"slice {entry.file} does not hold what its manifest says")
-        data, ranks = _split_ranks(batches[entry.index])
+        data, ranks, weights = _split_columns(batches[entry.index])
         stored = Slice(
             schema=schema,
             batch=entry.batch,
@@ -73,7 +76,11 @@ class FileStore:
             spans=dict(entry.spans),
             deadline=entry.deadline,
             ranks=ranks,
+            weights=weights,
+            is_rest=entry.is_rest,
         )
+        if entry.thinning is not None:
+            stored = entry.thinning.apply(stored)
         wanted = describe_form(schema)
         if form != wanted or data.schema.names != schema.arrow_schema.names:
             times = {stream.name: stream.time for stream in physical.query.streams}
@@ -86,9 +93,10 @@ class FileStore:
 
         A file is put together in memory, so that many bytes go into several files.
         """
-        by_columns: dict[tuple[str, bool], list[int]] = {}
+        by_columns: dict[tuple[str, bool, bool], list[int]] = {}
         for number, new in enumerate(slices):
-            by_columns.setdefault((new.schema.node, new.ranks is None), []).append(number)
+            columns = new.schema.node, new.ranks is None, new.weights is None
+            by_columns.setdefault(columns, []).append(number)
         files = [run for numbers in by_columns.values() for run in _divide_by_bytes(numbers, slices)]
         entries: dict[int, SliceEntry] = {}
         for file_number, numbers in enumerate(files):
@@ -104,14 +112,14 @@ class FileStore:
         if local_path(uri) is None:
             return written
         _, batches = _read_file(uri, entry.checksum)
-        data, ranks = _split_ranks(batches[entry.index])
-        mapped = replace(written, data=data, ranks=ranks, _cache={})
-        _OPEN[self.root, *entry.place] = mapped
+        data, ranks, weights = _split_columns(batches[entry.index])
+        mapped = replace(written, data=data, ranks=ranks, weights=weights, _cache={})
+        _OPEN[self.root, entry.place, entry.thinning] = mapped
         return mapped
 
     def retain(self, live: Iterable[SliceEntry]) -> None:
         """Close slices of this query that are no longer live."""
-        named = {(self.root, *entry.place) for entry in live}
+        named = {(self.root, entry.place, entry.thinning) for entry in live}
         for key in [key for key in _OPEN if key[0] == self.root and key not in named]:
             del _OPEN[key]
 
@@ -138,7 +146,7 @@ def _divide_by_bytes(numbers: Sequence[int], slices: Sequence[Slice]) -> list[li
 
 def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     sink = pa.BufferOutputStream()
-    batches = [_join_ranks(new) for new in slices]
+    batches = [_join_columns(new) for new in slices]
     form = json.dumps(to_json(describe_form(slices[0].schema))).encode()
     with pa.ipc.new_file(sink, batches[0].schema.with_metadata({_FORM: form})) as writer:
         for batch in batches:
@@ -149,15 +157,17 @@ def _write_file(root: str, name: str, slices: Sequence[Slice]) -> int:
     return zlib.crc32(data)
 
 
-def _join_ranks(new: Slice) -> pa.RecordBatch:
-    """Add the column of ranks, if there is one: a second job may probe the batch's slices."""
-    return new.data if new.ranks is None else new.data.append_column(_RANK, pa.array(new.ranks))
+def _join_columns(new: Slice) -> pa.RecordBatch:
+    """Add the columns of ranks and weights, if there are any: a second job may probe the batch's slices."""
+    data = new.data if new.ranks is None else new.data.append_column(_RANK, pa.array(new.ranks))
+    return data if new.weights is None else data.append_column(_WEIGHT, pa.array(new.weights))
 
 
-def _split_ranks(stored: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s | None]:
-    if _RANK not in stored.schema.names:
-        return stored, None
-    return stored.drop_columns([_RANK]), stored.column(_RANK).to_numpy()
+def _split_columns(stored: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s | None, Floats | None]:
+    ranks, weights = (
+        stored.column(name).to_numpy() if name in stored.schema.names else None for name in (_RANK, _WEIGHT)
+    )
+    return stored.drop_columns([n for n in (_RANK, _WEIGHT) if n in stored.schema.names]), ranks, weights
 
 
 def _adapt(stored: Slice, adapter: StateAdapter, wanted: StoredForm, file: str) -> Slice:
@@ -166,8 +176,10 @@ def _adapt(stored: Slice, adapter: StateAdapter, wanted: StoredForm, file: str) 
         raise damaged_state(f"slice {file} does not hold what its manifest says")
     data, kept = adapter.adapt(stored.data)
     ranks = stored.ranks if stored.ranks is None or kept is None else stored.ranks[kept]
+    weights = stored.weights if stored.weights is None or kept is None else stored.weights[kept]
     is_sorted = kept is None and adapter.form.keys == wanted.keys
-    return replace(stored, data=data, ranks=ranks, sorted_by=stored.sorted_by if is_sorted else None)
+    sorted_by = stored.sorted_by if is_sorted else None
+    return replace(stored, data=data, ranks=ranks, weights=weights, sorted_by=sorted_by, _cache={})
 
 
 @lru_cache(maxsize=16)

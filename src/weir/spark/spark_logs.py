@@ -14,14 +14,12 @@ holds the checksums of the entries that it was built on; none of these is ever r
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Iterable, Mapping
 
-from weir.spark.errors import DamagedStateError, damaged_state
+from weir.spark.errors import DamagedStateError, damaged_state, lost_state
 from weir.spark.filesystem import Folder
-
-_ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
+from weir.spark.torn_logs import ENTRY, LogEntries
 
 
 class SparkLogs:
@@ -34,13 +32,14 @@ class SparkLogs:
     @property
     def committed(self) -> int:
         """The last batch that Spark has committed; -1 if there is none."""
-        return max((int(name) for name in self.folder.names("commits") if name.isdigit()), default=-1)
+        return max(LogEntries(self.folder).numbers("commits"), default=-1)
 
     def read(self, batch: int) -> dict[str, int]:
         """Return the checksums of the entries that a batch builds on; each is read once."""
-        paths = ["metadata", f"offsets/{batch}"]
+        # A restart reads the offsets of the batch before, too.
+        paths = ["metadata", f"offsets/{batch - 1}", f"offsets/{batch}"]
         for source in self.folder.names("sources"):
-            names = _read_at_restart(self.folder.names(f"sources/{source}"))
+            names = select_current(self.folder.names(f"sources/{source}"))
             paths += [f"sources/{source}/{name}" for name in names]
         sums = {path: self._known[path] if path in self._known else self._read_sum(path) for path in paths}
         self._known = {path: known for path, known in sums.items() if known is not None}
@@ -56,25 +55,25 @@ class SparkLogs:
 
     def check(self, recorded: Mapping[str, int], batch: int) -> None:
         """Refuse to start if the entries that a batch was built on are not there, or not the same."""
-        needed = {"metadata", f"offsets/{batch}", *_newest_of_each_source(recorded)}
         for path, checksum in recorded.items():
             present = self._read_sum(path)
             if present is not None and present != checksum:
                 raise self._differs(path, batch)
-            if present is None and path in needed and not self._is_compacted(path):
+            if present is None and not self._is_compacted(path):
                 raise self._is_missing(path, batch)
 
-    def check_metadata(self) -> None:
-        """Refuse a damaged `metadata`, at which Spark would fail with a page of Java."""
-        data = self.folder.read("metadata")
-        if data is None:
-            return
+    def check_metadata(self, recorded: Mapping[str, int], batch: int) -> None:
+        """Refuse a `metadata` at which Spark would fail with a page of Java, or that is not a manifest's.
+
+        All manifests rest on it, so without it there is no batch to go back to.
+        """
+        data, refuse = self.folder.read("metadata"), lost_state if recorded else damaged_state
+        if data is not None and not _has_id(data):
+            raise refuse(f"{self.folder.uri}/metadata, where Spark keeps its query's id, is damaged")
         try:
-            is_intact = isinstance(json.loads(data)["id"], str)
-        except (ValueError, KeyError, TypeError):
-            is_intact = False
-        if not is_intact:
-            raise damaged_state(f"{self.folder.uri}/metadata, where Spark keeps its query's id, is damaged")
+            self.check({path: known for path, known in recorded.items() if path == "metadata"}, batch)
+        except DamagedStateError as error:
+            raise refuse(error.damage) from None
 
     def _read_sum(self, path: str) -> int | None:
         data = self.folder.read(path)
@@ -83,7 +82,7 @@ class SparkLogs:
     def _is_compacted(self, path: str) -> bool:
         """True if a later entry of a source holds what this one held."""
         below, _, name = path.rpartition("/")
-        entries = filter(None, map(_ENTRY.fullmatch, self.folder.names(below)))
+        entries = filter(None, map(ENTRY.fullmatch, self.folder.names(below)))
         return below.startswith("sources/") and any(
             entry[2] and int(entry[1]) >= _number(name) for entry in entries
         )
@@ -97,19 +96,24 @@ class SparkLogs:
         return damaged_state(f"{where} is missing, an entry of Spark's log that batch {batch} was built on")
 
 
+def _has_id(metadata: bytes) -> bool:
+    try:
+        return isinstance(json.loads(metadata)["id"], str)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
 def _number(name: str) -> int:
-    match = _ENTRY.fullmatch(name)
+    match = ENTRY.fullmatch(name)
     return -1 if match is None else int(match[1])
 
 
-def _read_at_restart(names: Iterable[str]) -> list[str]:
-    """The entries of a source from its newest compact one on."""
-    entries = [match for match in map(_ENTRY.fullmatch, names) if match is not None]
+def select_current(names: Iterable[str]) -> list[str]:
+    """Select the entries of a log from its newest compact one on, which holds all that came before it.
+
+    >>> select_current(["8", "9.compact", "10", ".10.crc"])
+    ['9.compact', '10']
+    """
+    entries = [match for match in map(ENTRY.fullmatch, names) if match is not None]
     start = max((int(entry[1]) for entry in entries if entry[2]), default=0)
     return [entry[0] for entry in entries if int(entry[1]) >= start]
-
-
-def _newest_of_each_source(paths: Iterable[str]) -> set[str]:
-    entries = [path.rpartition("/") for path in paths if path.startswith("sources/")]
-    newest = {folder: name for folder, _, name in sorted(entries, key=lambda entry: _number(entry[2]))}
-    return {f"{folder}/{name}" for folder, name in newest.items()}

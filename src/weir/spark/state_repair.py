@@ -1,8 +1,9 @@
 """Repair a damaged checkpoint: go back to the newest batch that is whole.
 
 A batch is whole if all that a start after it needs is there and is what it was: its manifest and the slices
-that it names, Spark's commit, and the entries of Spark's logs that it was built on. A repair deletes what
-came later, ours, Spark's and the result files, so that the batches after it are read and joined again.
+that it names, its decision, Spark's commit, and the entries of Spark's logs that it was built on. A repair
+deletes what came later, ours, Spark's and the result files, so that the batches after it are read and joined
+again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from weir.spark.epoch import take_epoch
 from weir.spark.errors import DamagedStateError
 from weir.spark.file_sinks import list_files
 from weir.spark.filesystem import Folder
-from weir.spark.power_cut import find_torn_batch
+from weir.spark.power_cut import describe_published, divide_decisions, find_torn_batch
 from weir.spark.result_log import forget_results
 from weir.spark.result_names import ResultNames
+from weir.spark.sealed_json import unseal
 from weir.spark.spark_logs import SparkLogs
 from weir.spark.state_names import BatchFileKind, name_batch_file
 from weir.spark.torn_logs import LogEntries
@@ -65,12 +67,17 @@ class StoredState:
         return next(self._list_damage_of_start(newest), None)
 
     def plan_repair(self) -> Repair | None:
-        """Find the newest batch that is whole, and what came after it; None if nothing is damaged."""
+        """Find the newest batch that is whole, and what came after it; None if nothing is damaged.
+
+        Before batch 0 is finished, there is nothing yet that could be lost: all goes, as from batch -1 on.
+        """
         damage = self.find_damage()
         if damage is None:
             return None
-        batches = reversed(self.checkpoint.batches("manifest"))
-        whole = next((batch for batch in batches if not any(self._list_damage(batch))), None)
+        batches = self.checkpoint.batches("manifest")
+        whole = next((batch for batch in reversed(batches) if not any(self._list_damage(batch))), None)
+        if whole is None and self._is_first_unfinished(batches):
+            whole = -1
         if whole is None:
             raise DamagedStateError(
                 damage,
@@ -90,9 +97,10 @@ class StoredState:
             table = None if job is None or job.target is None else job.target.table
             sink = "the sink" if table is None else f"the table {table}"
             kept = f"{sink} keeps what it got of {batches}, which will come again; delete it there"
+        whole = f"batch {repair.batch}, the newest that is whole"
         return [
             f"damaged: {repair.damage}",
-            f"going back to batch {repair.batch}, the newest that is whole; {batches} will be read and "
+            f"going back to {whole if repair.batch >= 0 else 'the beginning'}; {batches} will be read and "
             "joined again, as far as the sources still have the rows",
             f"to delete: {deleted}",
             kept,
@@ -116,12 +124,19 @@ class StoredState:
             folder.delete(name)
         sync_folders(synced)
 
+    def _is_first_unfinished(self, manifests: list[int]) -> bool:
+        """True if no batch was finished but perhaps batch 0, and that not by Spark."""
+        newest = max([*manifests, *self.logs.numbers("commits")], default=-1)
+        return newest <= 0 and not self.logs.is_intact("commits/0")
+
     def _plan(self, batch: int, damage: str) -> Repair:
         record = self.checkpoint.manifest_record(before=batch + 1)
-        assert record is not None, "the batch was found to be whole"
+        needed = {} if record is None else record.spark_logs
         logs = [
             *(f"commits/{number}" for number in self.logs.numbers("commits") if number > batch),
-            *self.logs.list_new(batch, record.spark_logs),
+            *self.logs.list_new(batch, needed),
+            # Spark would refuse entries that are whole because of these.
+            *self.logs.list_wrong_checksums([*self.logs.list_same(needed), f"commits/{batch}"]),
         ]
         state = [
             name_batch_file(kind, file)
@@ -129,7 +144,12 @@ class StoredState:
             for file in self.checkpoint.files(kind)
             if file.batch > batch
         ]
-        newest = max([*self.logs.numbers("offsets"), *self.checkpoint.batches("manifest")])
+        # Of a repeat of the batch gone back to, which has a whole decision.
+        state += [name_batch_file("decision", file) for file in divide_decisions(self.checkpoint, batch)[1]]
+        # The entry that says which batch was the last may be the one that is lost.
+        logged = (number for log in ("offsets", "commits") for number in self.logs.numbers(log))
+        stored = (number for kind in _KINDS for number in self.checkpoint.batches(kind))
+        newest = max([batch + 1, *logged, *stored])
         results = tuple(self._list_results(batch, newest))
         return Repair(damage, batch, newest, tuple(reversed(logs)), tuple(state), results)
 
@@ -146,11 +166,19 @@ class StoredState:
             # Spark has not committed the batch, so it is repeated from the state before it.
             yield from self._list_damaged_files(newest)
             yield from self._list_damage(newest - 1) if newest else ()
-        torn, decisions = find_torn_batch(self.logs, self.checkpoint)
-        # Whole entries of a batch for which nothing was decided are no damage.
-        names = [name for name in torn.names if decisions or not self.logs.is_intact(name)]
+        try:
+            torn, decisions = find_torn_batch(self.logs, self.checkpoint)
+        except DamagedStateError as error:  # a decision that is whole, but of another batch or query
+            yield error.damage
+            return
+        # What goes with them may be whole, and is no damage unless its batch has published.
+        weir = self.checkpoint.folder
+        names = [name for name in torn.names if not self.logs.is_intact(name)]
         yield from (f"{self.location.uri}/{name} is damaged" for name in names)
-        yield from (f"{self.checkpoint.folder.uri}/{name} is damaged" for name in decisions)
+        names = [name for name in decisions if unseal(weir.read(name) or b"") is None]
+        yield from (f"{weir.uri}/{name} is damaged" for name in names)
+        if torn.is_begun and self.output and (damage := describe_published(self.checkpoint, self.output)):
+            yield damage
         try:
             check_logs(self.checkpoint, SparkLogs(self.location))
         except DamagedStateError as error:
@@ -161,6 +189,13 @@ class StoredState:
         yield from self._list_damaged_files(batch)
         if not self.logs.is_intact(f"commits/{batch}"):
             yield f"{self.location.uri}/commits/{batch} is missing or damaged"
+        try:
+            whole, torn = divide_decisions(self.checkpoint, batch)
+        except DamagedStateError as error:  # a decision that is whole, but of another batch or query
+            yield error.damage
+            return
+        if torn and not whole:
+            yield f"{self.checkpoint.folder.uri}/{name_batch_file('decision', torn[-1])} is damaged"
 
     def _list_damaged_files(self, batch: int) -> Iterator[str]:
         try:

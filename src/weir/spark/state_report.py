@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
 
 from weir.plan.explain import format_bytes
+from weir.runtime.clock_warnings import format_time
 from weir.runtime.manifest import Manifest
 from weir.spark.epoch import describe_newest
 from weir.spark.errors import DamagedStateError
@@ -24,20 +25,20 @@ def describe_state(state: StoredState, is_running: bool | None) -> Iterator[tupl
     driver = {True: "running", False: "not running", None: "perhaps running"}[is_running]
     yield "driver", f"{driver}; the last one: {describe_newest(checkpoint.folder)}"
     yield "batches", _describe_batches(state)
-    try:
+    with suppress(DamagedStateError):  # the condition tells
         yield from _describe_manifest(checkpoint.read_manifest())
-        damage = None if is_running else state.find_damage()
+    yield "condition", "not checked while a driver is running" if is_running else _describe_condition(state)
+
+
+def _describe_condition(state: StoredState) -> str:
+    try:
+        repair = state.plan_repair()
     except DamagedStateError as error:
-        damage = error.damage
-    if is_running:
-        yield "condition", "not checked while a driver is running"
-    elif damage is None:
-        yield "condition", "whole: the next start goes on"
-    else:
-        yield (
-            "condition",
-            f"damaged: {damage}; go back to a whole batch by: weir state repair {state.location.uri}",
-        )
+        return f"damaged: {error}"
+    if repair is None:
+        return "whole: the next start goes on"
+    advice = f"go back to a whole batch by: weir state repair {state.location.uri}"
+    return f"damaged: {repair.damage}; {advice}"
 
 
 def _describe_job(job: JobDescription) -> Iterator[tuple[str, str]]:
@@ -59,7 +60,7 @@ def _describe_job(job: JobDescription) -> Iterator[tuple[str, str]]:
 def _describe_batches(state: StoredState) -> str:
     committed = max(state.logs.numbers("commits"), default=None)
     decided = max(state.checkpoint.batches("decision"), default=None)
-    done = "none committed" if committed is None else f"{committed} committed"
+    done = "none committed" if committed is None else f"up to {committed} committed"
     has_begun = decided is not None and (committed is None or decided > committed)
     return f"{done}, {decided} begun" if has_begun else done
 
@@ -70,5 +71,4 @@ def _describe_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
     taken = format_bytes(sum(size.bytes for size in sizes.values()))
     yield "state", f"rows: {rows}; {taken} in {len(manifest.files)} files"
     if manifest.watermark is not None:
-        time = datetime.fromtimestamp(manifest.watermark / 1_000_000, UTC)
-        yield "watermark", time.isoformat(sep=" ", timespec="milliseconds")
+        yield "watermark", f"{format_time(manifest.watermark)} UTC"

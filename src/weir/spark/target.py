@@ -14,6 +14,7 @@ from weir.spark.job_description import FileTarget
 from weir.spark.output_owner import Owner
 from weir.spark.redaction import hash_secrets, is_same_secret
 from weir.spark.sink_checks import FILE_FORMATS
+from weir.spark.tables import find_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,17 @@ class Target:
 
 
 def record_target(spark: SparkSession, target: Target | None) -> FileTarget | None:
-    """Describe a sink of files, so that a batch that had begun there can be repeated there."""
+    """Describe a sink of files, so that what is there can be found, and a batch that had begun repeated.
+
+    A table exists by now: its folder is the path, wherever a new one would have been made.
+    """
     if target is None or target.format.lower() not in FILE_FORMATS:
         return None
-    path = None if target.path is None else qualify(spark, target.path)
+    table = None if target.table is None else find_table(spark, target.table)
+    path = target.path if table is None else table.location
     options, secrets = hash_secrets(spark, target.options, target.owner.id)
-    return FileTarget(target.format, path, target.table, options, secrets, target.partition_by)
+    qualified = None if path is None else qualify(spark, path)
+    return FileTarget(target.format, qualified, target.table, options, secrets, target.partition_by)
 
 
 def restore_target(

@@ -131,7 +131,7 @@ class BuildTask:
             if self.results is not None:
                 files = _write_results(self.results, self.assignment, partition, running.probe())
             left_out = write_quarantine(self.quarantine, running.quarantine, partition, 0)
-            report = replace(running.report(), files=files, quarantine=left_out)
+            report = replace(running.report(self.results is not None), files=files, quarantine=left_out)
             yield report_row(to_json(self._subtract_copies(report, copies)))
 
     def _subtract_copies(self, report: TaskReport, copies: Tables) -> TaskReport:

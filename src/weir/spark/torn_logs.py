@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from weir.spark.filesystem import Folder
 
-_ENTRY = re.compile(r"(\d+)(\.compact)?")
+ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
 _CHECKSUMS = re.compile(r"\.(.*)\.crc")
 _CHECKSUM_HEADER = struct.Struct(">4sI")  # a magic word, and the bytes that each checksum covers
 _MAGIC = b"crc\0"
@@ -44,14 +44,14 @@ class LogEntries:
 
     def numbers(self, log: str) -> list[int]:
         """Return the numbers of a log's entries."""
-        return sorted(int(match[1]) for name in self.folder.names(log) if (match := _ENTRY.fullmatch(name)))
+        return sorted(int(match[1]) for name in self.folder.names(log) if (match := ENTRY.fullmatch(name)))
 
     def list_entries(self, log: str = "") -> list[str]:
         """Name the entries of a log, or the metadata beside the logs; also where only checksums are left."""
         stems = {_CHECKSUMS.sub(r"\1", name) for name in self.folder.names(log)}
         if not log:
             return [stem for stem in stems if stem == "metadata"]
-        return sorted(f"{log}/{stem}" for stem in stems if _ENTRY.fullmatch(stem))
+        return sorted(f"{log}/{stem}" for stem in stems if ENTRY.fullmatch(stem))
 
     def list_inputs(self) -> list[str]:
         """Name all that says what batches read: metadata, offsets and the entries of sources."""
@@ -70,6 +70,10 @@ class LogEntries:
         """Name the entries of a batch that had begun, beyond those needed, that are not what they were."""
         return [name for name in begun if name not in needed and self._checksum(name) != begun[name]]
 
+    def list_same(self, recorded: Mapping[str, int]) -> list[str]:
+        """Name the entries that are what they were when their checksums were recorded."""
+        return [name for name, checksum in recorded.items() if self._checksum(name) == checksum]
+
     def is_intact(self, name: str) -> bool:
         """True if an entry has what Hadoop's checksums say or, where these are lost, what Spark can read."""
         is_equal, data = self._compare(name), self.folder.read(name) or b""
@@ -80,6 +84,16 @@ class LogEntries:
     def is_confirmed(self, name: str) -> bool:
         """True if an entry has what Hadoop's checksums say."""
         return self._compare(name) is True
+
+    def is_refused(self, name: str) -> bool:
+        """True if Spark would fail to read an entry: it is empty, or has not the checksums beside it.
+
+        Hadoop passes over checksums without a whole header, and fails at those that end too early.
+        """
+        data, checksums = self.folder.read(name), self.folder.read(name_checksums(name)) or b""
+        if not data:
+            return data is not None
+        return _has_header(checksums) and not compare_checksums(data, checksums)
 
     def list_wrong_checksums(self, names: Iterable[str]) -> list[str]:
         """Name Hadoop's checksums of whole entries, where Spark would refuse the entries because of them."""
@@ -113,9 +127,12 @@ def find_torn(
     batch, as its decision has them; None if nothing is decided.
     """
     changed = [] if begun is None else logs.list_changed(begun, needed)
+    # Entries that the manifest proves to be whole need no checksums of Hadoop's.
+    torn = logs.list_wrong_checksums(logs.list_same(needed))
     if max(logs.numbers("commits"), default=-1) > last or any(map(logs.is_confirmed, changed)):
-        return TornLogs()  # no power cut does that: the start will say what is missing, or is another's
-    torn = find_torn_end(logs, "commits")
+        # No power cut does that: the start will say what is missing, or is another's.
+        return TornLogs(tuple(torn))
+    torn += find_torn_end(logs, "commits")
     new = [name for name in logs.list_new(last, needed) if name != "metadata" or not logs.is_intact(name)]
     # Before a batch publishes anything, it syncs the commit of the batch before it, too.
     is_whole = last < 0 or (last in logs.numbers("commits") and f"commits/{last}" not in torn)
@@ -138,7 +155,7 @@ def _log_of(name: str) -> str:
 
 
 def _number(name: str) -> int:
-    match = _ENTRY.fullmatch(name.rpartition("/")[2])
+    match = ENTRY.fullmatch(name.rpartition("/")[2])
     return 0 if match is None else int(match[1])  # the metadata, of which there is one
 
 
@@ -152,13 +169,17 @@ def name_checksums(name: str) -> str:
     return f"{folder}{slash}.{file}.crc"
 
 
+def _has_header(checksums: bytes) -> bool:
+    return len(checksums) >= _CHECKSUM_HEADER.size and checksums.startswith(_MAGIC)
+
+
 def compare_checksums(data: bytes, checksums: bytes) -> bool | None:
     """True if data has these checksums of Hadoop's, False if it has not; None if they are torn themselves."""
-    if len(checksums) < _CHECKSUM_HEADER.size:
+    if not _has_header(checksums):
         return None
-    magic, size = _CHECKSUM_HEADER.unpack_from(checksums)
+    _, size = _CHECKSUM_HEADER.unpack_from(checksums)
     count, rest = divmod(len(checksums) - _CHECKSUM_HEADER.size, 4)
-    if magic != _MAGIC or not size or rest or count < -(-len(data) // size):
+    if not size or rest or count < -(-len(data) // size):
         return None
     return make_checksums(data, size) == checksums
 
@@ -171,11 +192,12 @@ def make_checksums(data: bytes, size: int = 512) -> bytes:
 
 
 def _is_readable(data: bytes) -> bool:
-    """True if this can be an entry of Spark's: its version, then lines of JSON."""
+    """True if this can be an entry of Spark's: its version, then JSON, or - of a source without rows."""
     try:
         version, *lines = data.decode().splitlines()
         for line in lines:
-            json.loads(line)
+            if line != "-":
+                json.loads(line)
     except ValueError:
         return False
     return re.fullmatch(r"v\d+", version) is not None and bool(lines)

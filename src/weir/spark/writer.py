@@ -51,16 +51,12 @@ _BATCHES_TO_RETAIN = "spark.sql.streaming.minBatchesToRetain"
 
 @dataclass(frozen=True)
 class _Run:
-    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on.
-
-    `is_alone`: a lock keeps all other drivers from running.
-    """
+    """A start from a checkpoint: what it found there after it had taken its epoch, and how it goes on."""
 
     owner: Owner
     epoch: Epoch
     restart: Restart
     start: StartPlan
-    is_alone: bool
 
 
 class JoinWriter:
@@ -222,9 +218,9 @@ class JoinWriter:
             plan_start(join, restart, target).check(restart)  # a start that is refused takes nothing over
             # The workers start and are checked while the query is prepared; its first batch waits for them.
             workers = WorkerCheck(spark, folder)
-            run = self._take_over(owner, folder, target, is_alone)
+            run = self._take_over(owner, folder, target)
             if self._finish_begun_batch(run, sink, workers):
-                run = self._take_over(owner, folder, target, is_alone)
+                run = self._take_over(owner, folder, target)
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
             sink = self._choose_sink(table, run.start.join, owner)
             batches, writer = self._prepare(run, sink, workers)
@@ -238,12 +234,12 @@ class JoinWriter:
             raise
         return SparkQuery(spark, started, batches)
 
-    def _take_over(self, owner: Owner, folder: Folder, target: FileTarget | None, is_alone: bool) -> _Run:
+    def _take_over(self, owner: Owner, folder: Folder, target: FileTarget | None) -> _Run:
         """Take an epoch, then read the checkpoint again: an older driver begins no batch from here on."""
         epoch = take_epoch(folder, owner.id)
         restart = read_restart(self._join.sparkSession, owner.checkpoint)
         start = plan_start(self._join, restart, target).check(restart)
-        return _Run(owner, epoch, restart, start, is_alone)
+        return _Run(owner, epoch, restart, start)
 
     def _finish_begun_batch(self, run: _Run, sink: Sink, workers: WorkerCheck) -> bool:
         """Repeat a batch that an earlier query had begun with that query; False if there is none."""
@@ -276,7 +272,7 @@ class JoinWriter:
         policy = self._make_policy(join, routing)
         # A repeated batch needs the manifest before it, whatever the session says.
         retained = max(2, int(spark.conf.get(_BATCHES_TO_RETAIN, "100") or 100))
-        vacuum = Vacuum(checkpoint, epoch, retained, run.is_alone)
+        vacuum = Vacuum(checkpoint, epoch, retained)
         logs = SparkLogs(open_folder(spark, location))
         log = CheckpointLog(
             epoch, job, lambda manifest: adapt_manifest(manifest, join.query), logs, durability, vacuum
@@ -307,7 +303,16 @@ class JoinWriter:
         idle, ahead = (
             None if length is None else parse_interval(length) for length in (options.idle, options.ahead)
         )
-        return Policy(join.query, join.driver_order, idle, ahead, read_wall_clock, options.adaptation, scope)
+        return Policy(
+            query=join.query,
+            driver_order=join.driver_order,
+            idle=idle,
+            ahead=ahead,
+            wall_clock=read_wall_clock,
+            adapt=options.adaptation,
+            scope=scope,
+            keeps_dropped=options.on_error == "quarantine",
+        )
 
     def _choose_sink(self, table: str | None, join: SparkJoin, owner: Owner) -> Sink:
         target = self._make_target(table, join, owner)
