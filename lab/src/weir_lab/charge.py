@@ -11,26 +11,29 @@ from weir.adapt.batch_report import BatchReport
 from weir.kernel.slice import Slice
 from weir.kernel.state import State
 from weir.plan.tree import Join
-from weir.stats.hop import Hop
+from weir.stats.batch_counts import BatchCounts
+from weir.stats.hop import Hop, HopStats
 from weir.stats.unit_costs import UnitCosts
 
 
 def charge(stats: BatchReport, inserted: int, deleted: int, costs: UnitCosts) -> float:
-    """Seconds for a batch's hops, results and stored rows; a probe counts once, whatever slices it visits."""
-    hops = sum(
-        costs.fixed + costs.probe * hop.probes + costs.compare * hop.comparisons + costs.match * hop.matches
-        for hop in stats.per_hop.values()
-    )
+    """Seconds for a batch's hops, results and stored rows."""
+    hops = sum(charge_hop(hop, costs) for hop in stats.per_hop.values())
     return hops + costs.out * stats.results + costs.insert * inserted + costs.delete * deleted
 
 
-def count_inserted_rows(stats: BatchReport, plan: Join) -> int:
+def charge_hop(work: HopStats, costs: UnitCosts) -> float:
+    """Seconds for what one hop did; a probe counts once, whatever slices it visits."""
+    steps = costs.probe * work.probes + costs.compare * work.comparisons + costs.match * work.matches
+    return costs.fixed + steps
+
+
+def count_inserted_rows(counts: BatchCounts, plan: Join) -> int:
     """The rows that a batch stored: those of the streams, and what every join below the root put out."""
-    counts = stats.counts
     lost = sum(counts.late.values()) + sum(counts.null_time.values())
     leaves = sum(counts.rows_in.values()) - lost
     return leaves + sum(
-        _matches(stats, hop) for node in plan.inner() if node is not plan for hop in _ends(node)
+        _matches(counts, hop) for node in plan.inner() if node is not plan for hop in _ends(node)
     )
 
 
@@ -54,8 +57,8 @@ def _ends(node: Join) -> list[Hop]:
     ]
 
 
-def _matches(stats: BatchReport, hop: Hop) -> int:
-    work = stats.per_hop.get(hop)
+def _matches(counts: BatchCounts, hop: Hop) -> int:
+    work = counts.hops.get(hop)
     return 0 if work is None else work.matches
 
 

@@ -101,7 +101,7 @@ class Clock:
         stats = self._query.last_report
         assert stats is not None
         alive = sum(count_alive_rows(self._query.state).values())
-        inserted = count_inserted_rows(stats, self._plan)
+        inserted = count_inserted_rows(stats.counts, self._plan)
         seconds = charge(stats, inserted, self._state + inserted - alive, self._machine.costs)
         self._state, self._stored = alive, sum(size.rows for size in stats.state.values())
         self._results += stats.results

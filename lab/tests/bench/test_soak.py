@@ -38,8 +38,8 @@ def test_sixty_batches_leave_nothing_behind(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
     time, *held = json.loads(written.read_text())
     assert [figure for figure in held if figure["ratio"] > figure["aim"]] == []
-    # Other tests run beside this one, so only the quieter batches of the last quarter can tell.
-    assert time["low"] <= time["aim"]
+    # Other tests beside this one may double the time of a batch; what grows with every batch does more.
+    assert time["low"] <= 2 * time["aim"]
 
 
 def _changing(batch: int) -> ChangingSample:

@@ -7,6 +7,7 @@ import pytest
 
 from weir.plan.jtree_finder import find_frontier
 from weir.plan.limits import NO_LIMITS, Limits
+from weir.plan.products import list_products
 from weir.plan.space import Space
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
@@ -17,16 +18,17 @@ from weir_lab.qualified.settings import Setting, draw_settings, search_layers, t
 @pytest.mark.parametrize(("streams", "trees"), [(3, 4), (4, 26), (5, 236)])
 def test_algorithm_1_finds_every_join_tree(streams: int, trees: int) -> None:
     setting = draw_settings("tuned", tune_ranges(streams, 5), 1)[0]
-    plans = find_all_qualified(Space(setting.graph), NO_LIMITS, cross=True)
+    space = Space(setting.graph, products=list_products(setting.graph))
+    plans = find_all_qualified(space, NO_LIMITS)
     assert len(plans) == trees
 
 
 @pytest.mark.parametrize("cross", [False, True])
 def test_the_frontier_is_what_no_plan_of_algorithm_1_dominates(cross: bool) -> None:
     for setting in draw_settings("between", tune_ranges(5, 5), 6):
-        space = Space(setting.graph)
-        plans = find_all_qualified(space, setting.limits, cross)
-        frontier = find_frontier(space, setting.limits, cross)
+        space = Space(setting.graph, products=list_products(setting.graph) if cross else ())
+        plans = find_all_qualified(space, setting.limits)
+        frontier = find_frontier(space, setting.limits)
         least = [min(p.cpu for p in plans if p.memory <= f.memory * (1 + 1e-9)) for f in frontier]
         np.testing.assert_allclose([plan.cpu for plan in frontier], least)
         assert bool(plans) == bool(frontier)

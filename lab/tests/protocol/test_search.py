@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from weir.runtime.batch_events import PHASES
 from weir_lab.protocol.disk import ABSENT, TORN, Disk, Name
-from weir_lab.protocol.driver import SAFEGUARDS, Protocol
+from weir_lab.protocol.driver import SAFEGUARDS, STEPS, Protocol
 from weir_lab.protocol.search import QUICK, Size, find_fault, find_violation
+
+
+def test_the_model_has_the_steps_of_the_code_in_their_order() -> None:
+    assert [step for step in STEPS if step in PHASES] == list(PHASES)
 
 
 @pytest.mark.parametrize("size", QUICK, ids=str)
 def test_nothing_is_lost_or_twice(size: Size) -> None:
-    finding = find_violation(Protocol(size.batches), size.bounds)
+    finding = find_violation(Protocol(size.batches), size.bounds, size.killed_at)
     assert finding.violation is None, finding.trace
-    assert finding.states > 4_000
+    assert finding.states > 1_000
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)

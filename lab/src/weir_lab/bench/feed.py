@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 STREAMS = ("a", "b", "c")
@@ -24,13 +25,15 @@ _TIME = pa.timestamp("us", tz="UTC")
 class Feed:
     """So many rows a second on each stream, every key as often as any other, times spread evenly.
 
-    Times are multiples of `time_step`, in microseconds.
+    Times are multiples of `time_step`, in microseconds. One row of each `late_every` is written with the rows
+    of the next second; 0: none is.
     """
 
     rows_per_second: int
     keys: int
     seed: int = 0
     time_step: int = 1
+    late_every: int = 0
 
     def second(self, stream: str, number: int) -> pa.Table:
         """The rows of one second of a stream; always the same ones.
@@ -51,10 +54,21 @@ class Feed:
                 target = folder / stream / file_of(number)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 hidden = target.with_name(f"_{target.name}")
-                pq.write_table(self.second(stream, number), hidden)
+                pq.write_table(self._arriving(stream, number), hidden)
                 # Spark takes files in the order of their times.
                 os.utime(hidden, (START + number, START + number))
                 hidden.rename(target)
+
+    def _arriving(self, stream: str, number: int) -> pa.Table:
+        """The rows that are written with those of a second."""
+        rows = self.second(stream, number)
+        if not self.late_every:
+            return rows
+        late = pa.array(np.arange(rows.num_rows) % self.late_every == 0)
+        in_time = rows.filter(pc.invert(late))
+        return (
+            pa.concat_tables([in_time, self.second(stream, number - 1).filter(late)]) if number else in_time
+        )
 
     def rows_alive(self, last: int, window_seconds: int) -> int:
         """Rows inside the windows when the seconds up to `last` have come and the watermark is their end."""

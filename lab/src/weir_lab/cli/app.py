@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from weir.errors import QueryError
-from weir_lab.cli import bench, driver, fuzz, grubjoin, jaqpot, protocol, psp, qualified, storm
+from weir_lab.cli import bench, driver, fuzz, grubjoin, jaqpot, protocol, psp, qualified, regret, storm
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 CsvFile = Annotated[Path | None, typer.Option("--csv", help="Also write every batch to this file.")]
@@ -128,14 +128,21 @@ def _bench_soak(
     bench.soak(quick, hours, local, csv_file, json_file, Console())
 
 
-@benchmarks.command("crash")
-def _bench_crash(
-    kills: Annotated[int | None, typer.Option(min=1, help="How often to kill; default 200.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A few kills only.")] = False,
-    seed: Annotated[int | None, typer.Option(help="The seed of a run to repeat.")] = None,
+@benchmarks.command("attack")
+def _bench_attack(
+    quick: Annotated[bool, typer.Option("--quick", help="A few attacks of each kind.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="corruption, power-cuts, disk-cuts, races, full-disk, clocks, step-kills, random-kills "
+            "or soak."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of a run to repeat.")] = 0,
+    json_file: JsonFile = None,
 ) -> None:
-    """Kill the processes of a Spark job again and again, and check that no row is lost or repeated."""
-    if not bench.crash(kills, quick, seed, Console()):
+    """Attack joins on Spark: power cuts, second drivers, full disks, damaged files, kills and bad clocks."""
+    if not bench.attack(quick, only, seed, json_file, Console()):
         raise typer.Exit(1)
 
 
@@ -197,6 +204,21 @@ def _storm(
 ) -> None:
     """Run one adaptive query on Spark while rates, lags, selectivities and memory change."""
     storm.storm(quick, out, Console())
+
+
+@app.command("regret")
+def _regret(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer seeds and fixed decisions, shorter phases, no Spark.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(help="One part: steady, real, spark, or a scenario like 'lag jump'.")
+    ] = None,
+    out: Out = Path("out/regret"),
+    json_file: JsonFile = None,
+) -> None:
+    """Hold budgets and the recall that is told against a known truth and the best fixed decision."""
+    regret.regret(quick, only, out, json_file, Console())
 
 
 @app.command("protocol")

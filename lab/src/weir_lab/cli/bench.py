@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,13 +102,26 @@ def soak(
     return report(run(quick, csv_file), json_file, console)
 
 
-def crash(kills: int | None, quick: bool, seed: int | None, console: Console) -> bool:
-    """Kill a job on Spark again and again; False if its output is not exact."""
-    from weir_lab.bench.crash import KILLS, QUICK_KILLS, run
+def attack(quick: bool, only: str | None, seed: int, json_file: Path | None, console: Console) -> bool:
+    """Attack queries on Spark in every way; False if one of the attacks does not end as it must."""
+    check_writable(json_file)
+    from weir_lab.attack.experiment import list_bad, run
 
-    outcome = run(kills or (QUICK_KILLS if quick else KILLS), seed)
-    console.print(outcome.describe(), highlight=False, soft_wrap=True)
-    return outcome.is_exact
+    reports = run(quick, only, seed)
+    for trial in list_bad(reports):
+        console.print(
+            f"{trial.attack}: {trial.what}: {trial.end}: {trial.said}", markup=False, highlight=False
+        )
+    table = Table(title="What had to hold", title_justify="left")
+    for heading in ("attack", "wanted", "found", "reached"):
+        table.add_column(heading)
+    for report in reports:
+        wanted = f"{report.enough} times: {report.wanted}"
+        table.add_row(report.attack, wanted, report.describe(), "yes" if report.is_reached else "no")
+    console.print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(report) for report in reports], indent=2) + "\n")
+    return all(report.is_reached for report in reports)
 
 
 def psp(quick: bool, csv_file: Path | None, json_file: Path | None, console: Console) -> None:

@@ -14,10 +14,11 @@ def protocol(quick: bool, console: Console) -> bool:
 
     are_safe = True
     for size in QUICK if quick else FULL:
-        whole = find_violation(Protocol(size.batches), size.bounds)
+        whole = find_violation(Protocol(size.batches), size.bounds, size.killed_at)
         are_safe &= whole.violation is None
         console.print(
-            f"{size.batches} batches, 2 partitions, 2 drivers at a time of {size.bounds.starts} in all, "
+            f"{size.batches} batches, 2 partitions, 2 drivers at a time of {size.bounds.starts} in all"
+            f"{'' if size.killed_at is None else ' after one that was killed before ' + size.killed_at}, "
             f"{size.bounds.cuts} power cuts: {whole.states:,} states, "
             f"{whole.violation or 'nothing lost, nothing twice'}",
             highlight=False,

@@ -95,7 +95,7 @@ def start_stage(setting: Setting, factor: float, seed: int) -> Stage:
 
 def fill_stage(setting: Setting, factor: float, seed: int) -> Stage:
     """The same once all its states are full, and hold what they do when nothing is skipped."""
-    nothing = convert_grants(setting.net, [0.0] * len(setting.net.links))
+    nothing = convert_grants(setting.net, [0.0] * len(setting.net.links), "newest")
     _, stored = start_stage(setting, factor, seed).play(1.05 * setting.longest, nothing)
     _, full = stored.play(1.2 * setting.renewal)
     return full

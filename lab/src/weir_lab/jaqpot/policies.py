@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -20,7 +21,6 @@ from weir_lab.jaqpot.rivals import POLICIES, RIVALS
 GREPP, JAQPOT, LP, STEADY = "GrePP", "JAQPOT", "LP", "LP, steady"
 # States of row windows keep their size whatever feeds them, so there the two programs are one.
 POLICIES_COMPARED = (*RIVALS, GREPP, JAQPOT, LP)
-_LOOSER = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,16 @@ def _fresh(
 ) -> Division:
     if fresh is None:
         return _division(net, policy({}))
-    factor = 1.0
-    while factor < 1e6:
-        looser = {name: seconds * factor for name, seconds in fresh.items()}
-        try:
-            return _division(net, policy(compute_refresh_rates(graph, net, looser)), factor)
-        except QueryError:
-            # The factor follows from the least cover; the greedy one may cost a little more.
-            factor = max(
-                factor * _LOOSER, find_loosening_factor(graph, net, fresh, budget) if factor == 1 else 0.0
-            )
-    return _division(net, grepp(net, budget), factor)
+
+    def solve(looser: Mapping[str, float]) -> Grants:
+        return policy(compute_refresh_rates(graph, net, looser))
+
+    factor = find_loosening_factor(fresh, solve)
+    if math.isinf(factor):
+        return _division(net, grepp(net, budget), factor)
+    return _division(net, solve({name: seconds * factor for name, seconds in fresh.items()}), factor)
 
 
 def _division(net: HopNetwork, grants: Grants, loosened: float = 1.0) -> Division:
     flowing = compute_flow(net, grants)
-    return Division(convert_grants(net, grants), flowing.results, flowing.spent, loosened)
+    return Division(convert_grants(net, grants, "newest"), flowing.results, flowing.spent, loosened)

@@ -8,18 +8,17 @@ whole paths.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from weir.errors import QueryError
-from weir.shed.flow import check_budget, compute_flow, convert_grants
-from weir.shed.harvest_model import Direction, full_setting
+from weir.shed.flow import check_budget
 from weir.shed.hop_network import Grants, HopNetwork, InputPath
 from weir.shed.jaqpot import grepp
-from weir.shed.strategies import Proposal, Strategy, build_network, register_strategy
+from weir.shed.probes import ProbePolicy, shed_by_policy
+from weir.shed.strategies import Strategy, register_strategy
 
-ProbePolicy = Callable[[HopNetwork, float], Grants]
 # Results for each row of a path's stream are taken as fractions with denominators up to this.
 _FINEST = 100
 
@@ -130,18 +129,9 @@ POLICIES: Mapping[str, ProbePolicy] = {
 
 
 def register_rivals() -> None:
-    """Let `shed=` choose GrePP and the rivals of table 4 for an mjoin, as in `weir.join(shed="EqualHJ")`."""
-    for name in (*RIVALS, "GrePP"):
-        register_strategy(name, _as_strategy(name, POLICIES[name]))
-
-
-def _as_strategy(name: str, policy: ProbePolicy) -> Strategy:
-    def propose(directions: Sequence[Direction], budget: float, basic_window: float) -> Proposal:
-        net = build_network(directions, full_setting(directions))
-        grants = policy(net, budget)
-        return Proposal(name, convert_grants(net, grants), compute_flow(net, grants).results)
-
-    return propose
+    """Let `shed=` choose the rivals of table 4, as in `weir.join(shed="EqualHJ")`."""
+    for name, policy in RIVALS.items():
+        register_strategy(name, Strategy(shed_by_policy(name, policy)))
 
 
 def _selectivities(net: HopNetwork) -> dict[str, float]:

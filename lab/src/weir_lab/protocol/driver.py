@@ -1,8 +1,12 @@
 """The steps of a driver, from its start to Spark's commit of each batch, as weir and Spark run them.
 
-    take_epoch  mend_logs  then for each batch
-    plan  begin  decide  record  build  sync_batch  check_epoch  publish  sync_results  commit  sync_manifests
-    spark_commit
+    take_epoch  mend_checkpoint  then for each batch
+    plan  vacuum  decide  record  build  sync_batch  check_epoch  publish  sync_results  commit
+    sync_manifests  spark_commit
+
+They have the names of `weir.runtime.batch_events.PHASES`. Some of those are in two parts here, since anything
+may happen in between: `record` ends `decide`, `check_epoch` ends `sync_batch`, and `sync_manifests` ends
+`commit`. `plan` is Spark's.
 
 A step reads and changes the disk at once; between two steps anything may happen. `Protocol.without` names
 what is left out, to show that the search finds it. Two decisions may find different results; the smaller one
@@ -45,6 +49,7 @@ SAFEGUARDS = {
     "the epoch is checked before publishing": "a driver that was overtaken publishes by no other decision",
     "sync_batch: decision": "a repeat after a cut knows how the published results were found",
     "sync_batch: Spark's offsets": "a repeat after a cut has the rows of the published results",
+    "sync_batch: Spark's commits": "a batch whose predecessor's commit is torn has published nothing",
     "sync_batch: hidden results": "a result file is complete when it appears",
     "sync_results: results": "Spark's commit does not outlive the results",
     "sync_results: slices": "a manifest names whole slices",
@@ -57,6 +62,7 @@ SAFEGUARDS = {
     "torn commits are removed": "Spark starts after a cut, and repeats the batch",
     "torn offsets are removed": "Spark starts after a cut, and plans the batch again",
     "torn decisions are removed": "a batch that published nothing is decided again",
+    "torn decisions of repeats are removed": "a batch that is repeated follows its whole decision",
 }
 
 
@@ -87,22 +93,24 @@ class Driver(NamedTuple):
         return self._replace(step=step)
 
 
+# By whether the batch has a manifest.
+_REMOVES_TORN = {False: "torn decisions are removed", True: "torn decisions of repeats are removed"}
 Outcome = tuple[Driver | None, Disk]  # without a driver: it has stopped, or is done
 
 
 def take_step(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     """Yield what may come of the driver's next step; raise a `Violation` if it cannot go on."""
-    yield from _STEPS[driver.step](driver, disk, protocol)
+    yield from STEPS[driver.step](driver, disk, protocol)
 
 
 def _take_epoch(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     epoch = 1 + max((name.epoch for name in disk.list("epoch")), default=0)
     if not protocol.has("epochs are taken exclusively") and epoch > 1:
-        yield driver._replace(epoch=epoch - 1, step="mend_logs"), disk
-    yield driver._replace(epoch=epoch, step="mend_logs"), disk.put(Name("epoch", epoch=epoch), "taken")
+        yield driver._replace(epoch=epoch - 1, step="mend_checkpoint"), disk
+    yield driver._replace(epoch=epoch, step="mend_checkpoint"), disk.put(Name("epoch", epoch=epoch), "taken")
 
 
-def _mend_logs(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
+def _mend_checkpoint(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     """Remove what a power cut has torn, before Spark reads its logs; then see which batch is next."""
     manifests = {name.batch for name in disk.list("manifest")}
     if TORN in disk.list("manifest").values():
@@ -111,23 +119,36 @@ def _mend_logs(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outco
         if content == TORN:
             if not protocol.has("torn commits are removed"):
                 raise Violation(f"stuck: Spark cannot read {name}")
-            disk = disk.delete(name)
+            disk = _forget_batch(disk.delete(name), name.batch + 1)
     for name, content in disk.list("offsets").items():
         if content == TORN:
             if not protocol.has("torn offsets are removed") or name.batch in manifests:
                 raise Violation(f"stuck: Spark cannot read {name}")
-            disk = disk.delete(name)
-            for decision in disk.list("decision"):
-                disk = disk.delete(decision) if decision.batch == name.batch else disk
+            disk = _forget_batch(disk, name.batch)
     for name, content in disk.list("decision").items():
         if content == TORN:
-            if not protocol.has("torn decisions are removed") or name.batch in manifests:
+            if not protocol.has(_REMOVES_TORN[name.batch in manifests]) or not _may_forget(disk, name):
                 raise Violation(f"stuck: {name} is torn")
             disk = disk.delete(name)
     newest = max((name.batch for name in disk.list("offsets")), default=-1)
     is_done = disk.read(Name("commits", newest)) != ABSENT
-    step = "plan" if is_done or newest < 0 else "begin"
+    step = "plan" if is_done or newest < 0 else "vacuum"
     yield driver._replace(batch=newest + 1 if step == "plan" else newest, step=step), disk
+
+
+def _forget_batch(disk: Disk, batch: int) -> Disk:
+    """Remove what Spark and weir have recorded of a batch that was not synced, so that it is planned anew."""
+    for kind in ("offsets", "decision"):
+        for name in disk.list(kind):
+            disk = disk.delete(name) if name.batch == batch else disk
+    return disk
+
+
+def _may_forget(disk: Disk, torn: Name) -> bool:
+    """True for a torn decision of a batch without a manifest, or one that has a whole decision beside it."""
+    manifests = {name.batch for name in disk.list("manifest")}
+    others = (content for name, content in disk.list("decision").items() if name.batch == torn.batch)
+    return torn.batch not in manifests or any(content != TORN for content in others)
 
 
 def _plan(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
@@ -140,17 +161,17 @@ def _plan(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     if disk.read(name) != ABSENT:
         yield None, disk  # another driver was faster: Spark ends this one
         return
-    yield driver.at("begin"), disk.put(name, f"rows of {driver.epoch}")
+    yield driver.at("vacuum"), disk.put(name, f"rows of {driver.epoch}")
 
 
-def _begin(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
+def _vacuum(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     """Read the manifest before the batch, and vacuum."""
     if driver.batch:
         _, manifest = _read_manifest(disk, driver.batch - 1)
         for slice_ in manifest.slices:
             if disk.read(Name("slice", *slice_)) != "rows":
                 raise Violation(f"stuck: batch {driver.batch} needs slice {slice_}")
-    yield driver.at("decide"), _vacuum(driver, disk, protocol)
+    yield driver.at("decide"), _delete_unnamed(driver, disk, protocol)
 
 
 def _read_manifest(disk: Disk, batch: int) -> tuple[int, Manifest]:
@@ -166,7 +187,7 @@ def _read_manifest(disk: Disk, batch: int) -> tuple[int, Manifest]:
     return epoch, manifest
 
 
-def _vacuum(driver: Driver, disk: Disk, protocol: Protocol) -> Disk:
+def _delete_unnamed(driver: Driver, disk: Disk, protocol: Protocol) -> Disk:
     """Delete slices that no retained manifest names, as far as this driver knows them."""
     named: set[tuple[int, int]] = set()
     for name, manifest in disk.list("manifest").items():
@@ -219,6 +240,7 @@ def _sync_batch(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outc
     for safeguard, kind in (
         ("sync_batch: decision", "decision"),
         ("sync_batch: Spark's offsets", "offsets"),
+        ("sync_batch: Spark's commits", "commits"),
         ("sync_batch: hidden results", "hidden"),
     ):
         disk = disk.sync(kind) if protocol.has(safeguard) else disk
@@ -278,11 +300,11 @@ def _check_end(disk: Disk, protocol: Protocol) -> None:
                 raise Violation(f"lost: results of batch {batch}, partition {partition}")
 
 
-_STEPS = {
+STEPS = {
     "take_epoch": _take_epoch,
-    "mend_logs": _mend_logs,
+    "mend_checkpoint": _mend_checkpoint,
     "plan": _plan,
-    "begin": _begin,
+    "vacuum": _vacuum,
     "decide": _decide,
     "record": _record,
     "build": _build,

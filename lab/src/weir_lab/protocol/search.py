@@ -27,15 +27,18 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a search."""
+    """The size of a search; with `killed_at`, it begins where a first driver was killed before that step."""
 
     batches: int
     bounds: Bounds
+    killed_at: str | None = None
 
 
-# The whole protocol is searched to these sizes: a cut between two drivers, and three drivers without one.
-FULL = (Size(3, Bounds(2, 1)), Size(3, Bounds(3, 0)))
-QUICK = (Size(1, Bounds(2, 1)), Size(2, Bounds(2, 0)))
+# The whole protocol is searched to these sizes: a cut between two drivers, three drivers without one, and a
+# batch that is repeated when the power is cut.
+_REPEATED = Size(1, Bounds(2, 1), killed_at="spark_commit")
+FULL = (Size(3, Bounds(2, 1)), Size(3, Bounds(3, 0)), _REPEATED)
+QUICK = (Size(1, Bounds(2, 1)), Size(2, Bounds(2, 0)), _REPEATED)
 _LARGER = (Size(2, Bounds(2, 1)), Size(2, Bounds(3, 0)))
 
 
@@ -61,15 +64,17 @@ def find_fault(safeguard: str) -> Finding:
     """Search for what happens without a safeguard, in small searches first."""
     is_about_cuts = "sync" in safeguard
     for size in (*QUICK, *(_LARGER if is_about_cuts else reversed(_LARGER))):
-        finding = find_violation(Protocol(size.batches, frozenset({safeguard})), size.bounds)
+        finding = find_violation(Protocol(size.batches, frozenset({safeguard})), size.bounds, size.killed_at)
         if finding.violation is not None:
             break
     return finding
 
 
-def find_violation(protocol: Protocol, bounds: Bounds) -> Finding:
+def find_violation(protocol: Protocol, bounds: Bounds, killed_at: str | None = None) -> Finding:
     """Search breadth first, so that the first violation found is one of the shortest."""
     disk = Disk().put(_FOREIGN, "results of another query", is_synced=True).sync("foreign")
+    if killed_at is not None:
+        disk = _run_until(killed_at, disk, protocol)
     first = World(disk, (), frozenset(), bounds)
     came_from: dict[World, tuple[World, str] | None] = {first: None}
     queue, cut = deque([first]), set[World]()
@@ -88,6 +93,14 @@ def find_violation(protocol: Protocol, bounds: Bounds) -> Finding:
         except Violation as violation:
             return Finding(len(came_from), str(violation), _trace(world, came_from))
     return Finding(len(came_from))
+
+
+def _run_until(step: str, disk: Disk, protocol: Protocol) -> Disk:
+    """The disk as a first driver leaves it that is killed before it takes a step."""
+    driver: Driver | None = Driver()
+    while driver is not None and driver.step != step:
+        driver, disk = next(take_step(driver, disk, protocol))
+    return disk
 
 
 def _follow(world: World, protocol: Protocol) -> Iterator[tuple[str, World]]:

@@ -19,13 +19,13 @@ from weir.plan.space import Space
 from weir.plan.stream_sets import Mask
 
 
-def find_all_qualified(space: Space, limits: Limits, cross: bool = False) -> list[PlanCandidate]:
+def find_all_qualified(space: Space, limits: Limits) -> list[PlanCandidate]:
     """Algorithm 1: every partition of every set of streams, every sub-plan that fits.
 
-    With `cross`, sub-plans may also join streams that no edge connects. For up to six or seven streams.
+    For up to six or seven streams.
     """
     plans: dict[Mask, list[PlanCandidate]] = {}
-    for mask in list_sets(space, cross):
+    for mask in list_sets(space):
         if mask.bit_count() == 1:
             plans[mask] = [make_leaf(mask)]
         elif fitting := [plan for plan in _plans_of(space, mask, plans) if _fits(space, limits, plan)]:

@@ -15,6 +15,7 @@ from weir.plan.bushy import find_bushy_tree
 from weir.plan.jtree_finder import find_frontier
 from weir.plan.limits import Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
+from weir.plan.products import list_products
 from weir.plan.space import Space
 from weir.plan.tree import Join
 from weir.stats.join_graph import JoinGraph
@@ -100,7 +101,8 @@ class Plans:
         space = Space(graph)
         mjoin, bjtree = make_mjoin(space), find_bushy_tree(space)
         known = {str(to_tree(space, plan)) for plan in (mjoin, bjtree)}
-        others = [plan for plan in find_frontier(space, cross=True) if str(to_tree(space, plan)) not in known]
+        frontier = find_frontier(Space(graph, products=list_products(graph)))
+        others = [plan for plan in frontier if str(to_tree(space, plan)) not in known]
         return Plans(
             _plan(space, "mjoin", mjoin),
             _plan(space, "bjtree", bjtree),

@@ -6,7 +6,6 @@ import fcntl
 import os
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 # ext4 stops at once and loses what was not written to the device, its journal included.
 _SHUTDOWN = (2 << 30) | (4 << 16) | (ord("X") << 8) | 125  # _IOR('X', 125, __u32)
 _WITHOUT_FLUSH = 2
-_BUSY_SECONDS = 20.0
 
 
 class LoopDisk:
@@ -32,21 +30,21 @@ class LoopDisk:
             os.close(folder)
 
     def replug(self) -> None:
-        """Mount the disk again, once no process uses it any more."""
+        """Mount a copy of what had reached the disk; whoever has files of the old one open keeps that."""
         self.unplug()
+        copy = self._image.with_name(f"{self._image.stem}+{self._image.suffix}")
+        _run("cp", "--sparse=always", str(self._image), str(copy))
+        self._image.unlink()
+        self._image = copy
         _run("mount", "-o", "loop", str(self._image), str(self.mount))
 
     def unplug(self) -> None:
-        """Unmount the disk; processes that were just killed may take a moment to let go."""
-        deadline = time.monotonic() + _BUSY_SECONDS
-        while subprocess.run(["umount", str(self.mount)], capture_output=True).returncode:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{self.mount} cannot be unmounted; it is still in use")
-            time.sleep(0.2)
+        """Take the disk from where it is mounted."""
+        _run("umount", "--lazy", str(self.mount))
 
 
 @contextmanager
-def loop_disk(folder: Path, megabytes: int = 512) -> Iterator[LoopDisk]:
+def loop_disk(folder: Path, megabytes: int = 64) -> Iterator[LoopDisk]:
     """Make and mount a disk below a folder; nothing of it is left mounted at the end."""
     image, mount = folder / "disk.img", folder / "disk"
     mount.mkdir()
