@@ -140,7 +140,7 @@ def test_a_missing_field_is_an_error(kind: Any) -> None:
 def test_every_part_of_a_checkpoint_is_tested() -> None:
     names = {kind.__name__ for kind in STORED}
     assert {"SliceEntry", "MigrationState", "Statistics", "Recall", "BatchCounts", "LagHistograms"} <= names
-    assert {"Join", "Leaf", "TimeWindow", "Hop", "Allowance", "Ages", "SliceSummary"} <= names
+    assert {"Join", "Leaf", "TimeWindow", "Hop", "Allowance", "Ages", "WeightSums", "Thinning"} <= names
 
 
 def test_a_type_without_json_is_refused() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import weir
+
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "weir"
 # Packages that are tested as a whole, through what they give together: each story runs most of their modules.
@@ -56,3 +58,7 @@ def test_every_story_exists_and_has_tests(package: str) -> None:
     assert (SOURCE / package).is_dir()
     for story in STORIES[package]:
         assert "\ndef test_" in (TESTS / story).read_text(), story
+
+
+def test_completion_shows_what_the_package_offers() -> None:
+    assert set(dir(weir)) == set(weir.__all__)

@@ -12,14 +12,17 @@ from tests.adapt.reports import report
 
 from weir.adapt.batch_report import BatchReport
 from weir.adapt.estimate import estimate_join_graph
-from weir.adapt.plan_estimator import CostCorrection, PlanEstimator
+from weir.adapt.plan_estimator import PlanEstimator
+from weir.adapt.recall import RecallEstimate
 from weir.adapt.statistics import Statistics, iterate_steps
+from weir.adapt.trial import Base
 from weir.plan.default_plan import mjoin
 from weir.plan.tree import Join
 from weir.query.build import build_query
 from weir.query.model import Query
 from weir.query.options import QueryOptions
 from weir.shed.allowance import Allowance
+from weir.shed.thin import trim
 from weir.stats.batch_counts import StateSize
 from weir.stats.hop import HopStats
 from weir.stats.join_graph import JoinGraph
@@ -46,7 +49,10 @@ def lags_at(query: Query, middle: float, results: int = 400) -> LagHistograms:
 
 @dataclass
 class Machine:
-    """Batches of one second, as a join graph predicts; probing takes `scale` times the modelled seconds."""
+    """Batches of `length` event seconds, as a join graph predicts.
+
+    Probing takes `scale` times the modelled seconds, and `fixed` ones in each batch.
+    """
 
     query: Query
     rates: Mapping[str, float]
@@ -54,6 +60,9 @@ class Machine:
     scale: float = 1.0
     noise: float = 0.0
     lags: LagHistograms | None = None
+    length: float = 1.0
+    fixed: float = 0.0
+    now: float = 0.0
     batch: int = 0
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
@@ -63,37 +72,68 @@ class Machine:
         return estimate_join_graph(self.query, self.rates, pairs, TYPICAL)
 
     def work(self, plan: Join, allowance: Allowance | None) -> float:
-        estimator = PlanEstimator(self.query, self.graph, self.lags).correct(CostCorrection(self.scale))
-        return estimator.estimate(plan, allowance)[1] * float(np.exp(self.rng.normal(0, self.noise)))
+        """Return the seconds that a batch would take, with noise."""
+        return sum(self._split(plan, allowance)) * float(np.exp(self.rng.normal(0, self.noise)))
+
+    def recall(self, plan: Join, allowance: Allowance | None) -> float:
+        return PlanEstimator(self.query, self.graph, self.lags).estimate(plan, allowance)[0]
 
     def step(self, plan: Join | None = None, allowance: Allowance | None = None) -> BatchReport:
         plan = mjoin(self.query) if plan is None else plan
-        rows = {name: int(self.rng.poisson(rate)) for name, rate in self.rates.items()}
-        held = {name: rate * WINDOW for name, rate in self.rates.items()}
-        hops = {}
+        stored = {
+            name: 1.0 if allowance is None else 1 - allowance.drop.get(name, 0.0) for name in self.rates
+        }
+        rows = {
+            name: int(stored[name] * self.rng.poisson(rate * self.length))
+            for name, rate in self.rates.items()
+        }
+        held = {name: stored[name] * rate * WINDOW for name, rate in self.rates.items()}
+        hops, thinned = {}, {}
         for hop, (bound, partner) in iterate_steps(plan):
             share = self.graph.selectivity(bound, partner)
-            probes = int(rows[bound[0]])
+            path, arriving = (hop.node, hop.driver), int(rows[bound[0]])
+            # All later hops of a path see what its first hop lets through.
+            admitted = thinned.setdefault(path, 1.0 if allowance is None else allowance.share(hop))
+            probes = round(admitted * arriving)
+            skipped = 0 if path in {(h.node, h.driver) for h in hops} else arriving - probes
             reached = np.prod([held[name] for name in partner])
             matches = int(self.rng.poisson(share * probes * reached))
-            hops[hop] = HopStats(probes=probes, comparisons=10 * matches, matches=matches)
-        work = self.work(plan, allowance)
-        self.batch += 1
+            hops[hop] = HopStats(probes=probes, comparisons=10 * matches, matches=matches, skipped=skipped)
+        kept, probing = (self.length * seconds for seconds in self._split(plan, allowance))
+        probing += self.fixed
+        noise = float(np.exp(self.rng.normal(0, self.noise)))
+        before, self.now, self.batch = round(self.now * SECOND), self.now + self.length, self.batch + 1
+        now = round(self.now * SECOND)
         return report(
             plan,
             allowance,
             hops,
-            results=50,
+            results=round(100 * self.length * self.recall(plan, allowance)),
             rows=rows,
-            newest=dict.fromkeys(self.query.names, (self.batch - 1) * SECOND) if self.batch > 1 else {},
-            reached=dict.fromkeys(self.query.names, self.batch * SECOND),
+            newest=dict.fromkeys(self.query.names, before) if self.batch > 1 else {},
+            reached=dict.fromkeys(self.query.names, now),
             held=held,
-            seconds=work + 0.001,
-            work=work,
-            watermark=self.batch * SECOND,
+            seconds=noise * (kept + probing) + 0.001,
+            work=noise * (kept + probing),
+            probing=noise * probing,
+            batch_recall=_told(self.recall(plan, allowance)),
+            watermark=now,
             state={name: StateSize(int(rows), int(rows) * 40, 5) for name, rows in held.items()},
             lags=None if self.lags is None else _sample_lags(self.lags),
         )
+
+    def _split(self, plan: Join, allowance: Allowance | None) -> tuple[float, float]:
+        """The seconds that are taken whatever probes the root, and those of probing it."""
+        estimator = PlanEstimator(self.query, self.graph, self.lags)
+        stored, exact = estimator.estimate_unskippable(plan), estimator.estimate(plan, allowance)[1]
+        idle_root = trim(replace(allowance or Allowance(), sample=0.0), plan, 0.0)
+        kept = estimator.estimate(plan, idle_root)[1]
+        held = stored * Base(plan, allowance).stored_share(self.rates)
+        return held + self.scale * (kept - stored), self.scale * (exact - kept)
+
+
+def _told(recall: float) -> RecallEstimate:
+    return RecallEstimate(recall, recall, recall)
 
 
 def collect_statistics(

@@ -51,19 +51,20 @@ MANIFEST = {
     "placement": "placement",
     "recall": "recall",
     "skew": "skew",
-    "evicted": "evicted",
     "partitions": "parts",
 }
 SKEW = {"rows": "rows", "microseconds": "micros", "uneven_batches": "skewed_batches"}
-RECALL = {"batches_without_skipping": "exact_batches", "last_skipped": "last_shed_time", "paths": "paths"}
-RECALL_PATH = {"matches": "matches", "exact": "exact", "sampled": "sampled", "skipped": "skipped"}
-EVICTED = {
-    "state": "node",
-    "rows": "rows",
-    "bytes": "bytes",
-    "first": "first",
-    "last": "last",
-    "deadline": "deadline",
+RECALL = {
+    "batches_without_skipping": "exact_batches",
+    "last_skipped": "shed_at",
+    "last_unknown": "unknown_at",
+    "states_lack_rows_since": "blind_at",
+    "results": "results",
+    "exact_results": "exact",
+    "own_variance": "own",
+    "shared_deviation": "shared",
+    "relative_variance": "relative",
+    "batches": "batches",
 }
 PARTITION = {
     "next_arrival": "next_sequence",
@@ -103,6 +104,9 @@ PROGRESS = {
     "stale_results": "numRowsStale",
     "rows_shed": "numRowsShed",
     "estimated_recall": "estimatedRecall",
+    "recall_interval": "estimatedRecallInterval",
+    "recall_of_windows": "estimatedRecallOfWindows",
+    "interval_of_windows": "estimatedRecallOfWindowsInterval",
     "oldest_age": "oldestAge",
     "watermark": "watermark",
     "decision": "decision",
@@ -180,12 +184,9 @@ RECOMMENDATION = {
     "recall": "recall",
     "cpu": "cpu",
     "memory": "memory",
-    "gain": "gain",
     "reason": "reason",
-    "probing_scale": "scale",
     "changes_plan": "changes_plan",
-    "is_pressing": "is_urgent",
-    "warnings": "warnings",
+    "is_notable": "is_notable",
 }
 ALLOWANCE = STORED_ALLOWANCE  # attributes of the object
 AGES = {"every": "every", "kept": "kept"}
@@ -220,10 +221,7 @@ _BY = (
     r"(?:rose (?P<rose>[\d.e+]+) times|fell to (?P<fell>[\d.e-]+) of the earlier value|(?P<new>became known))"
 )
 BETWEEN_SENTENCES = ";:, "
-WARNINGS = {
-    "almost_all_skipped": r"work that cannot be shed takes (?P<rest>[\d.e-]+%) of CPU and "
-    r"the limit is (?P<allowed>[\d.e-]+%), so almost every probe is skipped",
-}
+_WHAT = r"(?:shedding by (?P<way>[\w -]+?)|the plan (?P<plan>\([\w ()]+\)))"
 REASONS = {
     "as_asked": r"as requested",
     "smaller_after_failures": r"smaller after (?P<attempts>\d+) failed attempts",
@@ -231,17 +229,18 @@ REASONS = {
     "shed_from_the_start": r"the plan exceeds the CPU limit, so some work is shed",
     "partitions_changed": r"(?P<now>\d+) partitions after (?P<before>\d+), (?P<how>\w+) adjustment",
     "few_keys_dominate": r"a few keys have most of the work, so spread='(?P<spread>\w+)' from here on",
-    "over_budget": r"the join takes " + _USAGE.format("join"),
     "rates_changed": r"rates of (?P<streams>[\w, ]+?) " + _BY,
     "matches_changed": r"selectivities of (?P<pairs>[\w+, ]+?) " + _BY,
     "lags_changed": r"lags between streams changed",
-    "work_changed": r"join work " + _BY,
     "pace_changed": r"event time per second " + _BY,
-    "other_plan": r"with the plan (?P<plan>\([\w ()]+\)) (?=the)",
-    "other_probing_orders": r"with other probing orders (?=the)",
-    "takes": r"the exact join takes " + _USAGE.format("all"),
-    "nothing_skipped": r"so nothing is shed",
-    "some_skipped": r"so shedding by (?P<way>[\w -]+?) keeps about (?P<recall>\d+%) of the results",
+    "on_trial": r"try it for a window",
+    "promised": rf"{_WHAT} should find (?P<promised>\d+%) of the results",
+    "lost": rf"{_WHAT} found (?P<found>\d+%) of the results, not (?P<before>\d+%)",
+    "became_worse": rf"{_WHAT} has become worse",
+    "tree_too_costly": r"the joins below the root of (?P<tree>\([\w ()]+\)) take too much",
+    "takes": rf"(?:the exact join|{_WHAT}) takes CPU (?P<taken>[\d.e+-]+%) \(limit (?P<limit>[\d.e+-]+%)\)",
+    "nothing_skipped": r"so nothing (?:more )?is shed",
+    "some_skipped": r"so (?P<share>\d+%) of the rows that enter the root probe",
 }
 SECTIONS = {
     "streams": "streams",
@@ -269,7 +268,9 @@ EXPLAINED = {
     r"|by segments of (?P<length>.+) of stream '(?P<master>\w+)'))",
     "root": r"join \(root\)" + _FIGURES,
     "input": r"(?P<input>\w+), probes (?P<probes>[\w ,()]+)" + _FIGURES,
-    "not_costed_without_rates": r"\(no cost estimate, because no rates are known; pass rates=\)",
+    "not_costed_without_rates": (
+        r"\(no cost estimate, because no rates are known; pass rates= \(in a script RATE\)\)"
+    ),
     "not_costed_with_own_windows": r"\(no cost estimate for plans with composed windows\)",
     "total": r"total " + _USAGE.format("total") + r"(?:; limits: " + _USAGE.format("limit") + r")?",
     "no_plan_fits": r"why: no plan fits the limits, and this one exceeds them least "
@@ -372,9 +373,8 @@ def listen(act: Callable[[str, int], None]) -> Callable[[], None]:
 def recommends(query: Any, plan: Any, allowance: Any, budget: Any, **more: Any) -> Any:
     """A controller for the simulated machine."""
     from weir.adapt.controller import Controller
-    from weir.adapt.plan_estimator import PlanInForce
 
-    return Controller(query, PlanInForce(plan, allowance), budget, **more)
+    return Controller(query, plan, allowance, budget, **more)
 
 
 def little_migration(monkeypatch: Any, steps: int) -> None:

@@ -159,25 +159,12 @@ def manifest(found: Mapping[str, Any]) -> dict[str, Any]:
         newest=lambda newest: {name: at(time) for name, time in newest.items()},
         plan=optional(tree_name),
         placement=optional(lambda one: dict(list(renamed(one, names.PLACEMENT).items())[:2])),
-        recall=lambda one: renamed(one, names.RECALL, last_skipped=at, paths=_recall_paths),
+        recall=lambda one: renamed(
+            one, names.RECALL, last_skipped=at, last_unknown=at, states_lack_rows_since=at
+        ),
         skew=lambda one: renamed(one, names.SKEW),
-        evicted=lambda gone: [_evicted(renamed(one, names.EVICTED)) for one in gone],
         partitions=lambda parts: {str(number): partition(part) for number, part in parts},
     )
-
-
-def _recall_paths(paths: Iterable[Any]) -> dict[str, str]:
-    return {
-        f"{driver} in {node}": ", ".join(
-            f"{ours} {sums[theirs]:.6g}" for ours, theirs in names.RECALL_PATH.items()
-        )
-        for (node, driver), sums in paths
-    }
-
-
-def _evicted(one: Mapping[str, Any]) -> str:
-    times = f"times {at(one['first'])}..{at(one['last'])} deadline {at(one.get('deadline'))}"
-    return f"{one['state']}: rows {one['rows']} bytes {one['bytes']} {times}"
 
 
 def partition(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,13 +276,7 @@ def recommendation(found: Any) -> dict[str, Any]:
         plan=plan,
         allowance=optional(allowance),
         reason=reason,
-        warnings=warnings,
     )
-
-
-def warnings(texts: Iterable[str]) -> list[Any]:
-    """What a user is warned of."""
-    return [_sentence(text, names.WARNINGS) for text in texts]
 
 
 def reason(text: str) -> list[Any]:

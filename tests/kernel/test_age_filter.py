@@ -1,4 +1,4 @@
-"""A hop probes the allowed ages only, however slices are cut; lags are learned from the sample."""
+"""A hop probes the allowed ages only, however slices are cut; lags are learned from what represents all."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weir.plan.tree import Join, hops, join
 from weir.query.windows import TimeWindow
 from weir.shed.ages import Ages
 from weir.shed.allowance import Allowance
+from weir.shed.thin import first_hops
 from weir.stats.hop import Hop
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64(), "id": pa.int64()})
@@ -184,19 +185,42 @@ def alive(query: LocalQuery) -> set[str]:
     return {node for node, slices in query.state.slices.items() if slices}
 
 
-def test_lags_are_learned_from_the_sample() -> None:
-    """Rows of b follow those of a by 20, those of c by 35: ages that only the sample probes."""
+def lagging() -> list[tuple[str, int, int, int]]:
+    """Rows of b follow those of a by 20, those of c by 35."""
     rng = np.random.default_rng(1)
-    keys = np.arange(300)
-    rows = sorted(
-        (name, int(10 * key + lag + rng.integers(-2, 3)), int(key), 3 * int(key) + i)
-        for key in keys
+    rows = [
+        (name, int(10 * key + lag + rng.integers(-2, 3)), key, 3 * key + i)
+        for key in range(300)
         for i, (name, lag) in enumerate(zip(NAMES, (0, 20, 35), strict=True))
-    )
-    rows.sort(key=lambda row: row[1])
+    ]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def learned(allowance: Allowance) -> float:
+    """The results of which lags were learned, over all that were found."""
+    query = started(CONDITIONS["equality"][0], allowance)
+    results = run(query, lagging(), 900)
+    assert query.last_report is not None and query.last_report.counts.lags is not None and results
+    return sum(query.last_report.counts.lags.lags["b"].counts) / sum(results.values())
+
+
+def test_lags_are_learned_from_all_results_that_have_the_same_chance() -> None:
+    """Those of a share of the rows, chosen by hash, which find all their matches."""
+    plan = join(*NAMES)
+    first = dict.fromkeys(first_hops(plan), 0.4)
+    assert learned(Allowance(sample=0.01)) == 1
+    assert learned(Allowance(first, choose="hash", sample=0.01)) == 1
+    assert learned(Allowance(first, choose="newest", sample=0.1)) < 0.5
+    assert learned(Allowance({**first, first_hops(plan)[0]: 0.9}, choose="hash", sample=0.1)) < 0.5
+    assert learned(Allowance(dict.fromkeys(hops(plan), 0.8), choose="hash", sample=0.1)) < 0.5
+    assert learned(Allowance(drop={"a": 0.3}, sample=0.1)) < 0.5
+
+
+def test_lags_are_learned_from_the_sample() -> None:
+    """The other rows probe no ages at which partners are."""
     young = {hop: Ages(10, frozenset({0})) for hop in hops(join(*NAMES))}
     query = started(CONDITIONS["equality"][0], Allowance(ages=young, sample=0.3))
-    results = run(query, rows, 900)
+    results = run(query, lagging(), 900)
     assert query.last_report is not None and query.last_report.counts.lags is not None
     lags = query.last_report.counts.lags
     assert sum(lags.lags["b"].counts) == sum(results.values()) > 20

@@ -35,29 +35,21 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     rows=st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=30),
     probes=st.lists(st.tuples(NUMBER, NUMBER, NUMBER), min_size=1, max_size=20),
     bounded=st.tuples(st.booleans(), st.booleans()),
-    scans=st.booleans(),
 )
 def test_rows_of_a_key_within_times_are_found(
     form: str,
     rows: list[tuple[int, int]],
     probes: list[tuple[int, int, int]],
     bounded: tuple[bool, bool],
-    scans: bool,
 ) -> None:
     keys, times = np.array(sorted(rows), np.int64).reshape(-1, 2).T.copy()
     index = KeyIndex.of(keys, times)
     wanted, low, high = np.array(probes, np.int64).T.copy()
     ranks, present = index.find_ranks(wanted, None)
     bounds = low if bounded[0] else None, high if bounded[1] else None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranges, "_MANY_ROWS", 0 if scans else 10**9)
-        first, count, is_to_check = ranges.find_ranges(index, ranks, present, *bounds)
-    assert form == "NumPy" or not is_to_check
+    first, count = ranges.find_ranges(index, ranks, present, *bounds)
     driver, row = ranges.expand(first, count, 0, None)
     found = list(zip(driver.tolist(), row.tolist(), strict=True))
-    if is_to_check:
-        found = [(i, j) for i, j in found if (not bounded[0] or low[i] <= times[j])]
-        found = [(i, j) for i, j in found if (not bounded[1] or times[j] <= high[i])]
     assert found == [
         (i, j)
         for i, (key, least, most) in enumerate(probes)

@@ -180,3 +180,55 @@ def test_rows_that_fail_count_in_a_row_window() -> None:
         )  # fmt: skip
         assert joined.to_arrow().to_pylist() == [{"x": 3}]
         assert joined.quarantined.num_rows == left_out
+
+
+def test_rows_dropped_for_their_time_are_kept_whole() -> None:
+    """By brute force: what is before the watermark, which is the newest time so far of the slower stream."""
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "s": pa.string()})
+    seconds = {"a": [[10, 11], [3, None, 12], [13, 2]], "b": [[10], [12, 1], [5, 12]]}
+    asked: dict[str, Any] = {"on": "a.k = b.k", "within": "1 minute", "select": "a.s", "late": "1 second"}
+    for on_error in ("quarantine", "fail"):
+        query = weir.join(a=schema, b=schema, **asked, on_error=on_error).start()
+        kept = []
+        for number in range(3):
+            tables = {}
+            for name, batches in seconds.items():
+                times = [None if s is None else datetime(2024, 1, 2, 12, 0, s) for s in batches[number]]
+                texts = [f"{name}{second}" for second in batches[number]]
+                tables[name] = pa.table([times, [1] * len(times), texts], schema=schema)
+            query.process(tables)
+            kept += query.quarantined.to_pylist()
+        counted = query.lastProgress
+        assert counted is not None and counted["weir"]["numRowsQuarantined"] == 0
+        shown = [(row["batch"], row["expression"], row["error"].split(":")[0], row["rows"]) for row in kept]
+        wanted = [
+            (1, "a", "late", 3),
+            (1, "a", "without an event time", None),
+            (1, "b", "late", 1),
+            (2, "a", "late", 2),
+            (2, "b", "late", 5),
+        ]
+        assert shown == ([] if on_error == "fail" else [_show_dropped(*row) for row in wanted])
+
+
+def _show_dropped(batch: int, stream: str, why: str, second: int | None) -> tuple[Any, ...]:
+    time = None if second is None else datetime(2024, 1, 2, 12, 0, second)
+    columns = [("ts", None if time is None else str(time)), ("k", "1"), ("s", f"{stream}{second}")]
+    event_time = None if time is None else time.replace(tzinfo=UTC)
+    return batch, f"{stream}.ts", why, [(stream, {"event_time": event_time, "columns": columns})]
+
+
+def test_dropped_rows_do_not_crowd_out_those_that_fail() -> None:
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64()})
+    query = weir.join(
+        a=schema, b=schema, on="a.k = b.k AND 1 / a.k = 1", within="1 minute", on_error="quarantine"
+    ).start()
+
+    def rows(second: int, count: int, key: int = 1) -> pa.Table:
+        return pa.table([[datetime(2024, 1, 2, 12, 0, second)] * count, [key] * count], schema=schema)
+
+    query.process({"a": rows(30, 1), "b": rows(30, 1)})
+    late = pa.concat_tables([rows(3, 2 * MAX_ROWS), rows(40, 1, key=0)])
+    query.process({"a": late, "b": rows(40, 1, key=0)})
+    errors = Counter(error.split(":")[0] for error in query.quarantined["error"].to_pylist())
+    assert errors == {"late": MAX_ROWS, "1.0 / a.k fails": 1}

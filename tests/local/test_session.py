@@ -47,6 +47,14 @@ def test_an_expression_that_fails_names_the_row_or_is_null() -> None:
     assert len(join("a.k = b.k AND a.x / b.y > 0", session={"ansi": False})) == 2
 
 
+@pytest.mark.parametrize("never", ["NULL / a.x > a.k", "NULL / a.x > b.y", "1 = 0"])
+def test_nothing_fails_where_a_condition_is_never_true(never: str) -> None:
+    """Spark's optimiser evaluates nothing then."""
+    assert join(f"a.k = 1 div b.y AND {never}") == []
+    with pytest.raises(weir.EvaluationError, match="division by zero"):
+        join("a.k = 1 div b.y")
+
+
 def test_a_pair_that_an_earlier_condition_rejects_does_not_fail() -> None:
     assert len(join("a.k = b.k AND b.y <> a.x - a.x AND a.x / b.y > 0")) == 2
 

@@ -14,6 +14,7 @@ from weir.plan.hill_climb import least_cpu
 from weir.plan.jtree_finder import find_frontier
 from weir.plan.limits import Limits
 from weir.plan.plan_candidate import PlanCandidate, make_mjoin, to_tree
+from weir.plan.products import list_products
 from weir.plan.space import Space
 from weir.plan.tree import join
 from weir.stats.join_graph import JoinGraph
@@ -49,7 +50,8 @@ def test_a_plan_is_called_qualified_if_and_only_if_one_exists(
     taken = cost(graph, to_tree(Space(graph), plan))
     assert (taken.cpu, taken.memory) == pytest.approx((plan.cpu, plan.memory))
     assert limits.allow(plan.cpu, plan.memory) == exists
-    assert choose(graph, limits).qualified == exists
+    # With products there may be one more; `test_products` has the proof for few streams.
+    assert choose(graph, limits).qualified >= exists
 
 
 @settings(max_examples=30, deadline=None)
@@ -89,11 +91,12 @@ def test_the_cheapest_plan_is_taken_only_where_all_plans_would_say_so(
     limits = Limits(
         math.inf if math.isinf(cpu) else finite.cpu, math.inf if math.isinf(memory) else finite.memory
     )
-    taken, fitting = cost(graph, choose(graph, limits).plan), find_frontier(Space(graph), limits)
+    space = Space(graph, products=list_products(graph))
+    taken, fitting = cost(graph, choose(graph, limits).plan), find_frontier(space, limits)
     if fitting and math.isinf(cpu):
         assert taken.cpu == pytest.approx(min(plan.cpu for plan in fitting))
     else:
-        least = min(limits.excess(plan.cpu, plan.memory) for plan in fitting or find_frontier(Space(graph)))
+        least = min(limits.excess(plan.cpu, plan.memory) for plan in fitting or find_frontier(space))
         assert limits.excess(taken.cpu, taken.memory) == pytest.approx(least)
 
 

@@ -71,22 +71,28 @@ class Run:
 
 
 def make_query(
-    idle: int | None = None, ahead: int | None = 3600, clock: Iterator[int] | None = None
+    idle: int | None = None,
+    ahead: int | None = 3600,
+    clock: Iterator[int] | None = None,
+    zone: str = "UTC",
 ) -> LocalQuery:
     """A join by key; the wall clock goes on by a second a batch."""
-    join = weir.join(
-        a=SCHEMA, b=SCHEMA, on="a.k = b.k", within=f"{WINDOW} seconds", select="a.id AS a, b.id AS b"
-    )
+    asked: dict[str, Any] = {"on": "a.k = b.k", "within": f"{WINDOW} seconds"}
+    join = weir.join(a=SCHEMA, b=SCHEMA, **asked, select="a.id AS a, b.id AS b", session={"timeZone": zone})
     now = clock or count(TODAY, SECOND)
     lengths = [None if length is None else length * SECOND for length in (idle, ahead)]
     return LocalQuery(Policy(join.query, "auto", *lengths, now.__next__), DecidedPlan(join.planned.plan))
 
 
 def run(
-    batches: Batches, idle: int | None = None, ahead: int | None = 3600, clock: Iterator[int] | None = None
+    batches: Batches,
+    idle: int | None = None,
+    ahead: int | None = 3600,
+    clock: Iterator[int] | None = None,
+    zone: str = "UTC",
 ) -> Run:
     """Run a join by key."""
-    query, done = make_query(idle, ahead, clock), Run()
+    query, done = make_query(idle, ahead, clock, zone), Run()
     for batch in batches:
         found = query.process(batch)
         done.results.update(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True))
@@ -195,6 +201,32 @@ def test_streams_may_be_in_the_future_together() -> None:
     assert not done.results and done.dropped("numRowsAhead")["a"] == 20 * PER_SECOND
     done = run(batches, ahead=3 * 3600, clock=count(START - 7200 * SECOND, SECOND))
     assert done.results == joined(batches)
+
+
+def test_times_without_a_zone_are_local_times() -> None:
+    """Live rows in Tokyo, nine hours after UTC: by UTC all of them would be ahead."""
+    batches, now = live(20), START - 9 * 3600 * SECOND
+    done = run(batches, clock=count(now, SECOND), zone="Asia/Tokyo")
+    assert done.results == joined(batches) and done.dropped("numRowsAhead") == {}
+    assert run(batches, clock=count(now, SECOND)).dropped("numRowsAhead")["a"] == 20 * PER_SECOND
+
+
+def test_times_with_and_without_a_zone_are_not_mixed() -> None:
+    zoned = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64()})
+    asked: dict[str, Any] = {"on": "a.k = b.k", "within": "1 minute", "select": "a.k"}
+    weir.join(a=zoned, b=SCHEMA, **asked)
+    with pytest.raises(weir.QueryError, match=r"stream 'a' are TIMESTAMP and those of 'b' TIMESTAMP_NTZ"):
+        weir.join(a=zoned, b=SCHEMA, **asked, session={"timeZone": "America/New_York"})
+
+
+def test_a_wall_clock_that_goes_back_drops_no_row() -> None:
+    """After a start with a clock of the past, the rows that have arrived tell a later time."""
+    batches = live(20)
+    for number in range(5, 20):
+        batches[number]["b"] = SCHEMA.empty_table()
+    clock = iter([START + n * SECOND - (n >= 8) * 86_400 * SECOND for n in range(20)])
+    done = run(batches, clock=clock)
+    assert done.results == joined(batches) and done.dropped("numRowsAhead") == {}
 
 
 def test_a_stream_that_brings_only_unusable_rows_is_silent() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
+import pytest
 
 from weir.kernel.migration_state import MigrationState, StateBuild
 from weir.kernel.plan_migration import PhysicalPlans
@@ -33,8 +36,13 @@ def test_what_was_made_for_a_third_plan_goes_and_the_rest_can_be_weighed() -> No
     left = part(MigrationState(MJOIN, building=StateBuild("(a b)", "a", 1))).prepare_for(OTHER, programs)
     assert left.migration == MigrationState(MJOIN)
     assert [entry.node for entry in left.slices] == ["a", "b", "c"]
-    kept, gone = fit_into_memory({0: left}, 250, 50, None)
-    assert len(kept[0].slices) == 2 and len(gone) == 1
+    kept, gone = fit_into_memory({0: left}, 250, 3, dict.fromkeys("abc", 50), None)
+    assert [entry.rows for entry in kept[0].slices] == [10, 10, 2] and gone == {"c": 8}
+    rest = kept[0].slices[2]
+    assert rest.is_rest and rest.thinning is not None and rest.thinning.rows == 10
+    assert rest.weight == pytest.approx(1 / rest.thinning.share)
+    again = rest.thin(0.5, 4)
+    assert again.thinning == replace(rest.thinning, share=rest.thinning.share / 2), "a part of the same rows"
 
 
 def test_what_is_being_made_for_the_plan_stays() -> None:

@@ -14,7 +14,8 @@ from weir.plan.tree import join
 from weir.shed.drop import random_drop
 from weir.shed.expected import ShedForecast
 from weir.shed.harvest_model import Direction, compute_cost, full_setting
-from weir.shed.strategies import STRATEGIES, ShedName, choose_strategy, register_strategy
+from weir.shed.proposal import Overload, Proposal
+from weir.shed.strategies import STRATEGIES, ShedName, Strategy, choose_strategy, register_strategy
 from weir.stats.join_graph import JoinGraph
 from weir.stats.unit_costs import UnitCosts
 
@@ -42,12 +43,12 @@ def test_auto_tries_a_strategy_that_is_registered(monkeypatch: pytest.MonkeyPatc
     graph, plan, lags = lagged()
     forecast, tried = ShedForecast(graph, lags, 1.0), []
 
-    def notice(directions: object, budget: float, basic_window: float) -> object:
-        tried.append(budget)
-        return STRATEGIES["jaqpot"](directions, budget, basic_window)  # type: ignore[arg-type]
+    def notice(overload: Overload) -> Proposal:
+        tried.append(overload.budget)
+        return STRATEGIES["jaqpot"].propose(overload)
 
     monkeypatch.setattr("weir.shed.strategies.STRATEGIES", dict(STRATEGIES))
-    register_strategy("notice", notice)  # type: ignore[arg-type]
+    register_strategy("notice", Strategy(notice))
     choose_strategy(forecast, plan, 100.0, "notice")
     choose_strategy(forecast, plan, 200.0, "auto")
     assert tried == [100.0, 200.0]
@@ -62,7 +63,7 @@ def test_names_that_are_taken_are_refused(name: str) -> None:
 
 def test_what_cannot_be_chosen_is_refused() -> None:
     graph, plan, lags = lagged()
-    with pytest.raises(QueryError, match="shed is one of 'auto'"):
+    with pytest.raises(QueryError, match=r"unknown strategy 'grub' in shed=; known: 'auto', 'thin'"):
         choose_strategy(ShedForecast(graph, lags), plan, 1.0, "grub")
     with pytest.raises(QueryError, match="above zero"):
         choose_strategy(ShedForecast(graph, lags), plan, 0.0)

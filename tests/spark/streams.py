@@ -59,9 +59,7 @@ def write_feed(root: Path, batches: Mapping[str, Sequence[pa.Table]]) -> Feed:
     for name, tables in batches.items():
         (root / name).mkdir(parents=True)
         for number, table in enumerate(tables):
-            path = root / name / f"{number:04d}.parquet"
-            pq.write_table(table, path)
-            os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
+            _write_file(table, root / name, number)
     return Feed(root, batches)
 
 
@@ -69,10 +67,19 @@ def add_batch(feed: Feed, tables: Mapping[str, pa.Table]) -> Feed:
     """The feed with one more file per stream."""
     grown = {name: [*found, tables[name]] for name, found in feed.batches.items()}
     for name, found in grown.items():
-        path = feed.root / name / f"{len(found) - 1:04d}.parquet"
-        pq.write_table(found[-1], path)
-        os.utime(path, (1_600_000_000 + len(found), 1_600_000_000 + len(found)))
+        _write_file(found[-1], feed.root / name, len(found) - 1)
     return Feed(feed.root, grown)
+
+
+def _write_file(table: pa.Table, folder: Path, number: int) -> None:
+    """Show Spark the file only with its final time of change.
+
+    Once Spark has seen a file as new as today, it passes over all files that are older by a week.
+    """
+    hidden = folder / f"_{number:04d}"
+    pq.write_table(table, hidden)
+    os.utime(hidden, (1_600_000_000 + number, 1_600_000_000 + number))
+    hidden.rename(folder / f"{number:04d}.parquet")
 
 
 def rows(seconds: Sequence[float | None], k: Sequence[Any], v: Sequence[Any] | None = None) -> pa.Table:

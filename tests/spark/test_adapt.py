@@ -107,8 +107,11 @@ def test_results_are_complete_within_the_budget(spark: SparkSession, tmp_path: P
 def test_overload_is_shed_and_a_restart_resumes_the_decision(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    batches = growing(7, times=12)
-    feed, budget = fed(tmp_path / "in", batches, 6), weir.Budget(cpu=0.001)
+    batches = growing(7, times=40)
+    feed = fed(tmp_path / "in", batches, 6)
+    unlimited = weir.join(**feed.frames(spark), **PROBING, budget=weir.Budget(cpu=1.0), adapt=SOON)
+    known = sections(run(unlimited, tmp_path / "exact", tmp_path / "exact-out"))[5]["statistics"]
+    budget = weir.Budget(cpu=0.4 * known["work"] / known["span"])
 
     def ran() -> dict[int, Any]:
         join = weir.join(**feed.frames(spark), **PROBING, budget=budget, adapt=SOON)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -71,6 +72,15 @@ def test_a_driver_whose_state_is_deleted_stops(folder: LocalFolder) -> None:
         epoch.check()
 
 
+@pytest.mark.parametrize("left", ["jobs/0003.json", "decisions/7-0003.json", "manifests/7-0003.json"])
+def test_an_epoch_is_above_all_that_files_carry_though_its_own_file_is_lost(
+    left: str, folder: LocalFolder
+) -> None:
+    take_epoch(folder, ID)
+    folder.write(left, b"")
+    assert take_epoch(folder, ID).number == 4
+
+
 def write_slice(folder: LocalFolder, batch: int, epoch: int) -> str:
     name = name_slice(BatchAndEpoch(batch, epoch), partition=0, number=0)
     folder.write(f"slices/{name}", b"rows")
@@ -89,16 +99,15 @@ def slices_in(folder: LocalFolder) -> set[str]:
     return set(folder.names("slices"))
 
 
-@pytest.mark.parametrize("is_alone", [False, True])
-def test_vacuum_spares_what_another_driver_may_commit(folder: LocalFolder, is_alone: bool) -> None:
+def test_vacuum_spares_what_another_driver_may_commit(folder: LocalFolder) -> None:
     checkpoint, epoch = Checkpoint(folder), Epoch(folder, ID, 2)
     kept, left, begun, later = (write_slice(folder, *of) for of in ((0, 1), (0, 1), (1, 1), (1, 3)))
     folder.write("slices/notes.txt", b"not ours")
+    folder.write("slices/.probe-0123", b"of a check that was killed")
     before = commit(folder, 0, 1, kept)
-    vacuum = Vacuum(checkpoint, epoch, retain=2, is_alone=is_alone)
+    vacuum = Vacuum(checkpoint, epoch, retain=2)
     vacuum.run(before, 1)
-    dead = {left, begun} if is_alone else set()
-    assert slices_in(folder) == {kept, left, begun, later, "notes.txt"} - dead
+    assert slices_in(folder) == {kept, left, begun, later, "notes.txt", ".probe-0123"}
     # The driver has committed batch 1: a late manifest of an older epoch counts no more.
     own = write_slice(folder, 1, 2)
     after = commit(folder, 1, 2, kept, own)
@@ -110,7 +119,7 @@ def test_vacuum_spares_what_another_driver_may_commit(folder: LocalFolder, is_al
 def test_vacuum_of_an_older_driver_that_wakes_up_deletes_nothing_of_the_newer(folder: LocalFolder) -> None:
     old = write_slice(folder, 0, 1)
     before = commit(folder, 0, 1, old)
-    vacuum = Vacuum(Checkpoint(folder), Epoch(folder, ID, 1), retain=2, is_alone=True)
+    vacuum = Vacuum(Checkpoint(folder), Epoch(folder, ID, 1), retain=2)
     # Meanwhile another driver has gone on, and its batches are in need of its own slices.
     new = [write_slice(folder, batch, 2) for batch in (1, 2, 3)]
     for batch in (1, 2, 3):
@@ -143,6 +152,17 @@ def test_a_batch_below_a_manifest_does_not_begin(folder: LocalFolder) -> None:
     folder.create("epochs/0002.json", b"")
     with pytest.raises(TakenOverError):
         log.begin(4)
+
+
+def test_damaged_lines_of_the_history_are_left_out(folder: LocalFolder) -> None:
+    given: Any = None  # what is not reached
+    epoch = take_epoch(folder, ID)
+    CheckpointLog(epoch, given, given, given, given, given).record_history(3, {"reason": "kept"})
+    kept = folder.read("history.jsonl") or b""
+    folder.write("history.jsonl", b'{"catch": 1}\n[4]\n{"batch": "2"}\n\xff\n{"ba\n' + kept)
+    CheckpointLog(epoch, given, given, given, given, given).record_history(4, {"reason": "new"})
+    lines = (folder.read("history.jsonl") or b"").decode().splitlines()
+    assert [(line["batch"], line["reason"]) for line in map(json.loads, lines)] == [(3, "kept"), (4, "new")]
 
 
 def other_kind(folder: LocalFolder) -> None:

@@ -44,6 +44,12 @@ def test_an_unwritable_checkpoint_is_refused(join: SparkJoin, tmp_path: Path) ->
         run(join, tmp_path / "file" / "ckpt", tmp_path / "out")
 
 
+def test_a_checkpoint_among_the_results_is_refused(join: SparkJoin, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"path and checkpointLocation are one folder, file:.*; use two"):
+        run(join, tmp_path / "out", tmp_path / "out")
+    assert not list((tmp_path / "out").glob("part-*"))
+
+
 def test_an_unwritable_output_path_is_named(join: SparkJoin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Exception, match=str(tmp_path / "file")) as error:

@@ -15,6 +15,7 @@ from weir.runtime.batch_events import listen
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.epoch import take_epoch
 from weir.spark.errors import TakenOverError
+from weir.spark.failure import find_own_error
 from weir.spark.filesystem import HadoopFolder, LocalFolder, open_folder
 
 from .driver import TRIPLE
@@ -123,6 +124,19 @@ def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, t
     finally:
         spark.conf.unset(SETTING)
         spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "terminated with exception: Multiple streaming queries are concurrently using file:/c/sources/0. SQ",
+        "terminated with exception: Concurrent update to the log. Multiple streaming jobs detected for 0 SQ",
+        "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The checkpoint location file:/c/offsets should be emp",
+    ],
+)
+def test_what_spark_says_of_two_drivers_is_told_in_a_sentence(said: str) -> None:
+    told = find_own_error(RuntimeError(f"[STREAM_FAILED] Query {said}\n\tat org.apache.spark"))
+    assert isinstance(told, TakenOverError) and "let one driver at a time run" in str(told)
 
 
 def test_folders_off_the_local_disk_create_once_and_replace_in_one_step(

@@ -26,6 +26,8 @@ from weir.plan.tree import join as tree
 from weir.runtime.batch_events import listen
 from weir.spark.errors import ChangedQueryError
 from weir.spark.join import SparkJoin
+from weir.spark.result_names import is_result
+from weir.spark.state_access import open_for_repair
 
 from .streams import (
     START,
@@ -39,6 +41,7 @@ from .streams import (
     run,
     write_feed,
 )
+from .torn import tear
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -175,6 +178,7 @@ ALLOWED: dict[str, Row] = {
     "streams in another order": Row({}, frames=lambda frames: dict(reversed(frames.items()))),
     "as a statement": Row({"on": None, "within": None, "select": None, "statement": True}),
     "lateness": Row({"late": "20 seconds"}),
+    "idle and ahead": Row({"idle": "1 hour", "ahead": "2 days"}),
     "a shorter window": Row({"within": "4 seconds"}, seconds=4),
     "a window for each stream": Row(
         {"within": {"a": "8 seconds", "b": "6 seconds"}},
@@ -184,6 +188,7 @@ ALLOWED: dict[str, Row] = {
         {
             "budget": weir.Budget(cpu=0.9, memory="200m"), "basic": "1 second", "shed": "harvest",
             "driver_order": "consumption-rate", "adapt": weir.Adapt(calibrate=2), "on_null_time": "fail",
+            "durability": "process",
         }
     ),
     "a source that grew a column": Row(
@@ -250,8 +255,13 @@ def test_errors_fail_again_and_computed_times_stay(spark: SparkSession, tmp_path
     asked = {**FIRST, "time": "timestamp_micros(unix_micros(ts))", "on_error": "null"}
     stopped = stop_after_two(spark, tmp_path, "ab", 5, **{**asked, "select": f"{share}, b.name, {IDS}"})
     select = f"{share}, upper(b.name) AS name, {IDS}"
-    join = weir.join(**stopped.feed.frames(spark), **{**asked, "select": select, "on_error": "fail"})
-    run(join, tmp_path / "ckpt", tmp_path / "new")
+    changed = {**asked, "select": select, "on_error": "fail"}
+    for time in ("timestamp_millis(unix_millis(ts))", "ts"):
+        other = weir.join(**stopped.feed.frames(spark), **{**changed, "time": time})
+        with pytest.raises(ChangedQueryError, match=r"pass time='timestamp_micros\(unix_micros\(ts\)\)'"):
+            run(other, tmp_path / "ckpt", tmp_path / "new")
+    join = weir.join(**stopped.feed.frames(spark), **changed)
+    run(join, tmp_path / "ckpt", tmp_path / "new", once=True)  # another trigger
     answer = ask_duckdb(stopped.feed, select, FIRST_WHERE)
     assert answer and read_bag(tmp_path / "new") == answer
 
@@ -340,6 +350,14 @@ REFUSED: dict[str, tuple[Row, str]] = {
         Row({"time": {"a": "seen", "b": "ts"}}),
         "with the time column 'ts' of stream 'a' and the query takes 'seen'; pass time='ts'",
     ),
+    "another time expression": (
+        Row({"time": {"a": "ts - INTERVAL 1 HOUR", "b": "ts"}}),
+        "with the time column 'ts' of stream 'a' and the query takes 'ts - INTERVAL 1 HOUR'; pass time='ts'",
+    ),
+    "another type of the time": (
+        Row({}, frames=cast(ts="timestamp_ntz")),
+        "when column a.ts was timestamp and now it is timestamp_ntz, into which stored values may not fit",
+    ),
     "a narrower type": (
         Row({}, frames=cast(v="smallint")),
         "column a.v was int and now it is smallint, into which stored values may not fit; cast it to int",
@@ -365,6 +383,18 @@ def test_what_the_state_cannot_give_is_refused_in_a_sentence(
             str(stopped.folder / "none"), checkpointLocation=str(stopped.folder / "ckpt")
         )
     assert f"the checkpoint file:{stopped.folder}/ckpt/weir was written w" in str(error.value)
+
+
+def test_another_clock_of_freshness_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    asked = {**FIRST, "fresh": "1 hour", "clock": "wall"}
+    stopped = stop_after_two(spark, tmp_path, "ab", 3, **asked)
+    frames = stopped.feed.frames(spark)
+    says = "with clock='wall' and the query asks for 'event', by which .* no arrival; pass clock='wall'"
+    with pytest.raises(ChangedQueryError, match=says):
+        run(weir.join(**frames, **{**asked, "clock": "event"}), tmp_path / "ckpt", tmp_path / "new")
+    # Without a freshness nothing is judged by any clock.
+    run(weir.join(**frames, **FIRST), tmp_path / "ckpt", tmp_path / "new")
+    assert read_bag(tmp_path / "new").total() > 0
 
 
 def test_segments_of_time_take_another_query_but_no_other_window(spark: SparkSession, tmp_path: Path) -> None:
@@ -453,6 +483,13 @@ def test_a_batch_that_had_begun_for_a_table_is_repeated_there(spark: SparkSessio
         crash(weir.join(**feed.frames(spark), **FIRST), tmp_path, "sync_results", run_into_table)
         run_into_table(weir.join(**feed.frames(spark), **CHANGED), tmp_path / "ckpt", "new")
         tables = [bag(spark.table(name).toArrow()) for name in ("weir_out", "weir_new")]
+        # A repair takes back what is in the table, as with other files.
+        tear(max((tmp_path / "ckpt/weir/manifests").glob("2-*")), "half")
+        with open_for_repair(str(tmp_path / "ckpt"), {}) as state:
+            repair = state.plan_repair()
+        files = [Path(file).name for file in spark.table("weir_new").inputFiles()]
+        published = [name for name in files if is_result(name)]  # Spark creates a table with an empty file
+        assert repair is not None and published and sorted(repair.results) == sorted(published)
     finally:
         for name in ("weir_out", "weir_new"):
             spark.sql(f"DROP TABLE IF EXISTS {name}")

@@ -118,14 +118,14 @@ def test_two_queries_share_a_folder_with_a_log(spark: SparkSession, tmp_path: Pa
         return [name]
 
     written = {(letter, batch): write(letter, batch) for batch in (0, 1) for letter in "ab"}
-    for (letter, _), names in written.items():
-        assert not logs[letter].holds(names)
-        logs[letter].add(names)
+    for (letter, batch), names in written.items():
+        assert not logs[letter].holds(batch)
+        logs[letter].add(batch, names)
     again = {letter: ResultLog(spark, folder, ResultNames(letter * 12)) for letter in "ab"}
-    for letter, log in [*logs.items(), *again.items()]:
-        assert log.holds(written[letter, 1]), "a repeat would be logged twice"
-    logs["a"].add(write("a", 2))
-    again["a"].add(write("a", 2))  # by another driver, which has not seen it
+    for log in [*logs.values(), *again.values()]:
+        assert log.holds(1) and not log.holds(0), "a repeat would be logged twice"
+    logs["a"].add(2, write("a", 2))
+    again["a"].add(2, write("a", 2))  # by another driver, which has not seen it
     seen = Counter(row["from"] for row in spark.read.schema("`from` STRING").json(str(tmp_path)).collect())
     assert seen == Counter(["a0", "b0", "a1", "b1", "a2"])
 

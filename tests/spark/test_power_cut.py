@@ -14,9 +14,14 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.runtime.batch_events import listen
-from weir.spark import durability
+from weir.spark import durability, power_cut
+from weir.spark.checkpoint import Checkpoint
 from weir.spark.durability import PowerDurability
+from weir.spark.epoch import take_epoch
+from weir.spark.errors import DamagedStateError
 from weir.spark.filesystem import HadoopFolder, LocalFolder
+from weir.spark.power_cut import mend_checkpoint
+from weir.spark.state_access import open_for_repair
 
 from .streams import PAIR, Feed, bag, finish, generate, pair_feed, read_bag, run, write_feed
 from .torn import answer, failing, go_on, interrupted, tear
@@ -73,6 +78,18 @@ def test_a_start_goes_on_after_a_cut_before_a_batch_is_synced(
     assert read_bag(folder / "out") == answer(feed)
 
 
+def test_a_second_cut_while_a_batch_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
+    """The first cut loses Spark's commit of a batch; the second tears the decision for its repeat."""
+    feed = interrupted(spark, tmp_path, 2, "spark_commit")
+    with failing("build", 2), pytest.raises(Exception, match="here it ends"):
+        go_on(spark, feed, tmp_path)
+    again = max((tmp_path / "ckpt/weir/decisions").glob("2-*.json"))
+    assert again.name == "2-0002.json"
+    tear(again, "empty")
+    go_on(spark, feed, tmp_path)
+    assert read_bag(tmp_path / "out") == answer(feed)
+
+
 def test_a_first_batch_that_is_torn_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
     feed = interrupted(spark, tmp_path, 0, "build", batches=2)
     for name in ("metadata", "offsets/0", "sources/0/0", "weir/decisions/0-0001.json"):
@@ -81,12 +98,18 @@ def test_a_first_batch_that_is_torn_begins_anew(spark: SparkSession, tmp_path: P
     assert read_bag(tmp_path / "out") == answer(feed)
 
 
-def test_a_torn_batch_with_published_results_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_torn_batch_with_published_results_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
     feed = interrupted(spark, tmp_path, 0, "sync_results", batches=1)
     assert list((tmp_path / "out").glob("part-*-000000000-*"))
     tear(tmp_path / "ckpt/offsets/0", "empty")
-    with pytest.raises(weir.QueryError, match=r"offsets/0 is damaged, and results of batch 0 are published"):
+    with pytest.raises(weir.QueryError, match=r"missing or damaged in .* its results are published"):
         go_on(spark, feed, tmp_path)
+    with open_for_repair(str(tmp_path / "ckpt"), {}) as stored:
+        repair = stored.plan_repair()
+        assert repair is not None and repair.batch == -1 and repair.results
+        stored.apply(repair)
+    go_on(spark, feed, tmp_path)
+    assert read_bag(tmp_path / "out") == answer(feed)
 
 
 def test_a_torn_log_of_results_is_written_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -97,11 +120,31 @@ def test_a_torn_log_of_results_is_written_again(spark: SparkSession, tmp_path: P
         query = join.readBack(path=out, checkpointLocation=str(tmp_path / "ckpt"), availableNow=True).query
         finish(query)
 
-    with failing("sync_results", 1), pytest.raises(Exception, match="here it ends"):
-        read_back()
-    tear(tmp_path / "out/_spark_metadata/1", "half")
+    # Batch 1 is logged and not committed, then committed; its entry is torn either time.
+    for step, batch in (("sync_results", 1), ("vacuum", 2)):
+        with failing(step, batch), pytest.raises(Exception, match="here it ends"):
+            read_back()
+        tear(tmp_path / "out/_spark_metadata/1", "half")
     read_back()
     assert bag(spark.read.parquet(out).drop("ts").toArrow()) == answer(feed)
+
+
+def test_an_output_out_of_reach_does_not_keep_a_start_from_mending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location, folder = (LocalFolder(f"file:{path}", str(path)) for path in (tmp_path, tmp_path / "weir"))
+    take_epoch(folder, "0123456789ab")
+    errors: list[Exception] = [DamagedStateError("a job is damaged"), OSError("no route to host")]
+
+    def fail(*_: Any) -> None:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(power_cut, "open_output", fail)
+    location.write("offsets/0", b"")
+    with pytest.raises(DamagedStateError, match="a job is damaged"):
+        mend_checkpoint(location, Checkpoint(folder), fail)
+    mend_checkpoint(location, Checkpoint(folder), fail)
+    assert not location.names("offsets") and not errors
 
 
 def test_disks_are_synced_before_results_and_before_the_manifest(

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -216,6 +218,13 @@ def test_explain_says_what_spark_computes(pair: dict[str, DataFrame]) -> None:
         ({"on": "a.k = b.k", "select": "nix(a.k, b.k) AS n"}, ["unknown function 'nix'"]),
         ({"on": "lower(a.k) > b.xs"}, ["lower(a.k) > b.xs"]),
         ({"on": "a.k = b.k AND sum(a.x) > 1"}, ["aggregates"]),
+        (
+            {
+                "on": "a.k = b.k",
+                "select": "format_string('%s %s', a.k || b.k, current_timestamp()) AS t",
+            },
+            ["current_timestamp()", "is not deterministic"],
+        ),
     ],
 )
 def test_what_spark_cannot_compute_is_refused_in_a_sentence(
@@ -297,6 +306,14 @@ def test_in_ansi_mode_text_that_is_no_number_fails_as_in_spark(spark: SparkSessi
             assert found == expected and found
 
 
+BRANCH = "CASE WHEN good(a.s) THEN cast(a.s AS int) ELSE 0 END"
+
+
+@weir.udf
+def good(texts: pa.Array) -> pa.Array:
+    return pc.not_equal(texts, "bad")
+
+
 @pytest.mark.usefixtures("ansi")
 def test_in_ansi_mode_only_rows_that_join_can_fail(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
@@ -317,6 +334,10 @@ def test_in_ansi_mode_only_rows_that_join_can_fail(
         weir.join(**pair, on="a.k < b.k", **asked).toDF().collect()
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):  # as Spark, which filters before it joins
         weir.join(**pair, on="a.k = b.k AND cast(a.s AS int) > 0", **asked).toDF().collect()
+    # Spark compares by < only where keys are equal, and asks a branch only if it is taken.
+    for on in ("a.k = b.k AND cast(a.s AS int) < b.k + 9", f"a.k = b.k AND {BRANCH} > 3"):
+        (row,) = weir.join(**pair, on=on, **asked, functions={"good": good}).toDF().collect()
+        assert row.n == 8
     (row,) = weir.join(**pair, on="a.k = b.k AND try_cast(a.s AS int) > 0", **asked).toDF().collect()
     assert row.n == 8
     for extra, expected in (("", [(8, "no"), (None, "no")]), (" AND cast(a.s AS int) > 0", [(8, "no")])):

@@ -27,6 +27,7 @@ from .streams import (
     pair_feed,
     read_bag,
     repeat_last_batch,
+    rows,
     run,
     write_feed,
 )
@@ -234,3 +235,26 @@ def test_a_folder_takes_no_more_than_so_many_files(
     assert "has 2 files; move or delete them" in warning.getMessage()
     folder.publish(1, [], cleans_up=True)  # the repeat leaves nothing out
     assert sorted(path.name for path in (tmp_path / "quarantine").iterdir()) == kept[:2]
+
+
+def test_rows_dropped_for_their_time_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    batches = {
+        "a": [rows([10, 20], [1, 1]), rows([3, None, 21], [1, 1, 1])],
+        "b": [rows([10, 20], [1, 1]), rows([7_900 * 31_556_952, 22], [1, 1])],
+    }
+    feed = write_feed(tmp_path / "in", batches)
+    asked: dict[str, Any] = {"on": "a.k = b.k", "within": "5 seconds", "select": "a.id AS aid, b.id AS bid"}
+    joined = weir.join(**feed.frames(spark), **asked, partitions=2, on_error="quarantine")
+    for _ in range(2):  # a repeated batch replaces its own
+        query = run(joined, tmp_path / "ckpt", tmp_path / "out")
+        frame = spark.read.parquet(str(tmp_path / "ckpt/weir/quarantine"))
+        shown = frame.selectExpr("expression", "split(error, ':')[0]", "rows.a.columns['id']", "batch")
+        assert Counter(map(tuple, shown.collect())) == Counter(
+            [
+                ("a.ts", "late", "0", 1),
+                ("a.ts", "without an event time", "1", 1),
+                ("b.ts", "ahead", None, 1),
+            ]
+        )
+        repeat_last_batch(tmp_path / "ckpt")
+    assert count_quarantined(query) == 0

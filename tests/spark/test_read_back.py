@@ -58,9 +58,9 @@ def die_when_logging(monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
     """Kill the query as it logs the next batch, whose files are published: before or after that."""
     add = ResultLog.add
 
-    def fail(log: ResultLog, names: Collection[str]) -> None:
+    def fail(log: ResultLog, batch: int, names: Collection[str]) -> None:
         if after:
-            add(log, names)
+            add(log, batch, names)
         raise KilledError
 
     monkeypatch.setattr(ResultLog, "add", fail)

@@ -221,7 +221,7 @@ NON_EMPTY: Counter[str] = Counter()
     steps=st.sampled_from([1, 60, None]),
     spread=st.sampled_from(["hash", "atr"]),
 )
-def test_any_changes_of_partitions_and_plans_keep_all_results(
+def check_any_changes(
     feed: list[dict[str, pa.Table]],
     partitions: list[int],
     plans: list[Join],
@@ -237,7 +237,8 @@ def test_any_changes_of_partitions_and_plans_keep_all_results(
     assert running.results == answer
 
 
-def test_most_answers_were_not_empty() -> None:
+def test_any_changes_of_partitions_and_plans_keep_all_results() -> None:
+    check_any_changes()
     assert NON_EMPTY["non-empty"] > 0.5 * NON_EMPTY["cases"]
 
 

@@ -33,11 +33,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{HOLDS}[as a statement]",
     ),
     "streams in another order": (f"{HOLDS}[streams in another order]",),
-    "other streams, another time column": (
+    "other streams, another time column or expression, or another type of it": (
         f"{REFUSED}[other streams]",
         f"{REFUSED}[another time column]",
+        f"{REFUSED}[another time expression]",
+        f"{REFUSED}[another type of the time]",
     ),
-    "lateness, `idle`, `ahead`": (f"{HOLDS}[lateness]",),
+    "lateness, `idle`, `ahead`": (f"{HOLDS}[lateness]", f"{HOLDS}[idle and ahead]"),
     "a shorter window": (f"{HOLDS}[a shorter window]", f"{HOLDS}[a window for each stream]"),
     "a longer window": ("test_job_changes::test_a_longer_window_keeps_what_is_still_stored",),
     "a window of rows instead of one of time, or the other way round": (
@@ -52,8 +54,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{HOLDS}[another freshness]",
         f"{HOLDS}[a filter less and no freshness]",
     ),
+    "`clock`": ("test_job_changes::test_another_clock_of_freshness_is_refused",),
     "`budget`, `basic`, `driver_order`, `adapt`, `shed`, `on_null_time`, `durability`, triggers": (
         f"{HOLDS}[settings]",
+        "test_job_changes::test_errors_fail_again_and_computed_times_stay",
     ),
     "`on_error`": (
         "test_job_changes::test_a_batch_that_failed_on_data_goes_on_with_null",

@@ -22,7 +22,8 @@ def folder(tmp_path: Path) -> LocalFolder:
     return folder
 
 
-TIED = ["metadata", "offsets/12", "sources/0/10", "sources/0/11", "sources/0/9.compact", "sources/1/0"]
+TIED = ["metadata", "offsets/11", "offsets/12"]
+TIED += ["sources/0/10", "sources/0/11", "sources/0/9.compact", "sources/1/0"]
 
 
 def test_a_batch_is_tied_to_what_restarts_read(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,21 +39,19 @@ def test_a_batch_is_tied_to_what_restarts_read(folder: LocalFolder, monkeypatch:
     folder.write("offsets/13", b"13")
     folder.write("sources/0/12", b"12")
     reads.clear()
-    assert set(logs.read(13)) == {*TIED, "offsets/13", "sources/0/12"} - {"offsets/12"}
+    assert set(logs.read(13)) == {*TIED, "offsets/13", "sources/0/12"} - {"offsets/11"}
     assert sorted(reads) == ["offsets/13", "sources/0/12"], "what is never rewritten is read once"
 
 
-def test_a_start_misses_what_is_needed_only(folder: LocalFolder) -> None:
+def test_a_start_misses_what_spark_would_read(folder: LocalFolder) -> None:
     logs = SparkLogs(folder)
     recorded = logs.read(12)
-    folder.delete("sources/0/10")  # an older entry: Spark itself fails if it needs it
-    logs.check(recorded, 12)
-    folder.delete("sources/0/11")
-    with pytest.raises(DamagedStateError, match="sources/0/11 is missing, an entry of Spark's log"):
+    folder.delete("sources/0/10")
+    with pytest.raises(DamagedStateError, match="sources/0/10 is missing, an entry of Spark's log"):
         logs.check(recorded, 12)
     folder.write("sources/0/19.compact", b"holds them too")
     logs.check(recorded, 12)
-    for name in ("metadata", "offsets/12", "sources/1/0"):
+    for name in ("metadata", "offsets/11", "offsets/12", "sources/1/0"):
         kept = folder.read(name)
         assert kept is not None
         folder.delete(name)
@@ -82,5 +81,9 @@ def test_a_repeat_needs_the_same_entries(folder: LocalFolder) -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"name": 1}', b"\xff\xfe"])
 def test_damaged_metadata_is_refused(data: bytes, folder: LocalFolder) -> None:
     folder.write("metadata", data)
-    with pytest.raises(DamagedStateError, match="metadata, where Spark keeps its query's id, is damaged"):
-        SparkLogs(folder).check_metadata()
+    damage = "metadata, where Spark keeps its query's id, is damaged"
+    with pytest.raises(DamagedStateError, match=f"{damage}; .* weir state repair"):
+        SparkLogs(folder).check_metadata({}, -1)
+    # A manifest needs it, so there is no batch to go back to.
+    with pytest.raises(DamagedStateError, match=f"{damage}; restore it, or start with a new"):
+        SparkLogs(folder).check_metadata({"metadata": 1}, 0)

@@ -52,7 +52,7 @@ def test_show_says_what_is_there(stopped: tuple[Feed, Path]) -> None:
     assert lines["streams"] == "a (8 seconds), b (8 seconds)"
     assert lines["plan"] == "(a b), hash over 2 partitions"
     assert lines["sink"] == f"parquet file:{stopped[1]}/out"
-    assert lines["batches"] == "2 committed"
+    assert lines["batches"] == "up to 2 committed"
     assert lines["driver"].startswith("not running; the last one: epoch 1, process ")
     assert lines["condition"] == "whole: the next start goes on"
     assert len(lines) <= 10
@@ -106,6 +106,23 @@ def test_repair_goes_back_to_a_whole_batch(
     assert state("repair", checkpoint).startswith("nothing to repair")
     go_on(spark, feed, tmp_path)
     assert read_bag(out) == answer(feed)
+
+
+@pytest.mark.parametrize(("swapped", "batch"), [(1, 3), (2, 2)], ids=["with an older", "with the one before"])
+def test_repair_helps_where_decisions_are_swapped(
+    swapped: int, batch: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    feed = interrupted(spark, tmp_path, 3, "build")
+    one, other = (tmp_path / f"ckpt/weir/decisions/{number}-0001.json" for number in (swapped, 3))
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    with pytest.raises(weir.QueryError, match=r"belongs to another batch: .* weir state repair"):
+        go_on(spark, feed, tmp_path)
+    assert state("repair", str(tmp_path / "ckpt"), "--yes").endswith(f"goes on with batch {batch}\n")
+    tear(tmp_path / f"ckpt/weir/manifests/{batch - 2}-0001.json", "half")  # nobody has to go back to it
+    go_on(spark, feed, tmp_path)
+    assert read_bag(tmp_path / "out") == answer(feed)
 
 
 def test_mistakes_are_told_in_a_sentence(stopped: tuple[Feed, Path], tmp_path: Path) -> None:

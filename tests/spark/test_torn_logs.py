@@ -115,6 +115,15 @@ def test_entries_of_another_batch_are_no_work_of_a_power_cut() -> None:
     assert find_torn(logs, 1, NEEDED, BEGUN) == TornLogs()
 
 
+def test_wrong_checksums_of_an_entry_that_a_manifest_proves_whole_go() -> None:
+    files = written(SETTLED | UNSYNCED)
+    files["sources/0/.0.crc"] = files["sources/0/.1.crc"]
+    logs: Any = LogEntries(MemoryFolder(files))  # type: ignore[arg-type]
+    assert find_torn(logs, 1, NEEDED, BEGUN) == TornLogs(("sources/0/.0.crc",))
+    files["sources/0/0"] = files["sources/0/1"]
+    assert find_torn(logs, 1, NEEDED, BEGUN) == TornLogs(), "an entry that is another one is damage"
+
+
 def test_a_first_batch_that_is_torn_goes_with_its_metadata() -> None:
     files = written({"metadata": SETTLED["metadata"], "offsets/0": SETTLED["offsets/0"]})
     tear(files, "metadata", "empty")
@@ -138,6 +147,12 @@ def test_entries_that_no_manifest_explains_are_left_alone() -> None:
     assert not find_torn(logs, 0, {}, None).names
 
 
+def test_offsets_of_a_source_without_rows_can_be_read() -> None:
+    files = {"offsets/2": b'v1\n{"batchTimestampMs":9}\n{"logOffset":2}\n-'}
+    logs: Any = LogEntries(MemoryFolder(files))  # type: ignore[arg-type]
+    assert logs.is_intact("offsets/2")
+
+
 @pytest.mark.parametrize("size", [1, 511, 512, 513, 1500])
 def test_checksums_are_compared_as_hadoop_makes_them(size: int) -> None:
     data = bytes(range(256)) * 6
@@ -149,3 +164,17 @@ def test_checksums_are_compared_as_hadoop_makes_them(size: int) -> None:
     assert not compare_checksums(data[: size // 2], checksums) or size == 1
     assert compare_checksums(data, checksums[:-2]) is None
     assert compare_checksums(data, b"") is None
+
+
+@pytest.mark.parametrize(
+    ("checksums", "is_refused"),
+    [(b"", False), (b"crc\0", False), (b"wrong headers", False), (8, True), (10, True), (12, False)],
+)
+def test_checksums_that_end_too_early_are_refused_where_hadoop_fails(
+    checksums: Any, is_refused: bool
+) -> None:
+    files = written({"metadata": SETTLED["metadata"]})
+    whole = files[".metadata.crc"]
+    files[".metadata.crc"] = whole[:checksums] if isinstance(checksums, int) else checksums
+    logs: Any = LogEntries(MemoryFolder(files))  # type: ignore[arg-type]
+    assert len(whole) == 12 and logs.is_refused("metadata") == is_refused
