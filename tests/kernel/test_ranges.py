@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
+from threading import Event
 from types import ModuleType
 
 import numpy as np
@@ -23,10 +24,10 @@ NUMBER = NEAR | FAR
 
 @pytest.fixture(params=["NumPy", "compiled"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    steps = 0 if request.param == "NumPy" else ranges._WORTH_COMPILING
-    monkeypatch.setattr(ranges._Steps, "made", steps)
+    monkeypatch.setattr(ranges._Steps, "made", 0)
     if request.param == "compiled":
         pytest.importorskip("numba", reason="the extra [fast] is not installed")
+        ranges.use_compiled()
     yield request.param
 
 
@@ -80,8 +81,9 @@ def test_a_numba_that_does_not_work_is_left_alone(
     broken = ModuleType("numba")
     broken.__spec__ = ModuleSpec("numba", None)
     monkeypatch.setitem(sys.modules, "numba", broken)
-    monkeypatch.setattr(ranges, "_load", cache(ranges._load.__wrapped__))
-    monkeypatch.setattr(ranges._Steps, "made", ranges._WORTH_COMPILING)
+    monkeypatch.setattr(ranges, "_start_loading", cache(ranges._start_loading.__wrapped__))
+    monkeypatch.setattr(ranges._Steps, "made", 0)
+    ranges.use_compiled()
     for _ in range(2):
         driver, row = ranges.expand(np.array([7, 3]), np.array([2, 1]), 0, None)
         assert (driver.tolist(), row.tolist()) == ([0, 0, 1], [7, 8, 3])
@@ -89,20 +91,21 @@ def test_a_numba_that_does_not_work_is_left_alone(
     assert "Numba is installed but does not work" in warning.getMessage()
 
 
-def test_the_compiled_form_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[bool] = []
-    monkeypatch.setattr(ranges, "_load", lambda: loaded.append(True))
+def test_the_compiled_form_waits_until_it_pays_and_no_batch_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_end, began = Event(), Event()
+
+    def load() -> None:
+        began.set()
+        assert may_end.wait(10)
+
+    monkeypatch.setattr(ranges, "_load", load)
+    monkeypatch.setattr(ranges, "_start_loading", cache(ranges._start_loading.__wrapped__))
     monkeypatch.setattr(ranges._Steps, "made", ranges._WORTH_COMPILING - 1)
-    for _ in range(3):
-        ranges.expand(np.array([0]), np.array([1]), 0, None)
-    assert len(loaded) == 2, "not for the first call, which makes the last step that does not pay"
-
-
-def test_the_compiled_form_is_loaded_before_it_pays_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[bool] = []
-    monkeypatch.setattr(ranges, "_load", lambda: loaded.append(True))
-    monkeypatch.setattr(ranges._Steps, "made", 0)
-    ranges.use_compiled()
-    assert len(loaded) == 1
     ranges.expand(np.array([0]), np.array([1]), 0, None)
-    assert len(loaded) == 2, "and the first call uses it"
+    assert not began.is_set(), "the first call makes the last step that does not pay"
+    ranges.expand(np.array([0]), np.array([1]), 0, None)
+    assert began.wait(10) and not ranges._start_loading().done(), "the second call goes on beside it"
+    may_end.set()
+    assert ranges._start_loading().result() is None

@@ -129,6 +129,8 @@ def test_a_cap_leaves_a_part_of_the_exact_results(
 
 def test_numpy_and_numba_cut_at_the_same_row(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba", reason="the extra [fast] is not installed")
+    monkeypatch.setattr(ranges._Steps, "made", 0)
+    ranges.use_compiled()
 
     def check(case: Case) -> Results:
         runs = []

@@ -2,15 +2,17 @@
 
 These two loops take most of the time of dense joins by key. NumPy runs them in several passes; with the extra
 `weir-streams[fast]` Numba compiles each into one (`weir.kernel.compiled_ranges`), once a process has made so
-many steps that it pays for the import. Both forms return the same ranges, so that both count the same steps,
-and the same pairs in the same order.
+many steps that it pays for the import, and in a thread of its own, so that no batch is charged for it. Both
+forms return the same ranges, so that both count the same steps, and the same pairs in the same order.
 """
 
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future
 from functools import cache
 from importlib.util import find_spec
+from threading import Thread
 from types import ModuleType
 
 import numpy as np
@@ -66,9 +68,9 @@ def expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple[
 
 
 def use_compiled() -> None:
-    """Use the compiled form from now on: for measurements, where its import must not fall on one batch."""
+    """Wait for the compiled form and use it from now on: for measurements, which must not change midway."""
     _Steps.made = _WORTH_COMPILING
-    _load()
+    _start_loading().result()
 
 
 def _find_ranges(
@@ -92,14 +94,22 @@ def _expand(low: Int64s, count: Int64s, start: int, rows: Picks | None) -> tuple
 
 
 def _compiled(steps: int) -> ModuleType | None:
-    """Return the compiled form if it pays by now; count the steps until then."""
+    """Return the compiled form if it pays and is loaded by now; count the steps until it pays."""
     if _Steps.made < _WORTH_COMPILING:
         _Steps.made += steps
         return None
-    return _load()
+    loading = _start_loading()
+    return loading.result() if loading.done() else None
 
 
 @cache
+def _start_loading() -> Future[ModuleType | None]:
+    """Load the compiled form in the background: some seconds, which a batch would count as its own work."""
+    loading: Future[ModuleType | None] = Future()
+    Thread(target=lambda: loading.set_result(_load()), name="weir-compile").start()
+    return loading
+
+
 def _load() -> ModuleType | None:
     """Import the compiled form; None if Numba is missing or does not work here, where NumPy goes on."""
     if find_spec("numba") is None:
