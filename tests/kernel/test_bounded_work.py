@@ -28,14 +28,11 @@ def test_ten_million_candidates_take_little_memory() -> None:
     rows = [pa.table({"ts": times, "x": rng.permutation(count)}) for _ in "ab"]
     asked = weir.join(a=rows[0], b=rows[1], on="a.x + b.x = 5", within="1001 us", select="a.x AS x").start()
     with measured() as peak:
-        seconds, results = cpu_seconds(
-            lambda: sum(chunk.num_rows for chunk in asked.chunks({"a": rows[0], "b": rows[1]}))
-        )
+        results = sum(chunk.num_rows for chunk in asked.chunks({"a": rows[0], "b": rows[1]}))
     assert results == 6
     assert asked.last_report is not None
     assert sum(hop.comparisons for hop in asked.last_report.per_hop.values()) == count * count
     assert peak.bytes < 64 * 2**20
-    assert seconds < 3
 
 
 @pytest.mark.slow

@@ -210,8 +210,14 @@ def test_results_are_told_with_the_time_at_which_they_were_there() -> None:
     assert query.lastProgress["weir"]["decision"]["driverOrder"] == "initial-output"
 
 
-def test_choosing_is_quick() -> None:
-    names = tuple(f"s{i}" for i in range(20))
+def test_choosing_grows_no_faster_than_the_hops() -> None:
+    """An mjoin of n streams has n² hops; twice the streams, with a margin as tests share the machine."""
+    for policy in POLICIES:
+        assert _seconds(policy, 20) < 3 * 2**2 * _seconds(policy, 10), policy
+
+
+def _seconds(policy: str, streams: int) -> float:
+    names = tuple(f"s{i}" for i in range(streams))
     plan = join(*names)
     pending = PendingRows(
         plan,
@@ -219,14 +225,12 @@ def test_choosing_is_quick() -> None:
         dict.fromkeys(names, 500),
         dict.fromkeys(hops(plan), 1e-3),
     )
-    for policy in POLICIES:
-        taken = []
-        for _ in range(10):
-            started_at = process_time()
-            choose_order(policy, pending)  # type: ignore[arg-type]
-            taken.append(process_time() - started_at)
-        # The aim is a millisecond; tests share the machine.
-        assert min(taken) < 0.002, policy
+    taken = []
+    for _ in range(10):
+        started_at = process_time()
+        choose_order(policy, pending)  # type: ignore[arg-type]
+        taken.append(process_time() - started_at)
+    return min(taken)
 
 
 def test_the_type_names_the_policies_of_the_table() -> None:
