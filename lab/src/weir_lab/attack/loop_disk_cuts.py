@@ -15,7 +15,7 @@ from typing import Any
 from weir.options import Durability
 from weir_lab.attack.loop_disk import LoopDisk, loop_disk
 from weir_lab.attack.moments import watch
-from weir_lab.attack.power_cuts import PowerCutError
+from weir_lab.attack.power_cuts import PowerCutError, judge_cuts
 from weir_lab.attack.target import FORMATS, KINDS, Target, run_safely
 from weir_lab.attack.trial import Trial
 
@@ -57,12 +57,7 @@ def _attack_one(spark: Any, target: Target, disk: LoopDisk, cuts: int, rng: rand
         disk.replug()
     else:
         error = run_safely(lambda: target.run(spark))
-    compared = target.compare()
-    for what in cut_at:
-        if error is not None:
-            yield Trial(NAME, what, "stuck", f"{type(error).__name__}: {error}")
-        else:
-            yield Trial(NAME, what, "exact" if compared.is_exact else "not exact", compared.describe())
+    yield from judge_cuts(NAME, target, cut_at, error)
 
 
 class _Cut:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,19 @@ def _attack_one(spark: Any, target: Target, cuts: int, rng: random.Random) -> It
         disk.replug(rng)
     else:
         error = run_safely(lambda: target.run(spark))
+    yield from judge_cuts(NAME, target, cut_at, error)
+
+
+def judge_cuts(
+    attack: str, target: Target, cut_at: Sequence[str], error: Exception | None
+) -> Iterator[Trial]:
+    """Judge all cuts of a query by how its last run ended and by what its readers see then."""
     compared = target.compare()
     for what in cut_at:
         if error is not None:
-            yield Trial(NAME, what, "stuck", f"{type(error).__name__}: {error}")
+            yield Trial(attack, what, "stuck", f"{type(error).__name__}: {error}")
         else:
-            yield Trial(NAME, what, "exact" if compared.is_exact else "not exact", compared.describe())
+            yield Trial(attack, what, "exact" if compared.is_exact else "not exact", compared.describe())
 
 
 class _Disk:
