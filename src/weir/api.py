@@ -25,6 +25,7 @@ from weir.options import (
     Spread,
     arguments_of,
     read_arguments,
+    refuse_unnamed,
 )
 from weir.plan.tree import JTree
 from weir.query.model import Budget, Clock
@@ -129,7 +130,7 @@ def join(
 ) -> LocalJoin: ...
 # fmt: on
 @_document
-def join(**arguments: Any) -> LocalJoin | SparkJoin:
+def join(*unnamed: Any, **arguments: Any) -> LocalJoin | SparkJoin:
     """Join named streams inside windows, with any predicate.
 
     Each keyword that is not an argument names a table: Spark DataFrames, streaming or static, give a
@@ -148,6 +149,7 @@ def join(**arguments: Any) -> LocalJoin | SparkJoin:
     >>> paid.collect()
     [{'id': 7, 'took': datetime.timedelta(seconds=2)}]
     """
+    refuse_unnamed("join", unnamed)
     return _build("join", arguments)
 
 
@@ -177,7 +179,7 @@ def sql(
 ) -> LocalJoin: ...
 # fmt: on
 @_document
-def sql(text: str, **arguments: Any) -> LocalJoin | SparkJoin:
+def sql(text: Any = None, *unnamed: Any, **arguments: Any) -> LocalJoin | SparkJoin:
     """Join by a SELECT with WINDOW and FRESHNESS clauses; the streams are called as its FROM list calls them.
 
     Tables are passed as to `weir.join`, and so are all arguments for which there is no clause.
@@ -192,6 +194,7 @@ def sql(text: str, **arguments: Any) -> LocalJoin | SparkJoin:
     [{'symbol': 'SUSE'}]
     """
     check_text(text, "a statement", "'SELECT a.x FROM t a, u b WHERE a.k = b.k WINDOW 10 MINUTES'")
+    refuse_unnamed("sql", unnamed)
     return _build("sql", arguments, text)
 
 

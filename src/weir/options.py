@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
@@ -39,6 +39,12 @@ OnNullTime: TypeAlias = Literal["drop", "fail"]
 Durability: TypeAlias = Literal["power", "process"]
 
 _SPARK_ONLY = ("partitions", "spread", "idle", "ahead", "durability")
+# How each function is called.
+_CALLS = {
+    "join": "everything by name, like weir.join(orders=table, payments=other, on='orders.id = payments.id')",
+    "sql": "tables by the names that FROM gives them, like weir.sql('SELECT ... FROM orders, payments ...', "
+    "orders=table, payments=other)",
+}
 # What Spark users try first, and what they mean here.
 _FOREIGN = {
     "how": "joins are inner joins, so leave it out",
@@ -183,6 +189,15 @@ def read_arguments(
     tables = {name: value for name, value in given.items() if name not in (*names, "streams")}
     _check_misspelt(function, tables)
     return JoinOptions(statement=statement, **options), _merge_tables(given.get("streams"), tables)
+
+
+def refuse_unnamed(function: str, unnamed: Sequence[Any]) -> None:
+    """Refuse values without a name, such as the tables of `weir.join(a, b, on=...)`."""
+    if unnamed:
+        *others, last = map(show_given, unnamed)
+        got = f"{', '.join(others)} and {last}" if others else last
+        hint = "; pass it as streams=" if len(unnamed) == 1 and isinstance(unnamed[0], Mapping) else ""
+        raise QueryError(f"weir.{function} takes {_CALLS[function]}; got {got} without a name{hint}")
 
 
 def check_budget(budget: Budget | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -94,6 +95,22 @@ def test_arguments_of_a_statement(text: Any, changes: dict[str, Any], fragments:
         weir.sql(text, a=A, b=B, **changes)
     for fragment in fragments:
         assert fragment in str(error.value)
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (lambda: weir.join(A, B, on="a.k = b.k"), "weir.join takes everything by name, like weir.join(orders="),
+    (lambda: weir.join(A, B), "got Table and Table without a name"),
+    (lambda: weir.join({"a": A, "b": B}, on="a.k = b.k"), "got dict without a name; pass it as streams="),
+    (lambda: weir.join("a.k = b.k", a=A, b=B), "got 'a.k = b.k' without a name"),
+    (lambda: weir.sql(STATEMENT, A, B), "weir.sql takes tables by the names that FROM gives them, like"),
+    (lambda: weir.sql(STATEMENT, {"a": A, "b": B}), "got dict without a name; pass it as streams="),
+    (lambda: weir.sql(A, B, STATEMENT), "a statement is text, like 'SELECT a.x FROM t a, u b WHERE"),
+    (lambda: weir.sql(a=A, b=B), "a statement is text"),
+])  # fmt: skip
+def test_streams_have_names(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(QueryError) as error:
+        call()
+    assert says in str(error.value)
 
 
 def test_a_stream_may_have_a_name_like_an_argument() -> None:
