@@ -139,7 +139,7 @@ class JoinOptions(QueryOptions):
             length = getattr(self, name)
             check_lengths(name, length)
             if length is not None and parse_interval(length) <= 0:
-                raise QueryError(f"{name}= must be longer than zero; got {length!r}")
+                raise QueryError(f"{name}= must be longer than zero; got '{length}'")
 
     @property
     def plan_request(self) -> PlanRequest:

@@ -163,10 +163,20 @@ class TestSelect:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "a script has one SELECT ... INTO statement; this one has 0"),
+        ("", "line 1: a script has one SELECT ... INTO statement; this one has 0"),
         (
             ORDERS + PAID + f"{SELECT} INTO noop;\n{SELECT} INTO noop",
             "line 5: a script has one SELECT ... INTO statement; this one has 2",
+        ),
+        (ORDERS + PAID, "line 2: a script has one SELECT ... INTO statement; this one has 0"),
+        (ORDERS + "\nSELECT 'a", "line 3: a quote ' is left open"),
+        (
+            ORDERS + "\n\n/* SELECT 'a'",
+            "line 4: the script cannot be read from here on; is a comment /* left",
+        ),
+        (
+            "CREATE STREAM x USING y TIMESTAMP BY ts\nLATENESS 300000000 WEEKS",
+            "line 2: '300000000 WEEKS' is too long; it must be shorter than",
         ),
         (ORDERS + "\nDROP STREAM orders", "line 3: expected CREATE STREAM or SELECT, but found 'DROP'"),
         (ORDERS + "CREATE TABLE x", "line 2: expected CREATE STREAM, but found 'TABLE'"),
@@ -303,7 +313,7 @@ class TestSelect:
             ORDERS + PAID + "SELECT max(id) FROM orders GROUP BY id INTO noop",
             "line 3, in the SELECT: ",
         ),
-        (ORDERS + "SELECT 'x", "the script cannot be read"),
+        (ORDERS + "SELECT 'x", "line 2: a quote ' is left open"),
     ],
 )
 def test_a_mistake_names_its_line(text: str, expected: str) -> None:

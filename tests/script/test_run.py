@@ -99,12 +99,44 @@ def test_explains_without_touching_the_sources(job: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
+def test_explains_a_spread_of_streams_and_says_what_a_run_needs(job: Path) -> None:
+    text = job.read_text().replace("OPTIONS (checkpointLocation", "OPTIONS (other")
+    job.write_text(text.replace("TRIGGER", "SPREAD psp TRIGGER"))
+    text = run("explain", str(job), "--partitions", "3")
+    assert "over 3 partitions by slices of time" in text
+    assert "\n  no checkpoint yet: add OPTIONS (checkpointLocation 'some/folder') after INTO, or run" in text
+
+
+@pytest.mark.parametrize("command", ["explain", "run"])
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("OPTIONS (checkpointLocation", "OPTIONS (other", r".*, or --checkpoint some/folder"),
+        ("INTO parquet", "INTO parqet", r"unknown sink format 'parqet'; did you mean 'parquet'\?"),
+        ("INTO parquet", "INTO text", r"the text format holds one string column"),
+        ("INTO parquet", "INTO jdbc", r"the jdbc sink cannot be opened: Option 'url' is required"),
+        ("/out/stocks' ", "/stocks.sql' ", r"the path .* cannot be written: .*stocks\.sql is a file, not a"),
+        ("/out/stocks' ", "/out/stocks-state' ", r"path and checkpointLocation are one folder"),
+        ("(checkpointLocation", "(compresion 'no', checkpointLocation", r".* did you mean 'compression'\?"),
+        ("(checkpointLocation", "(checkpoint", r"unknown option 'checkpoint'; did you mean 'checkpointLocat"),
+    ],
+)
+def test_explain_and_run_tell_the_same_of_a_sink(
+    job: Path, command: str, old: str, new: str, expected: str
+) -> None:
+    text = job.read_text()
+    assert old in text
+    job.write_text(text.replace(old, new))
+    with pytest.raises(QueryError, match=rf"^{job}: line 19, in INTO: {expected}"):
+        run(command, str(job))
+    assert command == "run" or not (job.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("OPTIONS (checkpointLocation", "OPTIONS (other", r"line 19, in INTO: .*--checkpoint some/folder"),
         ("price DOUBLE", "price DOUBEL", r"line 5, in stream 'nyc': Unsupported data type .DOUBEL."),
-        ("USING csv", "USING cvs", r"line 5, in stream 'nyc': .*cvs"),
+        ("USING csv", "USING cvs", r"line 5, in stream 'nyc': unknown source format 'cvs'; .*'csv'\?"),
         ("/trades/tokyo'", "/trades/kyoto'", r"line 8, in stream 'tokyo': Path does not exist: .*kyoto"),
         ("t.price >", "t.prize >", r"line 14, in the SELECT: unknown column 'prize'"),
         ("TIMESTAMP BY ts", "TIMESTAMP BY symbol", r"line 14, in the SELECT: .*symbol"),

@@ -83,7 +83,13 @@ def test_a_script_tells_no_secret(spark: SparkSession) -> None:
         open_join(script, spark, 1)
     assert SECRET not in str(error.value)
     script = parse_script(SCRIPT.format(format="json", **{**given, "secret": "a"}))
-    text = explain_script(script, spark, 1, mermaid=False)
+    with pytest.raises(QueryError, match=r"line 5, in INTO: the jdbc sink .* No suitable driver") as error:
+        explain_script(script, spark, "job", 1, mermaid=False)
+    assert SECRET not in str(error.value)
+    script = parse_script(
+        SCRIPT.format(format="json", **{**given, "secret": "a", "value": f"derby:{SECRET}"})
+    )
+    text = explain_script(script, spark, "job", 1, mermaid=False)
     assert SECRET not in text
     assert "a: json path='/nowhere/a' api.token='*********(redacted)'" in text
     assert "jdbc url='*********(redacted)' dbtable='t'" in text

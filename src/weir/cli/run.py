@@ -57,7 +57,7 @@ def explain(job: _Job, mermaid: _Mermaid = False, partitions: _Count = None, con
     from weir.spark.script import session
 
     with session(settings) as spark, locate_errors(f"{job}: "):
-        text = explain_script(script, spark, partitions, mermaid)
+        text = explain_script(script, spark, job.stem, partitions, mermaid)
     Console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 

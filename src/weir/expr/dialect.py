@@ -120,7 +120,7 @@ def syntax_error(error: SqlglotError, text: str, expected: str) -> QueryError:
     details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     near, line, column = details.get("highlight"), details.get("line"), details.get("col")
     position = f" near '{near}' (line {line}, column {column})" if near else ""
-    return QueryError(f"cannot read '{text.strip()}'{position}; expected {expected}")
+    return QueryError(f"cannot read '{' '.join(text.split())}'{position}; expected {expected}")
 
 
 def nesting_error() -> QueryError:

@@ -28,6 +28,7 @@ from weir.errors import QueryError, locate_errors, match_name, suggest_name
 from weir.query.model import Budget
 from weir.query.sql import parse_sql
 from weir.query.window_clauses import outer_tokens
+from weir.query.windows import check_length
 from weir.script.choices import parse_driver_order, parse_plan, parse_shed, parse_spread
 from weir.script.token_reader import TokenReader, is_word, split_statements
 from weir.units import parse_interval
@@ -59,7 +60,8 @@ class IntoClause:
     """The INTO clause: where results go, and how the query runs.
 
     `trigger` is the time between batches in microseconds, None for none. `adapt` is as in `weir.join`; None
-    adapts if there is a budget. `arguments` has what the other clauses say, also as in `weir.join`.
+    adapts if there is a budget. `arguments` has what the other clauses say, also as in `weir.join`. `line` is
+    where it begins.
     """
 
     format: str
@@ -68,6 +70,7 @@ class IntoClause:
     budget: Budget | None = None
     adapt: Adapt | bool | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    line: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,10 @@ def parse_script(text: str) -> Script:
         else:
             raise reader.error("expected CREATE STREAM or SELECT")
     if len(queries) != 1:
-        where = f"line {queries[1].line}: " if queries else ""
-        raise QueryError(f"{where}a script has one SELECT ... INTO statement; this one has {len(queries)}")
+        line = queries[1].line if queries else 1 + text.rstrip().count("\n")
+        raise QueryError(
+            f"line {line}: a script has one SELECT ... INTO statement; this one has {len(queries)}"
+        )
     return _parse_query(queries[0], tuple(sources))
 
 
@@ -249,6 +254,7 @@ def _parse_length(reader: TokenReader) -> int:
     text = reader.read_until(*(words.split()[0] for words in _CLAUSES))
     with locate_errors(f"line {line}: "):
         length = parse_interval(text)
+        check_length(length, f"'{text}'")
     if length < 0:
         raise QueryError(f"line {line}: '{text}' is negative; expected a length like 5 SECONDS")
     return length
@@ -278,14 +284,14 @@ def _find_into(tokens: Sequence[Token]) -> int | None:
 
 
 def _parse_sink(reader: TokenReader) -> IntoClause:
-    sink_format = reader.read_dotted_name("a format, like parquet")
+    into, sink_format = reader.line, reader.read_dotted_name("a format, like parquet")
     path = {"path": reader.read_type(TokenType.STRING, "")} if reader.next_is_type(TokenType.STRING) else {}
     line, given = reader.line, _parse_clauses(reader)
     options = given.pop("options", {})
     if path and "path" in options:
         raise QueryError(f"line {line}: the path is given twice, after INTO and in OPTIONS")
     trigger, budget, adapt = (given.pop(name, None) for name in ("trigger", "budget", "adapt"))
-    return IntoClause(sink_format, path | options, trigger, budget, adapt, given)
+    return IntoClause(sink_format, path | options, trigger, budget, adapt, given, into)
 
 
 # The clauses after INTO: the argument that each stands for, and what reads it.

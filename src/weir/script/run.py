@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from weir.spark.join import SparkJoin
     from weir.spark.query import SparkQuery
     from weir.spark.script import Session
+    from weir.spark.writer import JoinWriter
+
+_ADD_CHECKPOINT = (
+    "add OPTIONS (checkpointLocation 'some/folder') after INTO, or run with --checkpoint some/folder"
+)
 
 
 def open_join(script: Script, spark: Session, partitions: int | None, schema_only: bool = False) -> SparkJoin:
@@ -37,31 +43,44 @@ def open_join(script: Script, spark: Session, partitions: int | None, schema_onl
 
 def start_query(script: Script, join: SparkJoin, name: str, once: bool, checkpoint: str | None) -> SparkQuery:
     """Start the join; with `once` it ends when it has read all available rows, else it runs until stopped."""
-    from weir.spark.sinks import EPHEMERAL_FORMATS  # needs pyspark
-
-    options = dict(script.sink.options)
-    if checkpoint is not None:
-        options["checkpointLocation"] = checkpoint
-    if "checkpointLocation" not in options and script.sink.format.lower() not in EPHEMERAL_FORMATS:
-        raise QueryError(
-            "the join stores its state in a checkpoint: add OPTIONS (checkpointLocation 'some/folder') after "
-            "INTO, or --checkpoint some/folder"
-        )
-    writer = join.writeStream.format(script.sink.format).queryName(name).options(**options)
-    if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{(script.sink.trigger or 0) // 1000} milliseconds").start()
+    with _locate_into(script.sink):
+        writer = _make_writer(script.sink, join, name)
+        if checkpoint is not None:
+            writer.option("checkpointLocation", checkpoint)
+        writer.check()
+        if writer.needs_checkpoint:
+            raise QueryError(f"the join stores its state in a checkpoint: {_ADD_CHECKPOINT}")
+        if once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{(script.sink.trigger or 0) // 1000} milliseconds").start()
 
 
-def explain_script(script: Script, spark: Session, partitions: int | None, mermaid: bool) -> str:
-    """Explain a script: its sources, sink, query and plan; sources with declared columns are not opened."""
+def explain_script(script: Script, spark: Session, name: str, partitions: int | None, mermaid: bool) -> str:
+    """Explain a script: its sources, sink, query and plan.
+
+    Sources with declared columns are not opened; the sink is checked as far as that writes nothing.
+    """
     join = open_join(script, spark, partitions, schema_only=True)
+    with _locate_into(script.sink):
+        writer = _make_writer(script.sink, join, name)
+        writer.check()
     if mermaid:
         return render_mermaid(join.planned.plan, join.planned.cost)
     sources = [f"  {source.name}: {_format_target(source, spark)}" for source in _list_sources(script)]
     interval = f", every {format_interval(script.sink.trigger)}" if script.sink.trigger else ""
     sink = f"  {_format_target(script.sink, spark)}{interval}"
-    return "\n".join(["sources", *sources, "sink", sink, join.explanation()])
+    hint = [f"  no checkpoint yet: {_ADD_CHECKPOINT}"] if writer.needs_checkpoint else []
+    return "\n".join(["sources", *sources, "sink", sink, *hint, join.explanation()])
+
+
+def _make_writer(sink: IntoClause, join: SparkJoin, name: str) -> JoinWriter:
+    from weir.spark.writer import JoinWriter  # needs pyspark
+
+    return JoinWriter(join).format(sink.format).queryName(name).options(**sink.options)
+
+
+def _locate_into(sink: IntoClause) -> AbstractContextManager[None]:
+    return locate_errors(f"line {sink.line}, in INTO: ")
 
 
 def _list_sources(script: Script) -> list[StreamSource]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import Token, TokenType, tokenize
@@ -25,10 +26,17 @@ def split_statements(text: str) -> list[TokenReader]:
     try:
         tokens = tokenize(text, dialect=UntranslatedSpark)
     except SqlglotError as error:
-        # The error shows what stands there, which may be a secret; its cause says where.
-        where = f": {error.__cause__}" if isinstance(error.__cause__, SqlglotError) else ""
-        raise QueryError(f"the script cannot be read{where}; is a quote or a comment left open?") from None
+        raise _left_open(text, error) from None
     return [TokenReader(text, part) for part in split_tokens(tokens, TokenType.SEMICOLON) if part]
+
+
+def _left_open(text: str, error: SqlglotError) -> QueryError:
+    """The error for a quote or a comment without an end; it shows nothing of what may be a secret."""
+    quote = re.match(r"Missing (.+) from (\d+):", str(error.__cause__))
+    if quote is not None:
+        return QueryError(f"line {quote[2]}: a quote {quote[1]} is left open")
+    line = 1 + text.count("\n", 0, max(text.rfind("/*"), 0))
+    return QueryError(f"line {line}: the script cannot be read from here on; is a comment /* left open?")
 
 
 def is_word(token: Token, *words: str) -> bool:

@@ -45,6 +45,14 @@ class LocalFolder:
     def __init__(self, uri: str, root: str) -> None:
         self.uri, self._root = uri, Path(root)
 
+    def check_writable(self) -> None:
+        """Raise an OSError if nothing can be written here, as far as that is known without trying."""
+        there = next(path for path in (self._root, *self._root.parents) if path.exists())
+        if not there.is_dir():
+            raise OSError(_no_folder(str(there)))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise OSError(f"{there} belongs to another user")
+
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file; None if it does not exist."""
         try:
@@ -131,6 +139,15 @@ class HadoopFolder:
         self.uri, self._spark, self._is_synced = uri.rstrip("/"), spark, is_synced
         self._files = _hadoop_path(spark, uri).getFileSystem(spark._jsc.hadoopConfiguration())
         self._context = _open_context(spark, self._files.getUri())
+
+    @_as_os_errors()
+    def check_writable(self) -> None:
+        """Raise an OSError if nothing can be written here, as far as that is known without trying."""
+        there = self._path("")
+        while not self._files.exists(there) and there.getParent() is not None:
+            there = there.getParent()
+        if self._files.exists(there) and not self._files.getFileStatus(there).isDirectory():
+            raise OSError(_no_folder(there.toString()))
 
     @_as_os_errors()
     def read(self, name: str) -> bytes | None:
@@ -223,6 +240,10 @@ class HadoopFolder:
 
 
 Folder: TypeAlias = LocalFolder | HadoopFolder
+
+
+def _no_folder(path: str) -> str:
+    return f"{path} is a file, not a folder"
 
 
 def _hide(name: str) -> str:

@@ -7,6 +7,8 @@ record tells them apart.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -35,20 +37,42 @@ class Owner:
         return ResultNames(self.id)
 
 
-def claim_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
-    """Record in a folder who writes there, or refuse a copy of the checkpoint that is recorded.
+def check_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
+    """Refuse a folder into which a query cannot write, as far as that is known without writing.
 
-    A folder into which Spark's own file sink writes is refused, too.
-    It is written at every start, and so checks that the folder can be written.
+    A copy of the checkpoint that is recorded there is refused, and a folder into which Spark's own file sink
+    writes.
     """
     name, checkpoint = f"{_FOLDER}/{owner.id}", _resolve(owner.checkpoint)
-    try:
+    with _name_path(folder):
+        folder.check_writable()
         check_log(folder)
         recorded = _read_checkpoint(folder, name)
-        if recorded is not None and recorded != checkpoint:
-            raise _refuse(spark, folder, name, recorded, checkpoint)
-        body = {"kind": "owner", "id": owner.id, "version": _VERSION, "checkpoint": checkpoint}
-        folder.write(name, seal(body))
+    if recorded is not None and recorded != checkpoint:
+        raise _refuse(spark, folder, name, recorded, checkpoint)
+
+
+def claim_folder(spark: SparkSession, folder: Folder, owner: Owner) -> None:
+    """Record in a folder who writes there, or refuse it."""
+    check_folder(spark, folder, owner)
+    record_owner(folder, owner)
+
+
+def record_owner(folder: Folder, owner: Owner) -> None:
+    """Record in a folder that has been checked who writes there.
+
+    It is written at every start, and so checks that the folder can be written.
+    """
+    checkpoint = _resolve(owner.checkpoint)
+    body = {"kind": "owner", "id": owner.id, "version": _VERSION, "checkpoint": checkpoint}
+    with _name_path(folder):
+        folder.write(f"{_FOLDER}/{owner.id}", seal(body))
+
+
+@contextmanager
+def _name_path(folder: Folder) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise QueryError(f"the path {folder.uri} cannot be written: {error}") from None
 

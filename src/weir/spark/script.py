@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from weir.errors import QueryError
 from weir.spark.java_errors import reason_of
 from weir.spark.query import SparkQuery
 from weir.spark.redaction import hide_secrets
+from weir.spark.sink_checks import check_source
 
 Session: TypeAlias = SparkSession
 
@@ -82,14 +84,22 @@ def _redirect_stderr(target: int) -> Iterator[None]:
 def open_stream(
     spark: Session, source: str, columns: str | None, options: Mapping[str, str], schema_only: bool = False
 ) -> DataFrame:
-    """Return the streaming DataFrame of a source; with `schema_only`, an empty one if columns are given."""
+    """Return the streaming DataFrame of a source; with `schema_only`, one without rows if columns are given."""
+    check_source(spark, source)
     try:
         if schema_only and columns is not None:
-            return spark.createDataFrame([], columns)
+            return _empty_stream(spark, columns)
         reader = spark.readStream.format(source).options(**options)
         return (reader if columns is None else reader.schema(columns)).load()
     except (PySparkException, Py4JError) as error:
         raise QueryError(hide_secrets(spark, options, reason_of(error))) from None
+
+
+def _empty_stream(spark: Session, columns: str) -> DataFrame:
+    """A stream with these columns that opens nothing."""
+    fields = spark.createDataFrame([], columns).schema
+    nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in fields)
+    return spark.readStream.format("rate").load().where("false").select(*nulls)
 
 
 def wait_for_end(query: SparkQuery, seconds: float) -> bool:

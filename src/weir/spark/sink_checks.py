@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -49,26 +49,36 @@ def name_format(spark: SparkSession, given: str) -> str:
         return name
     if name in _READ_ONLY:
         raise QueryError(f"'{given}' can be read but not written; known sinks: {_quote(_sinks())}")
+    _look_up(spark, given, "sink", _sinks())
+    return given
+
+
+def check_source(spark: SparkSession, given: str) -> None:
+    """Refuse a format that Spark does not know to read."""
+    if given.lower() not in FILE_FORMATS:
+        _look_up(spark, given, "source", (*FILE_FORMATS, "rate", "socket", *_PACKAGES))
+
+
+def _look_up(spark: SparkSession, given: str, kind: str, known: Sequence[str]) -> None:
     try:
         state = spark._jsparkSession.sessionState()
         _java(spark, "execution.datasources.DataSource").lookupDataSource(given, state.conf())
     except JAVA_ERRORS:
-        raise _missing_format(spark, given) from None
-    return given
+        raise _missing_format(spark, given, kind, known) from None
 
 
-def _missing_format(spark: SparkSession, given: str) -> QueryError:
-    near = find_nearest(given, _sinks(), cutoff=0.7)
+def _missing_format(spark: SparkSession, given: str, kind: str, known: Sequence[str]) -> QueryError:
+    near = find_nearest(given, known, cutoff=0.65)
     if package := _PACKAGES.get(given.lower()):
         example = package.format(version=spark.version)
         return QueryError(
-            f"the sink format '{given}' is not on Spark's classpath; add its package before the session "
+            f"the {kind} format '{given}' is not on Spark's classpath; add its package before the session "
             f"starts, like .config('spark.jars.packages', '{example}')"
         )
     if near is not None:
-        return QueryError(f"unknown sink format '{given}'; did you mean '{near}'?")
+        return QueryError(f"unknown {kind} format '{given}'; did you mean '{near}'?")
     return QueryError(
-        f"Spark knows no sink format '{given}'; known are {_quote(_sinks())}, and others once their package "
+        f"Spark knows no {kind} format '{given}'; known are {_quote(known)}, and others once their package "
         "is on the classpath (spark.jars.packages)"
     )
 

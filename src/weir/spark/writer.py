@@ -32,7 +32,8 @@ from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
 from weir.spark.routing import Routing, limit_changes
-from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, choose_sink
+from weir.spark.result_names import make_id
+from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, check_target, choose_sink
 from weir.spark.spark_logs import SparkLogs
 from weir.spark.sweep import sweep_failed_attempts
 from weir.spark.target import Target, record_target, restore_target
@@ -195,13 +196,44 @@ class JoinWriter:
             self.queryName(query_name)
 
     @property
+    def checkpoint(self) -> str | None:
+        """Where the join keeps its state, as options and the session say; None if they do not."""
+        location = self._options.get("checkpointLocation")
+        default = self._join.sparkSession.conf.get("spark.sql.streaming.checkpointLocation", None)
+        if location is None and default and self._name:
+            return f"{default}/{self._name}"
+        return location
+
+    @property
+    def needs_checkpoint(self) -> bool:
+        """True if `start()` refuses a query without one."""
+        return self.checkpoint is None and (
+            self._call is not None or self._format.lower() not in EPHEMERAL_FORMATS
+        )
+
+    def check(self) -> None:
+        """Refuse what `start()` would refuse of the options and the sink, and change nothing."""
+        spark = self._join.sparkSession
+        self._check_settings()
+        owner = Owner(make_id(), "")
+        if self.checkpoint is not None:
+            location = qualify(spark, self.checkpoint)
+            owner = Owner(read_restart(spark, location).id, location)
+        target = self._make_target(None, self._join, owner)
+        if target is not None:
+            check_target(spark, target)
+
+    @property
     def _name(self) -> str | None:
         return self._options.get("queryName")
 
+    def _check_settings(self) -> None:
+        check_memory(self._join.sparkSession, self._join.query.budget)
+        check_spelling(self._options)
+
     def _start(self, table: str | None) -> SparkQuery:
         join, spark = self._join, self._join.sparkSession
-        check_memory(spark, join.query.budget)
-        check_spelling(self._options)
+        self._check_settings()
         location = self._locate_checkpoint()
         is_synced = join.options.durability == "power"
         folder = open_folder(spark, f"{location}/weir", is_synced)
@@ -331,19 +363,15 @@ class JoinWriter:
         return Target(self._format, path, table, options, columns, self._name, join.schema, owner)
 
     def _locate_checkpoint(self) -> str:
-        spark = self._join.sparkSession
-        location = self._options.get("checkpointLocation")
-        default = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
-        if location is None and default and self._name:
-            location = f"{default}/{self._name}"
-        if location is None and self._call is None and self._format.lower() in EPHEMERAL_FORMATS:
-            location, self._is_temporary = tempfile.mkdtemp(prefix="weir-"), True
-        if location is None:
+        if self.needs_checkpoint:
             raise QueryError(
                 "a checkpointLocation is needed, where the join keeps its state: "
                 '.option("checkpointLocation", "some/folder")'
             )
-        return qualify(spark, location)
+        location = self.checkpoint
+        if location is None:
+            location, self._is_temporary = tempfile.mkdtemp(prefix="weir-"), True
+        return qualify(self._join.sparkSession, location)
 
 
 def _check_name(argument: str, given: Any, example: str) -> str:

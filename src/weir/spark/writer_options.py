@@ -12,6 +12,11 @@ OF_QUERY = ("path", "checkpointLocation", "queryName")
 # Settings of a writer that are no options: given as one, Spark would ignore them.
 _SETTERS = ("outputMode", "partitionBy", "processingTime", "availableNow")
 
+# What else people call them.
+_MEANT = dict.fromkeys(
+    ("checkpoint", "checkpointdir", "checkpointfolder", "checkpointpath"), "checkpointLocation"
+)
+
 
 class WriterOptions(MutableMapping[str, str]):
     """Options by name in any case; the spelling given last is kept, since some sinks read it.
@@ -62,7 +67,8 @@ def show_option(key: Any, value: Any) -> tuple[str, str | None]:
 def check_spelling(options: WriterOptions) -> None:
     """Refuse an option that looks like one of a writer's own settings, misspelt."""
     for name in options:
-        near = find_nearest(name.replace("_", "").replace("-", ""), (*OF_QUERY, *_SETTERS), cutoff=0.86)
+        plain = name.replace("_", "").replace("-", "").lower()
+        near = _MEANT.get(plain) or find_nearest(plain, (*OF_QUERY, *_SETTERS), cutoff=0.86)
         if near in OF_QUERY and name.lower() != near.lower():
             raise QueryError(f"unknown option '{name}'; did you mean '{near}'?")
         if near in _SETTERS:
