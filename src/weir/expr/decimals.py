@@ -26,8 +26,11 @@ def are_used(args: Sequence[Expr]) -> bool:
 
 
 def operand_type(arg: Expr) -> pa.DataType:
-    """Return the decimal type of an operand; that of an integer constant has only the constant's digits."""
-    if isinstance(arg, Literal) and arg.is_narrow and is_integer(arg.type):
+    """Return the decimal type of an operand; that of an integer constant has only the constant's digits.
+
+    A tinyint constant has three digits all the same, as Spark has no rule for those.
+    """
+    if isinstance(arg, Literal) and arg.is_narrow and is_integer(arg.type) and arg.type != pa.int8():
         return pa.decimal128(len(str(abs(arg.value))), 0)
     return to_decimal_type(arg.type)
 
