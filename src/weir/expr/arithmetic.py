@@ -28,7 +28,7 @@ from weir.expr.types import (
     is_integer,
     is_time,
 )
-from weir.expr.values import Value, map_numbers, null_where, to_numbers
+from weir.expr.values import Failing, Value, as_array, map_numbers, null_where, to_numbers
 from weir.expr.zones import Zone, find_zone
 
 DAY = 86_400_000_000
@@ -260,8 +260,18 @@ def _divide_like_java(left: Any, right: Any) -> tuple[Any, Any]:
 def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     """Return the remainder with the sign of the dividend, NULL for a zero divisor."""
     if pa.types.is_decimal(out):
-        return decimals.compute("%", out, left, _null_if_zero(right))
+        divisor = _null_if_zero(right)
+        return null_where(decimals.is_impossible(left, divisor), decimals.compute("%", out, left, divisor))
     return map_numbers(out, lambda x, y: (np.fmod(x, _one_if_zero(y)), y != 0), left, right)
+
+
+def _remainder_or_failure(out: pa.DataType, left: Value, right: Value) -> Value | Failing:
+    """Return the remainder; without ANSI mode too, one of decimals fails where it is impossible."""
+    rest = _remainder(out, left, right)
+    if not pa.types.is_decimal(out) or isinstance(rest, pa.Scalar):
+        return rest
+    failed = pc.fill_null(decimals.is_impossible(left, _null_if_zero(right)), False)
+    return Failing(rest, as_array(failed, len(rest)).to_numpy(zero_copy_only=False))
 
 
 def _pmod(left: Any, right: Any) -> tuple[Any, Any]:
@@ -348,7 +358,7 @@ FUNCTIONS: dict[str, Function] = {
     "*": _operator("*", _multiply_rule),
     "/": Function(_divide_rule, _divide, can_fail=always),
     "div": Function(_div_rule, _div, _div_strictly, always),
-    "%": Function(_REMAINDER_RULE, _remainder, can_fail=always),
+    "%": Function(_REMAINDER_RULE, _remainder_or_failure, _remainder, always),
     "pmod": wrap_numbers(_pmod_rule, _pmod, can_fail=always),
     "negative": Function(_number_rule, lambda _, value: pc.negate(value), _negate, _overflows, _never_wraps),
     "positive": wrap(_number_rule, lambda value: value),

@@ -17,6 +17,8 @@ from weir.expr.values import Value, from_numbers, keep_nulls, map_arrays, null, 
 
 # The digits that Java's decimals of 128 bits have, to which Spark rounds when it negates.
 EXACT_DIGITS = 34
+# The digits of a quotient to which Spark limits a remainder.
+_QUOTIENT_DIGITS = 39
 
 
 def are_used(args: Sequence[Expr]) -> bool:
@@ -137,6 +139,26 @@ def _remainder(out: pa.DataType, left: Value, right: Value) -> Value:
     whole = pc.divide(widen(left, 1), widen(right))
     whole = pc.cast(whole, pa.decimal256(whole.type.precision - whole.type.scale + 1, 0), safe=False)
     return pc.subtract(widen(left), pc.multiply(whole, widen(right)))
+
+
+def is_impossible(left: Value, right: Value) -> Value:
+    """Return where a remainder does not exist: Java gives up on quotients of more than 39 digits.
+
+    It keeps the first 39 digits of the quotient, and what these leave must be smaller than the divisor.
+    """
+    most_digits = left.type.precision - left.type.scale + right.type.scale
+    if most_digits <= _QUOTIENT_DIGITS:
+        return pa.scalar(False)
+    return map_arrays(_has_long_quotient, left, right)
+
+
+def _has_long_quotient(left: pa.Array, right: pa.Array) -> pa.Array:
+    x, y, scale = abs(_to_integers(left)), abs(_to_integers(right)), max(left.type.scale, right.type.scale)
+    x, y = x * 10 ** (scale - left.type.scale), y * 10 ** (scale - right.type.scale)
+    quotient = x // np.where(y == 0, 1, y)
+    places = np.array([max(0, len(str(each)) - _QUOTIENT_DIGITS) for each in quotient], object)
+    is_long = np.asarray(quotient % 10**places != 0, np.bool_)
+    return keep_nulls(pa.array(is_long), left, right)
 
 
 def divide_whole(left: Value, right: Value) -> Value:

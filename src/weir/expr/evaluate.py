@@ -136,11 +136,9 @@ def _run(call: Call, values: list[Value], rows: int) -> tuple[Value, Failures]:
     value, failed = result if isinstance(result, Failing) else (result, None)
     if isinstance(value, pa.Array) and len(value) != rows:
         raise RuntimeError(f"'{name}' returned {len(value)} values for {rows} rows, in {to_sql(call)}")
-    if not mode.ansi:
-        return value, _NO_FAILURES
-    if failed is None:
+    if failed is None and mode.ansi:
         failed = find_null_results(value, values, rows)
-    return value, _NO_FAILURES if failed is None or not failed.any() else ((call, failed),)
+    return value, _NO_FAILURES if failed is None or not failed.any() else ((_always_failing(call), failed),)
 
 
 def _isolate(call: Call, values: list[Value], rows: int, error: Exception) -> tuple[Value, Failures]:

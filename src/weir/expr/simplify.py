@@ -14,13 +14,15 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from weir.errors import QueryError
 from weir.expr.build import fold_constant
 from weir.expr.nodes import Call, Expr, Literal
 from weir.expr.to_sql import to_sql
-from weir.expr.types import BOOLEAN, DOUBLE, is_integer, spark_name
+from weir.expr.types import BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, is_integer, spark_name
+from weir.expr.zones import find_zone
 
 _TRUE, _FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
 _ORDERS = {"=": _TRUE, "<=": _TRUE, ">=": _TRUE, "<": _FALSE, ">": _FALSE, "<>": _FALSE}
@@ -94,7 +96,29 @@ def _conjoin(call: Call) -> Expr:
 
 def _compare(call: Call) -> Expr:
     left, right = call.args
-    return _ORDERS[call.function] if left == right and not _is_nullable(left) else call
+    if left == right and not _is_nullable(left):
+        return _ORDERS[call.function]
+    return _compare_local(call)
+
+
+def _compare_local(call: Call) -> Expr:
+    """Compare a local time with a constant instant in local time, which differs where clocks change."""
+    match call.args:
+        case (Call("cast" | "try_cast", (inner,), mode=mode), Literal(int(value))) if _is_made_instant(call):
+            return replace(call, args=(inner, _to_local(value, mode.zone)))
+        case (Literal(int(value)), Call("cast" | "try_cast", (inner,), mode=mode)) if _is_made_instant(call):
+            return replace(call, args=(_to_local(value, mode.zone), inner))
+    return call
+
+
+def _is_made_instant(comparison: Call) -> bool:
+    """True if an instant that is compared is cast from a local time."""
+    casts = (arg for arg in comparison.args if isinstance(arg, Call))
+    return any(cast.type == TIMESTAMP and cast.args[0].type == TIMESTAMP_NTZ for cast in casts)
+
+
+def _to_local(instant: int, zone: str | None) -> Literal:
+    return Literal(int(find_zone(zone or "UTC").to_local(np.int64(instant))), TIMESTAMP_NTZ)
 
 
 def _compare_safely(call: Call) -> Expr:
@@ -103,7 +127,7 @@ def _compare_safely(call: Call) -> Expr:
         return _TRUE
     if _is_null(left) or _is_null(right):
         return Call("is null", (right if _is_null(left) else left,), BOOLEAN)
-    return call
+    return _compare_local(call)
 
 
 def _test_null(call: Call) -> Expr:
@@ -164,7 +188,11 @@ def _null_if(call: Call) -> Expr:
 
 def _search(call: Call) -> Expr:
     value, *items = call.args
-    return Literal(None, BOOLEAN) if _is_null(value) or all(map(_is_null, items)) else call
+    if _is_null(value) or all(map(_is_null, items)):
+        return Literal(None, BOOLEAN)
+    if len(set(items)) == 1 and isinstance(items[0], Literal):
+        return replace(call, function="=", args=(value, items[0]))
+    return call
 
 
 def _change_case(call: Call) -> Expr:
