@@ -45,6 +45,9 @@ _TOTAL = frozenset((
 _WITH_PATTERN = ("DateFormatClass", "Like", "RLike", "RegExpReplace")
 # Nor do these if they compute floating-point numbers.
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs")
+# These fail without ANSI mode too: of decimals, where Java rounds to fewer digits; of times and intervals.
+_LONG_DECIMALS = ("UnaryMinus", "Abs", "Remainder", "Pmod")
+_TIMES_IN_RANGE = ("TimestampAddInterval", "TimeAdd", "SubtractTimestamps", "MultiplyDTInterval")
 # Spark replaces the first ones by a time that its offset log keeps, so that a repeated batch sees it again.
 _CURRENT = ("CurrentTimestamp", "CurrentDate", "LocalTimestamp")
 _CHANGING = ("Now", "CurrentTime")
@@ -64,6 +67,11 @@ class Analysed:
 
     type: DataType
     tree: Any
+
+    @property
+    def always_can_fail(self) -> bool:
+        """True if the expression may fail for some rows without ANSI mode too."""
+        return any(_fails_always(node) for node in _walk(self.tree))
 
     def can_fail(self, session: SparkSession) -> bool:
         """True if the expression may fail for some rows in ANSI mode."""
@@ -144,6 +152,11 @@ def _is_total(node: Any, casts: Any) -> bool:
         children = node.children()
         return all(children.apply(number).foldable() for number in range(1, children.size()))
     return name in _TOTAL or name in _CURRENT
+
+
+def _fails_always(node: Any) -> bool:
+    name, type = _name(node), _name(node.dataType())
+    return name in _TIMES_IN_RANGE or (name in _LONG_DECIMALS and type == "DecimalType")
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
     scan ─▶ filter a.x > 3 ─▶ select *, lower(a.k) AS `weir:lower(a.k)` ─▶ union with the other streams
 
-In ANSI mode an error may only concern rows that join, unless Spark would evaluate the expression for every
-row too. What can fail is therefore tried: a flag says for which rows it failed, and the kernel raises the
+An error, which few expressions have without ANSI mode, may only concern rows that join, unless Spark would
+evaluate the expression for every row too. What can fail is therefore tried: a flag says for which rows it failed, and the kernel raises the
 error where it uses the value. Where failures are quarantined, filters and what Spark would evaluate for every
 row are tried too, and a text beside the flag shows what the expression read.
 """
@@ -30,7 +30,7 @@ from weir.spark.frames import is_carried, name_apart, quote
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
-# What happens to data errors: without ANSI mode there are none, with it they fail the query or give NULL, or
+# What happens to data errors: without ANSI mode there are hardly any, with it they fail the query or give NULL, or
 # the kernel leaves their rows out and reports them.
 Errors: TypeAlias = Literal["none", "fail", "null", "quarantine"]
 
@@ -105,8 +105,8 @@ def _add_columns(
     for number, (part, expression, found) in enumerate(computed):
         _check_type(part, found)
         column = F.expr(expression.text)
-        is_exempt = errors == "none" or (errors == "fail" and part.strict)
-        if is_exempt or not found.can_fail(session):
+        can_fail = found.always_can_fail if errors == "none" else found.can_fail(session)
+        if not can_fail or (errors in ("none", "fail") and part.strict):
             columns.append(column.alias(part.name))
             kept.append(part.name)
             continue
