@@ -15,6 +15,7 @@ from weir.query.sql import bind_value, parse_condition
 from weir_lab.fuzz.columns import SCHEMA
 from weir_lab.fuzz.expressions import compare
 from weir_lab.fuzz.inputs import Input, attempt
+from weir_lab.fuzz.joins import Case, compare_join
 from weir_lab.fuzz.sessions import SESSIONS
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -41,5 +42,20 @@ def test_what_cannot_be_computed_as_spark_does_is_refused(text: str) -> None:
 @pytest.mark.parametrize("session", SESSIONS[:4], ids=str)
 def test_expressions_equal_spark(session: Session, spark: Any) -> None:
     differences, failing = compare(spark, read_lines("expressions.txt"), session, seed=1)
-    assert differences == []
+    assert differences == [], "\n".join(differences)
     assert failing
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    "given", json.loads((CORPUS / "joins.json").read_text()), ids=lambda given: given["on"]
+)
+def test_joins_end_as_on_spark(given: dict[str, Any], spark: Any) -> None:
+    drawn = {name: value for name, value in given.items() if name != "end"}
+    case = Case(**{**drawn, "session": Session(**given["session"])})
+    if given["end"] == "refused":  # Spark refuses it too
+        with pytest.raises(QueryError):
+            compare_join(spark, case)
+    else:
+        assert compare_join(spark, case) == given["end"]

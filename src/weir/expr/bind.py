@@ -70,12 +70,17 @@ def _equate_rows(node: Any, scope: Scope) -> Expr:
         raise QueryError(f"rows of as many values are compared with each other: {node.sql(dialect='spark')}")
     pairs = list(zip(left.expressions, right.expressions, strict=True))
     if any(bind(x, scope).type != bind(y, scope).type for x, y in pairs):
-        raise QueryError(f"rows of values have the same types, or are cast: {node.sql(dialect='spark')}")
+        raise different_rows(node)
     first, *others = (bind(exp.NullSafeEQ(this=x, expression=y), scope) for x, y in pairs)
     # Spark evaluates all values of a row, and fails where one does; conjuncts are evaluated one by one.
     can_fail = any(isinstance(part, Call) and part.mode.ansi for each in others for part in walk(each))
     conjoin = "eager and" if can_fail else "and"
     return reduce(lambda both, equality: call(conjoin, [both, equality], scope.mode), others, first)
+
+
+def different_rows(node: exp.Expression) -> QueryError:
+    """Return the error for an equality of rows whose values have different types."""
+    return QueryError(f"rows of values have the same types, or are cast: {node.sql(dialect='spark')}")
 
 
 def _bind_call(name: str, args: list[exp.Expression], scope: Scope) -> Expr:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from weir.errors import EvaluationError, QueryError, find_nearest
 from weir.expr.casts import CASTS, can_cast
 from weir.expr.evaluate import ALIASES, FUNCTIONS, evaluate
-from weir.expr.nodes import PLAIN, Call, Column, Expr, Literal, Mode, columns_of
+from weir.expr.nodes import PLAIN, Call, Column, Expr, Literal, Mode, columns_of, walk
 from weir.expr.scope import UserFunction
 from weir.expr.to_sql import to_sql
 from weir.expr.type_rules import Function
@@ -23,6 +23,9 @@ _SHARING = {
     "+", "-", "*", "%", "pmod", *_COMPARISONS, "in", "coalesce", "case", "if", "nvl2", "nullif", "greatest",
     "least", "try_add", "try_subtract", "try_multiply", "try_mod",
 }  # fmt: skip
+
+# Functions that may not evaluate an argument.
+_CHOOSING = ("case", "if", "coalesce", "nvl2", "nullif", "nanvl")
 
 
 def call(name: str, args: Sequence[Expr], mode: Mode = PLAIN) -> Expr:
@@ -146,6 +149,20 @@ def fold_constant(expr: Expr) -> Literal | None:
         return _evaluate_constant(expr)
     except EvaluationError:
         return None
+
+
+def find_failing_constant(expr: Expr) -> Expr | None:
+    """Return a part that reads no column and fails, if it is evaluated for every row; else None."""
+    if not isinstance(expr, Call) or any(
+        isinstance(each, Call) and each.function == "udf" for each in walk(expr)
+    ):
+        return None
+    if not columns_of(expr):
+        return expr if fold_constant(expr) is None else None
+    if expr.function in _CHOOSING or expr.function.startswith("try_"):
+        return None
+    args = expr.args[:1] if expr.function in ("and", "or") else expr.args
+    return next((found for arg in args if (found := find_failing_constant(arg)) is not None), None)
 
 
 def _is_text(scalar: pa.Scalar) -> bool:

@@ -26,7 +26,13 @@ from weir.query.model import Query, Stream, check_names
 from weir.query.options import DEFAULT_TIME, PerStream, QueryOptions, Span
 from weir.query.predicate import Filter, Predicate, require_success
 from weir.query.pushdown import Pushdown, PushedFilter, push_down
-from weir.query.sql import SelectStatement, bind_expression, bind_outputs, read_clauses
+from weir.query.sql import (
+    SelectStatement,
+    bind_expression,
+    bind_outputs,
+    read_clauses,
+    refuse_failing_constants,
+)
 from weir.query.windows import RowWindow, TimeWindow, Window, close_bounds
 from weir.units import parse_interval
 
@@ -62,6 +68,7 @@ def build_query(
     bounds = close_bounds(names, windows, predicate.bounds)
     if not options.cross:
         _check_connected(names, predicate)
+    refuse_failing_constants(clauses.select, scope)
     select = bind_outputs(clauses.select, streams, scope)
     exprs = [part.expr for part in (*predicate.conjuncts, *predicate.filters, *select)]
     try_functions(exprs, options.plain_functions)

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from weir.errors import QueryError, match_name
 from weir.expr.bind import bind
+from weir.expr.build import find_failing_constant
 from weir.expr.dialect import nesting_error, parse_statements
 from weir.expr.nodes import Column, Expr, depth_of, is_internal
 from weir.expr.scope import Scope
@@ -168,6 +169,21 @@ def bind_outputs(
     """Bind the output columns; without a list, and for `*`, select all columns as `<stream>_<column>`."""
     listed = [exp.Star()] if items is None else items
     return tuple(output for item in listed for output in _bind_item(item, streams, scope))
+
+
+def refuse_failing_constants(items: Sequence[exp.Expression] | None, scope: Scope) -> None:
+    """Refuse output columns with a constant that fails: Spark does, even where there are no results."""
+    for item in items or ():
+        if item.is_star:
+            continue
+        try:
+            failing = find_failing_constant(bind_value(item.unalias(), scope))
+        except QueryError:
+            continue  # binding it for its value says what is wrong, or the engine knows it
+        if failing is not None:
+            raise QueryError(
+                f"the constant {to_sql(failing)} in the SELECT list fails for every row; correct it"
+            )
 
 
 def _bind_item(item: exp.Expression, streams: Sequence[Stream], scope: Scope) -> tuple[Output, ...]:

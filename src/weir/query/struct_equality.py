@@ -8,14 +8,14 @@ Spark compares structs field by field, and NULL in both is equal. The fields can
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import QueryError
-from weir.expr.bind import bind
+from weir.expr.bind import bind, different_rows
 from weir.expr.dialect import Node
 from weir.expr.scope import Scope
 from weir.query.text_numbers import write_casts
@@ -34,7 +34,17 @@ def expand_struct_equality(node: Node, scope: Scope) -> list[Node] | None:
     tests = _equal_nulls(left, right, scope)
     if isinstance(node, exp.EQ):
         tests = [_is_null(side, negated=True) for side in (left, right) if _is_nullable(side)]
-    return [*tests, *chain.from_iterable(_equate(*pair, scope) for pair in pairs)]
+    equalities = [*tests, *chain.from_iterable(_equate(*pair, scope) for pair in pairs)]
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and _have_different_types(pairs, scope):
+        raise different_rows(node)
+    return equalities
+
+
+def _have_different_types(pairs: Sequence[tuple[Node, Node]], scope: Scope) -> bool:
+    try:
+        return any(bind(x, scope).type != bind(y, scope).type for x, y in pairs)
+    except QueryError:
+        return False  # the engine may know what the kernel does not
 
 
 def _equate(left: Node, right: Node, scope: Scope) -> _Pairs:

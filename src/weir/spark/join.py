@@ -31,7 +31,7 @@ from weir.query.describe import describe
 from weir.query.model import Query
 from weir.query.options import PerStream, show_given
 from weir.query.pushdown import Pushdown
-from weir.query.sql import name_streams, read_clauses
+from weir.query.sql import name_streams, read_clauses, refuse_failing_constants
 from weir.spark.deferred import make_step
 from weir.spark.event_time import find_event_times
 from weir.spark.failure import is_debugging
@@ -313,6 +313,7 @@ def join_streams(named: Frames, asked: JoinOptions, in_kernel: Collection[tuple[
     refuse_internal_names(schemas)
     clauses = read_clauses(options).resolve_using(schemas)
     scope = make_scope(schemas, options)
+    refuse_failing_constants(clauses.select, scope)
     pushed = push_down_clauses(schemas, options, clauses, in_kernel)
     errors: Errors = options.on_error if scope.session.ansi else "none"
     frames = project(sources, pushed, functions, errors)
