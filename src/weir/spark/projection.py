@@ -3,9 +3,10 @@
     scan ─▶ filter a.x > 3 ─▶ select *, lower(a.k) AS `weir:lower(a.k)` ─▶ union with the other streams
 
 An error, which few expressions have without ANSI mode, may only concern rows that join, unless Spark would
-evaluate the expression for every row too. What can fail is therefore tried: a flag says for which rows it failed, and the kernel raises the
-error where it uses the value. Where failures are quarantined, filters and what Spark would evaluate for every
-row are tried too, and a text beside the flag shows what the expression read.
+evaluate the expression for every row too. What can fail is therefore tried: a flag says for which rows it
+failed, and the kernel raises the error where it uses the value. Where failures are quarantined, filters and
+what Spark would evaluate for every row are tried too, and a text beside the flag shows what the expression
+read.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from weir.spark.frames import is_carried, name_apart, quote
 from weir.spark.functions import SparkFunctions
 
 _TRIED = "weir_tried"
-# What happens to data errors: without ANSI mode there are hardly any, with it they fail the query or give NULL, or
-# the kernel leaves their rows out and reports them.
+# What happens to data errors: without ANSI mode there are hardly any, with it they fail the query or give
+# NULL, or the kernel leaves their rows out and reports them.
 Errors: TypeAlias = Literal["none", "fail", "null", "quarantine"]
 
 

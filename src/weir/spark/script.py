@@ -84,7 +84,7 @@ def _redirect_stderr(target: int) -> Iterator[None]:
 def open_stream(
     spark: Session, source: str, columns: str | None, options: Mapping[str, str], schema_only: bool = False
 ) -> DataFrame:
-    """Return the streaming DataFrame of a source; with `schema_only`, one without rows if columns are given."""
+    """Return the streaming DataFrame of a source; with `schema_only`, an empty one if columns are given."""
     check_source(spark, source)
     try:
         if schema_only and columns is not None:

@@ -249,8 +249,8 @@ def _find_output(spark: SparkSession, target: Target) -> Folder:
     """Find the folder of a target."""
     if target.path is None:
         raise QueryError(
-            f"the {target.format} sink needs a path: .option('path', 'some/folder'), start('some/folder'), or "
-            f"in a script INTO {target.format} 'some/folder'"
+            f"the {target.format} sink needs a path: .option('path', 'some/folder'), start('some/folder'), "
+            f"or in a script INTO {target.format} 'some/folder'"
         )
     folder = open_folder(spark, target.path)
     if folder.uri == target.owner.checkpoint:

@@ -31,8 +31,8 @@ from weir.spark.power_cut import mend_checkpoint
 from weir.spark.preflight import WorkerCheck, check_memory
 from weir.spark.query import SparkBatches, SparkQuery
 from weir.spark.restart import Restart, StartPlan, plan_repeat, plan_start, read_restart
-from weir.spark.routing import Routing, limit_changes
 from weir.spark.result_names import make_id
+from weir.spark.routing import Routing, limit_changes
 from weir.spark.sinks import EPHEMERAL_FORMATS, CallSink, Sink, check_target, choose_sink
 from weir.spark.spark_logs import SparkLogs
 from weir.spark.sweep import sweep_failed_attempts

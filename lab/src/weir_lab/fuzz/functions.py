@@ -36,7 +36,11 @@ _INTRODUCTION = """\
 What concerns one stream alone is computed by Spark before the join, with every function that gives one value
 for a row, and the same one each time. What reads several streams is computed by weir's kernel, in conditions
 and in the SELECT list; in the SELECT list, Spark computes after the join what the kernel does not know. A
-condition across streams over another function takes `weir.udf`."""
+condition across streams over another function takes `weir.udf`.
+
+A text with a time of day alone, like '10:11', is a timestamp of today in Spark. Another attempt at the same
+batch may run on another day, so the kernel takes it for no timestamp: the cast fails in ANSI mode and is NULL
+without it. What Spark computes on one stream has the date of the run. Write the date before the time."""
 _READS_ROWS = re.compile(r"\bFROM\s+(VALUES|\(|range)", re.IGNORECASE)
 # For functions whose documentation has no example of one value.
 _SAMPLES = {
