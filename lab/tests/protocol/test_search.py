@@ -6,7 +6,7 @@ import pytest
 
 from weir.runtime.batch_events import PHASES
 from weir_lab.protocol.disk import ABSENT, TORN, Disk, Name
-from weir_lab.protocol.driver import SAFEGUARDS, STEPS, Protocol
+from weir_lab.protocol.driver import SAFEGUARDS, STEPS
 from weir_lab.protocol.search import QUICK, Size, find_fault, find_violation
 
 
@@ -16,7 +16,7 @@ def test_the_model_has_the_steps_of_the_code_in_their_order() -> None:
 
 @pytest.mark.parametrize("size", QUICK, ids=str)
 def test_nothing_is_lost_or_twice(size: Size) -> None:
-    finding = find_violation(Protocol(size.batches), size.bounds, size.killed_at)
+    finding = find_violation(size)
     assert finding.violation is None, finding.trace
     assert finding.states > 1_000
 

@@ -9,20 +9,15 @@ from rich.table import Table
 def protocol(quick: bool, console: Console) -> bool:
     """Show what the searches found; False if the whole protocol fails, or a safeguard is needless."""
     # Not at the top, as in the other commands.
-    from weir_lab.protocol.driver import SAFEGUARDS, Protocol
+    from weir_lab.protocol.driver import SAFEGUARDS
     from weir_lab.protocol.search import FULL, QUICK, find_fault, find_violation
 
     are_safe = True
     for size in QUICK if quick else FULL:
-        whole = find_violation(Protocol(size.batches), size.bounds, size.killed_at)
+        whole = find_violation(size)
         are_safe &= whole.violation is None
-        console.print(
-            f"{size.batches} batches, 2 partitions, 2 drivers at a time of {size.bounds.starts} in all"
-            f"{'' if size.killed_at is None else ' after one that was killed before ' + size.killed_at}, "
-            f"{size.bounds.cuts} power cuts: {whole.states:,} states, "
-            f"{whole.violation or 'nothing lost, nothing twice'}",
-            highlight=False,
-        )
+        found = whole.violation or "nothing lost, nothing twice"
+        console.print(f"{size}: {whole.states:,} states, {found}", highlight=False)
     table = Table(title="What happens without", title_justify="left")
     for heading in ("safeguard", "its purpose", "violation found", "steps to it"):
         table.add_column(heading)

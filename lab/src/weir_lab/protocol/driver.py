@@ -57,7 +57,7 @@ SAFEGUARDS = {
     "sync_manifests": "Spark's commit does not outlive the manifest",
     "manifest names carry the epoch": "a late manifest replaces no other",
     "vacuum spares higher epochs": "an overtaken driver deletes no slice of its successor",
-    "vacuum spares the begun batch": "a late manifest of an overtaken driver stays whole",
+    "vacuum waits for a commit of its own": "a late manifest of an overtaken driver stays whole",
     "result names carry the query's id": "no file of another query is touched",
     "torn commits are removed": "Spark starts after a cut, and repeats the batch",
     "torn offsets are removed": "Spark starts after a cut, and plans the batch again",
@@ -87,6 +87,8 @@ class Driver(NamedTuple):
     batch: int = -1
     decision: Content = None
     published: int = 0
+    before: tuple[tuple[int, int], ...] = ()  # the slices of the manifest that the batch starts from
+    has_committed: bool = False
 
     def at(self, step: str) -> Driver:
         """The driver before another step."""
@@ -166,12 +168,17 @@ def _plan(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
 
 def _vacuum(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     """Read the manifest before the batch, and vacuum."""
-    if driver.batch:
-        _, manifest = _read_manifest(disk, driver.batch - 1)
-        for slice_ in manifest.slices:
-            if disk.read(Name("slice", *slice_)) != "rows":
-                raise Violation(f"stuck: batch {driver.batch} needs slice {slice_}")
-    yield driver.at("decide"), _delete_unnamed(driver, disk, protocol)
+    before = _read_manifest(disk, driver.batch - 1)[1].slices if driver.batch else ()
+    driver = driver._replace(before=before, step="decide")
+    _check_slices(driver, disk)
+    yield driver, _delete_unnamed(driver, disk, protocol)
+
+
+def _check_slices(driver: Driver, disk: Disk) -> None:
+    """Tasks read the slices that the batch starts from; that of an overtaken driver may fail."""
+    for slice_ in driver.before:
+        if disk.read(Name("slice", *slice_)) != "rows" and not _is_overtaken(driver, disk):
+            raise Violation(f"stuck: batch {driver.batch} needs slice {slice_}")
 
 
 def _read_manifest(disk: Disk, batch: int) -> tuple[int, Manifest]:
@@ -189,6 +196,8 @@ def _read_manifest(disk: Disk, batch: int) -> tuple[int, Manifest]:
 
 def _delete_unnamed(driver: Driver, disk: Disk, protocol: Protocol) -> Disk:
     """Delete slices that no retained manifest names, as far as this driver knows them."""
+    if protocol.has("vacuum waits for a commit of its own") and not driver.has_committed:
+        return disk
     named: set[tuple[int, int]] = set()
     for name, manifest in disk.list("manifest").items():
         is_retained = driver.batch - _RETAINED <= name.batch < driver.batch
@@ -196,10 +205,8 @@ def _delete_unnamed(driver: Driver, disk: Disk, protocol: Protocol) -> Disk:
             named |= set(manifest.slices)
     for name in disk.list("slice"):
         batch, epoch = name.batch, name.epoch
-        is_spared = (protocol.has("vacuum spares higher epochs") and epoch > driver.epoch) or (
-            protocol.has("vacuum spares the begun batch") and batch >= driver.batch
-        )
-        if not is_spared and (batch, epoch) not in named:
+        is_spared = protocol.has("vacuum spares higher epochs") and epoch > driver.epoch
+        if batch < driver.batch and not is_spared and (batch, epoch) not in named:
             disk = disk.delete(name)
     return disk
 
@@ -229,6 +236,7 @@ def _is_overtaken(driver: Driver, disk: Disk) -> bool:
 def _build(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     """Tasks write slices and hidden results."""
     batch, epoch = driver.batch, driver.epoch
+    _check_slices(driver, disk)
     results = Results(disk.read(Name("offsets", batch)), driver.decision)
     disk = disk.put(Name("slice", batch, epoch), "rows")
     for partition in PARTITIONS:
@@ -273,11 +281,10 @@ def _sync_results(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Ou
 
 def _commit(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
     batch, epoch = driver.batch, driver.epoch
-    earlier = _read_manifest(disk, batch - 1)[1].slices[:1] if batch else ()
     name = Name("manifest", batch, epoch if protocol.has("manifest names carry the epoch") else 0)
-    manifest = Manifest(((batch, epoch), *earlier))
+    manifest = Manifest(((batch, epoch), *driver.before[:1]))
     disk = disk.put(name, manifest, is_synced=protocol.has("sync_results: manifest"))
-    yield driver.at("sync_manifests"), disk
+    yield driver._replace(step="sync_manifests", has_committed=True), disk
 
 
 def _sync_manifests(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Outcome]:
@@ -289,7 +296,8 @@ def _spark_commit(driver: Driver, disk: Disk, protocol: Protocol) -> Iterator[Ou
     if disk.read(name) != ABSENT:
         yield None, disk  # another driver was faster: Spark ends this one
         return
-    yield driver._replace(batch=driver.batch + 1, decision=None, step="plan"), disk.put(name, "done")
+    after = driver._replace(batch=driver.batch + 1, decision=None, before=(), step="plan")
+    yield after, disk.put(name, "done")
 
 
 def _check_end(disk: Disk, protocol: Protocol) -> None:

@@ -27,18 +27,35 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a search; with `killed_at`, it begins where a first driver was killed before that step."""
+    """The size of a search, and where it begins.
+
+    With `killed_at`, a first driver was killed before that step. With `paused_at`, a second one repeats the
+    batch that the first has meanwhile finished, and pauses before that step.
+    """
 
     batches: int
     bounds: Bounds
     killed_at: str | None = None
+    paused_at: str | None = None
+
+    def __str__(self) -> str:
+        begin = ""
+        if self.killed_at is not None:
+            begin = f" after one that was killed before {self.killed_at}"
+        elif self.paused_at is not None:
+            begin = f" beside one that repeats a finished batch and pauses before {self.paused_at}"
+        return (
+            f"{self.batches} batches, 2 partitions, 2 drivers at a time of {self.bounds.starts} in all{begin}, "
+            f"{self.bounds.cuts} power cuts"
+        )
 
 
-# The whole protocol is searched to these sizes: a cut between two drivers, three drivers without one, and a
-# batch that is repeated when the power is cut.
+# The whole protocol is searched to these sizes: a cut between two drivers, three drivers without one, a batch
+# that is repeated when the power is cut, and a manifest that comes late.
 _REPEATED = Size(1, Bounds(2, 1), killed_at="spark_commit")
-FULL = (Size(3, Bounds(2, 1)), Size(3, Bounds(3, 0)), _REPEATED)
-QUICK = (Size(1, Bounds(2, 1)), Size(2, Bounds(2, 0)), _REPEATED)
+_LATE = Size(2, Bounds(2, 0), paused_at="commit")
+FULL = (Size(3, Bounds(2, 1)), Size(3, Bounds(3, 0)), _REPEATED, _LATE)
+QUICK = (Size(1, Bounds(2, 1)), Size(2, Bounds(2, 0)), _REPEATED, _LATE)
 _LARGER = (Size(2, Bounds(2, 1)), Size(2, Bounds(3, 0)))
 
 
@@ -64,18 +81,16 @@ def find_fault(safeguard: str) -> Finding:
     """Search for what happens without a safeguard, in small searches first."""
     is_about_cuts = "sync" in safeguard
     for size in (*QUICK, *(_LARGER if is_about_cuts else reversed(_LARGER))):
-        finding = find_violation(Protocol(size.batches, frozenset({safeguard})), size.bounds, size.killed_at)
+        finding = find_violation(size, frozenset({safeguard}))
         if finding.violation is not None:
             break
     return finding
 
 
-def find_violation(protocol: Protocol, bounds: Bounds, killed_at: str | None = None) -> Finding:
+def find_violation(size: Size, without: frozenset[str] = frozenset()) -> Finding:
     """Search breadth first, so that the first violation found is one of the shortest."""
-    disk = Disk().put(_FOREIGN, "results of another query", is_synced=True).sync("foreign")
-    if killed_at is not None:
-        disk = _run_until(killed_at, disk, protocol)
-    first = World(disk, (), frozenset(), bounds)
+    protocol = Protocol(size.batches, without)
+    first = _begin(size, protocol)
     came_from: dict[World, tuple[World, str] | None] = {first: None}
     queue, cut = deque([first]), set[World]()
     while queue:
@@ -95,12 +110,27 @@ def find_violation(protocol: Protocol, bounds: Bounds, killed_at: str | None = N
     return Finding(len(came_from))
 
 
-def _run_until(step: str, disk: Disk, protocol: Protocol) -> Disk:
-    """The disk as a first driver leaves it that is killed before it takes a step."""
-    driver: Driver | None = Driver()
-    while driver is not None and driver.step != step:
-        driver, disk = next(take_step(driver, disk, protocol))
-    return disk
+def _begin(size: Size, protocol: Protocol) -> World:
+    disk = Disk().put(_FOREIGN, "results of another query", is_synced=True).sync("foreign")
+    drivers: tuple[Driver, ...] = ()
+    if size.killed_at is not None:
+        _, disk = _run_until(size.killed_at, Driver(), disk, protocol)
+    elif size.paused_at is not None:
+        finishing, disk = _run_until("spark_commit", Driver(), disk, protocol)
+        repeating, disk = _run_until("vacuum", Driver(), disk, protocol)
+        _, disk = _run_until("plan", finishing, disk, protocol)
+        repeating, disk = _run_until(size.paused_at, repeating, disk, protocol)
+        drivers = (repeating,)
+    return World(disk, drivers, frozenset(), size.bounds)
+
+
+def _run_until(step: str, driver: Driver, disk: Disk, protocol: Protocol) -> tuple[Driver, Disk]:
+    """Let a driver run alone until it is about to take a step."""
+    while driver.step != step:
+        after, disk = next(take_step(driver, disk, protocol))
+        assert after is not None, f"the driver has stopped before {step}"
+        driver = after
+    return driver, disk
 
 
 def _follow(world: World, protocol: Protocol) -> Iterator[tuple[str, World]]:
