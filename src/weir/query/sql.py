@@ -177,7 +177,8 @@ def refuse_failing_constants(items: Sequence[exp.Expression] | None, scope: Scop
         if item.is_star:
             continue
         try:
-            failing = find_failing_constant(bind_value(item.unalias(), scope))
+            inner = item.this if isinstance(item, exp.Alias) else item
+            failing = find_failing_constant(bind_value(inner, scope))
         except QueryError:
             continue  # binding it for its value says what is wrong, or the engine knows it
         if failing is not None:
