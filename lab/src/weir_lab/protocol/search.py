@@ -44,10 +44,8 @@ class Size:
             begin = f" after one that was killed before {self.killed_at}"
         elif self.paused_at is not None:
             begin = f" beside one that repeats a finished batch and pauses before {self.paused_at}"
-        return (
-            f"{self.batches} batches, 2 partitions, 2 drivers at a time of {self.bounds.starts} in all{begin}, "
-            f"{self.bounds.cuts} power cuts"
-        )
+        drivers = f"2 drivers at a time of {self.bounds.starts} in all{begin}"
+        return f"{self.batches} batches, 2 partitions, {drivers}, {self.bounds.cuts} power cuts"
 
 
 # The whole protocol is searched to these sizes: a cut between two drivers, three drivers without one, a batch
