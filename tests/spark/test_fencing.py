@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import weir
 from weir.runtime.batch_events import listen
 from weir.spark.checkpoint import Checkpoint
+from weir.spark.durability import PowerDurability
 from weir.spark.epoch import take_epoch
 from weir.spark.errors import TakenOverError
 from weir.spark.failure import find_own_error
@@ -95,6 +96,36 @@ def test_a_pause_between_the_last_check_and_the_manifest(
     assert not (tmp_path / "ckpt/commits/0").exists(), "Spark would find its log ahead of the new driver"
     run(join, tmp_path / "ckpt", tmp_path / "out")
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
+def test_a_driver_that_was_taken_over_before_its_first_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other driver has left nothing to do, so Spark calls for no batch that could say why it stops."""
+    feed = pair_feed(tmp_path / "in", 1)
+    join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
+    run(join, tmp_path / "ckpt", tmp_path / "out")
+    with monkeypatch.context() as patched:
+        patched.setattr(PowerDurability, "sync_start", lambda self: take_over(spark, tmp_path / "ckpt"))
+        with pytest.raises(TakenOverError, match=SAYS):
+            run(join, tmp_path / "ckpt", tmp_path / "out")
+    run(join, tmp_path / "ckpt", tmp_path / "out")
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
+def test_two_drivers_that_start_at_once_in_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    feed = pair_feed(tmp_path / "in", 1)
+    join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
+    (tmp_path / "ckpt").mkdir()
+    # As if the other driver wrote the metadata after Spark has looked for it here.
+    (tmp_path / "ckpt/.metadata.crc").touch()
+    spark.conf.set(SETTING, DEFAULT)
+    try:
+        with pytest.raises(TakenOverError, match="let one driver at a time run") as error:
+            run(join, tmp_path / "ckpt", tmp_path / "out")
+    finally:
+        spark.conf.unset(SETTING)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow
