@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.errors import QueryError
 from weir.runtime.batch_events import listen
 from weir.spark.checkpoint import Checkpoint
 from weir.spark.durability import PowerDurability
@@ -162,12 +163,19 @@ def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, t
     [
         "terminated with exception: Multiple streaming queries are concurrently using file:/c/sources/0. SQ",
         "terminated with exception: Concurrent update to the log. Multiple streaming jobs detected for 0 SQ",
-        "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The checkpoint location file:/c/offsets should be emp",
     ],
 )
 def test_what_spark_says_of_two_drivers_is_told_in_a_sentence(said: str) -> None:
     told = find_own_error(RuntimeError(f"[STREAM_FAILED] Query {said}\n\tat org.apache.spark"))
     assert isinstance(told, TakenOverError) and "let one driver at a time run" in str(told)
+
+
+def test_files_before_the_first_batch_may_be_anyones() -> None:
+    said = (
+        "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The checkpoint location file:/c/offsets should be empty"
+    )
+    told = find_own_error(RuntimeError(f"[STREAM_FAILED] Query terminated: {said}\n\tat org.apache.spark"))
+    assert type(told) is QueryError and str(told).startswith("file:/c/offsets has files already")
 
 
 def test_folders_off_the_local_disk_create_once_and_replace_in_one_step(
