@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.options import Durability
 from weir.spark import filesystem
 from weir.spark.errors import DiskFullError
 from weir.spark.failure import find_own_error
@@ -132,3 +133,22 @@ def test_a_full_disk_that_spark_comes_upon() -> None:
     java = RuntimeError("java.io.IOException: No space left on device\n\tat java.base/java.io")
     assert "spark.local.dir" in str(find_own_error(java))
     assert find_own_error(RuntimeError("java.io.IOException: Broken pipe")) is None
+
+
+@pytest.mark.parametrize("durability", ["power", "process"])
+def test_a_first_entry_that_spark_could_not_finish(
+    durability: Durability, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark leaves it beside its offsets, and refuses to begin where there are files before batch 0."""
+    feed = write_feed(tmp_path / "in", generate(2, 1, 40, 5, seed=7))
+    join = weir.join(**feed.frames(spark), **ASKED, partitions=1, durability=durability)
+    with monkeypatch.context() as patched:
+        limit_driver(patched, lambda path, data: "weir/jobs" in str(path))
+        fail(join, tmp_path)
+    (tmp_path / "ckpt/offsets").mkdir()
+    unfinished = tmp_path / "ckpt/offsets/.0.7937f01a-11df-4f9a-8755-0ac2996bd59e.tmp"
+    for path in (unfinished, unfinished.with_name(f".{unfinished.name}.crc")):
+        path.touch()
+    run(join, tmp_path / "ckpt", tmp_path / "out")
+    assert read_bag(tmp_path / "out") == ask(feed)
+    assert not list((tmp_path / "ckpt/offsets").glob(".*.tmp*"))

@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import weir
+from weir.errors import QueryError
 from weir.runtime.batch_events import listen
 from weir.spark.checkpoint import Checkpoint
+from weir.spark.durability import PowerDurability
 from weir.spark.epoch import take_epoch
 from weir.spark.errors import TakenOverError
 from weir.spark.failure import find_own_error
@@ -97,6 +99,36 @@ def test_a_pause_between_the_last_check_and_the_manifest(
     assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
 
 
+def test_a_driver_that_was_taken_over_before_its_first_batch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other driver has left nothing to do, so Spark calls for no batch that could say why it stops."""
+    feed = pair_feed(tmp_path / "in", 1)
+    join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
+    run(join, tmp_path / "ckpt", tmp_path / "out")
+    with monkeypatch.context() as patched:
+        patched.setattr(PowerDurability, "sync_start", lambda self: take_over(spark, tmp_path / "ckpt"))
+        with pytest.raises(TakenOverError, match=SAYS):
+            run(join, tmp_path / "ckpt", tmp_path / "out")
+    run(join, tmp_path / "ckpt", tmp_path / "out")
+    assert read_bag(tmp_path / "out") == expected(feed.tables(), **PAIR)
+
+
+def test_two_drivers_that_start_at_once_in_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    feed = pair_feed(tmp_path / "in", 1)
+    join = weir.join(**feed.frames(spark), **PAIR, partitions=2)
+    (tmp_path / "ckpt").mkdir()
+    # As if the other driver wrote the metadata after Spark has looked for it here.
+    (tmp_path / "ckpt/.metadata.crc").touch()
+    spark.conf.set(SETTING, DEFAULT)
+    try:
+        with pytest.raises(TakenOverError, match="let one driver at a time run") as error:
+            run(join, tmp_path / "ckpt", tmp_path / "out")
+    finally:
+        spark.conf.unset(SETTING)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.slow
 def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, tmp_path: Path) -> None:
     """Two processes without a lock: the first is paused right before it renames the manifest of batch 1."""
@@ -131,12 +163,19 @@ def test_a_driver_that_wakes_up_after_another_has_gone_on(spark: SparkSession, t
     [
         "terminated with exception: Multiple streaming queries are concurrently using file:/c/sources/0. SQ",
         "terminated with exception: Concurrent update to the log. Multiple streaming jobs detected for 0 SQ",
-        "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The checkpoint location file:/c/offsets should be emp",
     ],
 )
 def test_what_spark_says_of_two_drivers_is_told_in_a_sentence(said: str) -> None:
     told = find_own_error(RuntimeError(f"[STREAM_FAILED] Query {said}\n\tat org.apache.spark"))
     assert isinstance(told, TakenOverError) and "let one driver at a time run" in str(told)
+
+
+def test_files_before_the_first_batch_may_be_anyones() -> None:
+    said = (
+        "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The checkpoint location file:/c/offsets should be empty"
+    )
+    told = find_own_error(RuntimeError(f"[STREAM_FAILED] Query terminated: {said}\n\tat org.apache.spark"))
+    assert type(told) is QueryError and str(told).startswith("file:/c/offsets has files already")
 
 
 def test_folders_off_the_local_disk_create_once_and_replace_in_one_step(

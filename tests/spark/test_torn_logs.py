@@ -178,3 +178,17 @@ def test_checksums_that_end_too_early_are_refused_where_hadoop_fails(
     files[".metadata.crc"] = whole[:checksums] if isinstance(checksums, int) else checksums
     logs: Any = LogEntries(MemoryFolder(files))  # type: ignore[arg-type]
     assert len(whole) == 12 and logs.is_refused("metadata") == is_refused
+
+
+def test_files_that_spark_has_not_finished() -> None:
+    unfinished = ".7.7937f01a-11df-4f9a-8755-0ac2996bd59e.tmp"
+    left = [
+        f".metadata{unfinished[2:]}",
+        f"offsets/{unfinished}",
+        f"offsets/.{unfinished}.crc",
+        f"commits/{unfinished}",
+        f"sources/1/.9.compact{unfinished[2:]}",
+    ]
+    others = [*SETTLED, "offsets/.0.crc", "weir/jobs/1.json.a517724b.tmp", "weir/lock"]
+    logs = LogEntries(MemoryFolder(dict.fromkeys(left + others, b"")))
+    assert sorted(logs.list_unfinished()) == sorted(left)

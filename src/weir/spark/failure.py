@@ -23,8 +23,11 @@ from weir.spark.java_errors import reason_of
 _OWN = re.compile(r"^\s*(weir(?:\.\w+)+): (.+)$", re.MULTILINE)
 # What Spark says where another driver has written an entry of its logs first.
 _TWO_DRIVERS = re.compile(
-    r"CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|queries are concurrently using|"
-    r"STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
+    r"CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|queries are concurrently using"
+)
+# What it says where there are files of a log before its first batch, whoever has left them there.
+_LOG_NOT_EMPTY = re.compile(
+    r"STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY\] The checkpoint location (\S+) should"
 )
 # What Hadoop says of a file that does not have its checksums.
 _WRONG_CHECKSUM = re.compile(r"Checksum error: (\S+) at ")
@@ -74,6 +77,12 @@ def find_own_error(error: BaseException) -> QueryError | None:
         return TakenOverError(
             "another driver has run a query from the same checkpoint at the same time, and Spark has found "
             "its entries in the logs; let one driver at a time run from a checkpoint, and start it again"
+        )
+    if left := _LOG_NOT_EMPTY.search(str(error)):
+        return QueryError(
+            f"{left[1]} has files already, though Spark begins the first batch: another driver runs from the "
+            "same checkpoint, or one has ended while it wrote there; end the other driver or, if there is "
+            "none, delete the files there whose names end with .tmp or .tmp.crc, and start again"
         )
     if wrong := _WRONG_CHECKSUM.search(str(error)):
         return damaged_state(f"{wrong[1]} does not have the checksums that Hadoop keeps beside it")

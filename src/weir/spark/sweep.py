@@ -14,11 +14,15 @@ from weir.spark.file_sinks import sweep_hidden
 from weir.spark.filesystem import Folder, open_folder
 from weir.spark.output_owner import Owner, is_owned
 from weir.spark.restart import Restart
+from weir.spark.torn_logs import LogEntries
 from weir.spark.vacuum import delete_unnamed_slices
 
 
 def sweep_failed_attempts(spark: SparkSession, folder: Folder, restart: Restart, owner: Owner) -> None:
     """Delete what a query, none of whose batches may be running, has neither committed nor published."""
+    location = open_folder(spark, owner.checkpoint)
+    for name in LogEntries(location).list_unfinished():
+        location.delete(name)
     # If manifests are lost, their slices are not for a start to delete.
     newest = restart.manifest
     if newest.batch >= restart.committed:

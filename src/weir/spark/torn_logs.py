@@ -24,6 +24,8 @@ from weir.spark.filesystem import Folder
 
 ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
 _CHECKSUMS = re.compile(r"\.(.*)\.crc")
+# The name of an entry until it is whole, and that of its checksums.
+_UNFINISHED = re.compile(r"\.(?:metadata|\d{1,18}(?:\.compact)?)\.[0-9a-f-]{36}\.tmp|\.\..*\.tmp\.crc")
 _CHECKSUM_HEADER = struct.Struct(">4sI")  # a magic word, and the bytes that each checksum covers
 _MAGIC = b"crc\0"
 
@@ -55,8 +57,19 @@ class LogEntries:
 
     def list_inputs(self) -> list[str]:
         """Name all that says what batches read: metadata, offsets and the entries of sources."""
-        logs = ["", "offsets", *(f"sources/{source}" for source in self.folder.names("sources"))]
+        logs = ["", "offsets", *self._list_sources()]
         return [name for log in logs for name in self.list_entries(log)]
+
+    def list_unfinished(self) -> list[str]:
+        """Name the files that Spark had begun to write when its process ended, or the room on the disk did.
+
+        Spark does not read them, but refuses to begin its first batch while one is beside its offsets.
+        """
+        logs = ["", "offsets", "commits", *self._list_sources()]
+        files = [
+            (log, name) for log in logs for name in self.folder.names(log) if _UNFINISHED.fullmatch(name)
+        ]
+        return [f"{log}/{name}" if log else name for log, name in files]
 
     def list_new(self, last: int, needed: Mapping[str, int]) -> list[str]:
         """Name those of them that came after batch `last`, which needs the others."""
@@ -106,6 +119,9 @@ class LogEntries:
         """Delete an entry, and before it its checksums, with which a new one would not agree."""
         self.folder.delete(name_checksums(name))
         self.folder.delete(name)
+
+    def _list_sources(self) -> list[str]:
+        return [f"sources/{source}" for source in self.folder.names("sources")]
 
     def _checksum(self, name: str) -> int | None:
         data = self.folder.read(name)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from weir.errors import QueryError
@@ -24,7 +25,9 @@ from weir.spark.disk_space import name_full_disk
 from weir.spark.durability import Durability, PowerDurability, ProcessDurability
 from weir.spark.engine import SparkEngine
 from weir.spark.epoch import Epoch, take_epoch
+from weir.spark.failure import find_own_error, is_debugging
 from weir.spark.filesystem import Folder, open_folder, qualify
+from weir.spark.java_errors import JAVA_ERRORS
 from weir.spark.job_description import FileTarget
 from weir.spark.output_owner import Owner
 from weir.spark.power_cut import mend_checkpoint
@@ -256,8 +259,7 @@ class JoinWriter:
             # The sink may have looked at what a repeated batch has changed since, and steps may be new.
             sink = self._choose_sink(table, run.start.join, owner)
             batches, writer = self._prepare(run, sink, workers)
-            with name_full_disk(location):
-                started = lock.start(writer)
+            started = _start_on_spark(lock, writer, batches, run)
         batches.engine.watch(started)
         try:
             workers.wait()
@@ -289,7 +291,7 @@ class JoinWriter:
         with CheckpointLock(spark, restart.uri) as lock:
             run = replace(run, start=plan_start(join, restart, earlier_target).check(restart))
             batches, stream_writer = writer._prepare(run, sink, workers)
-            query = lock.start(stream_writer)
+            query = _start_on_spark(lock, stream_writer, batches, run)
         try:
             SparkQuery(spark, query, batches).awaitTermination()
         finally:
@@ -372,6 +374,21 @@ class JoinWriter:
         if location is None:
             location, self._is_temporary = tempfile.mkdtemp(prefix="weir-"), True
         return qualify(self._join.sparkSession, location)
+
+
+def _start_on_spark(
+    lock: CheckpointLock, writer: DataStreamWriter, batches: SparkBatches, run: _Run
+) -> StreamingQuery:
+    """Start Spark's query, unless another driver has taken over: one without a batch to run would not say."""
+    run.epoch.check()
+    try:
+        with name_full_disk(run.owner.checkpoint):
+            return lock.start(writer)
+    except JAVA_ERRORS as error:
+        own = find_own_error(batches.explain(error))
+        if own is None:
+            raise
+        raise own from (error if is_debugging() else None)
 
 
 def _check_name(argument: str, given: Any, example: str) -> str:
