@@ -217,6 +217,16 @@ def test_memory_is_held_by_letting_go_what_is_worth_least() -> None:
     assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] == 0
 
 
+@pytest.mark.parametrize("fixed", [{"adapt": False}, {"allowance": weir.Allowance({})}], ids=list)
+def test_a_query_that_does_not_adapt_keeps_its_memory(fixed: dict[str, Any]) -> None:
+    source, query = Source(RATES), start(budget=weir.Budget(memory=9000), plan="mjoin", **fixed)
+    for _ in range(8):
+        query.process(source.batch())
+        assert query.last_report is not None and query.controller is None
+        assert sum(size.bytes for size in query.last_report.state.values()) <= 9000
+    assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] > 0
+
+
 def test_a_batch_that_alone_is_too_large_is_not_the_end() -> None:
     source, query = Source(RATES), start(budget=weir.Budget(memory=100), plan="mjoin")
     found = run(query, source, 4)

@@ -168,7 +168,8 @@ class Decider:
     @property
     def max_bytes(self) -> int | None:
         """How much the state may take after the batch that runs; None without a memory budget."""
-        return None if self.controller is None else self.controller.budget.bytes
+        budget = self._policy.query.budget if self.controller is None else self.controller.budget
+        return None if budget is None else budget.bytes
 
     def allow(self, allowance: Allowance | None, reason: str, active: Join) -> None:
         """From the next batch on, give the active plan this allowance."""
