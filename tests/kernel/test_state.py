@@ -119,4 +119,4 @@ def test_a_memory_budget_bounds_the_bytes_of_a_slice() -> None:
     ).start()
     query.process(a=table, b=table)
     entries = query.manifest.entries
-    assert entries and max(entry.bytes for entry in entries) <= 10_100
+    assert entries and max(entry.bytes for entry in entries) <= 32 * 10_000 / 8

@@ -227,6 +227,19 @@ def test_a_query_that_does_not_adapt_keeps_its_memory(fixed: dict[str, Any]) -> 
     assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] > 0
 
 
+@pytest.mark.parametrize("allowed", [8_000, 30_000, 200_000])
+def test_a_small_memory_does_not_make_many_slices(allowed: int) -> None:
+    """Every slice probes every other, so many tiny ones take many times the CPU."""
+    source = Source({"a": 8000.0, "b": 8000.0, "c": 100.0}, keys=20_000)
+    query = start(budget=weir.Budget(memory=allowed), plan="mjoin")
+    for _ in range(8):
+        watch(query, source, 1)
+        assert query.lastProgress is not None
+        states = query.lastProgress["weir"]["state"].values()
+        assert sum(state["memoryUsedBytes"] for state in states) <= allowed
+        assert max(state["numSlices"] for state in states) <= 24
+
+
 def test_a_batch_that_alone_is_too_large_is_not_the_end() -> None:
     source, query = Source(RATES), start(budget=weir.Budget(memory=100), plan="mjoin")
     found = run(query, source, 4)

@@ -15,6 +15,7 @@ distribution and eviction.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -41,6 +42,11 @@ Value = TypeVar("Value")
 # it takes to search it cost little beside the search, few enough that few of its rows are dead.
 ROWS = 1 << 12
 _BYTES = 1 << 22
+# Slices that a memory budget makes smaller still have so many rows, unless they were then several times too
+# large; and rows that come at once are cut into so many slices at most, however many they are.
+_FEW_ROWS = 1 << 10
+_MOST_TIMES_TOO_LARGE = 4
+_MOST_SLICES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +228,8 @@ def cut(
 ) -> list[Slice]:
     """Sort rows and cut them into slices of some thousand rows, at edges of the time grid.
 
-    All rows have one rank, or each its own. A slice has at most about `max_bytes`, if given: then it may also
-    end between edges. With `in_time`, rows with equal keys are in time order.
+    All rows have one rank, or each its own. A slice has at most about `max_bytes`, if given and if that gives
+    no great number of tiny slices: then it may also end between edges. With `in_time`, rows with equal keys are in time order.
     """
     if not rows.num_rows:
         return []
@@ -303,7 +309,7 @@ def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: in
     """Return for each row the number of its slice; None if one slice takes all rows."""
     row_bytes = max(1.0, rows.nbytes / rows.num_rows)
     enough = max(1, min(ROWS, int(_BYTES / row_bytes)))
-    most = rows.num_rows if max_bytes is None else max(1, int(max_bytes / row_bytes))
+    most = rows.num_rows if max_bytes is None else _most_rows(max_bytes / row_bytes, rows.num_rows, enough)
     if rows.num_rows <= min(enough, most):
         return None
     numbers = np.zeros(len(times), np.int64)
@@ -317,6 +323,16 @@ def _number_slices(times: Int64s, cell: int, rows: pa.RecordBatch, max_bytes: in
         rank[np.argsort(times, kind="stable")] = np.arange(len(times))
         numbers = numbers * len(times) + rank // most
     return numbers
+
+
+def _most_rows(wanted: float, rows: int, enough: int) -> int:
+    """Return the most rows of a slice where a memory budget wants so few, of so many rows that come at once.
+
+    >>> [_most_rows(wanted, rows=1000, enough=4096) for wanted in (10, 100, 500, 2000)]
+    [125, 400, 1024, 2000]
+    """
+    least = max(min(_FEW_ROWS, _MOST_TIMES_TOO_LARGE * wanted), min(enough, rows / _MOST_SLICES))
+    return math.ceil(max(wanted, least))
 
 
 def _number_cells(cells: Int64s) -> tuple[Int64s, Int64s]:
