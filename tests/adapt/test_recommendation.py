@@ -19,7 +19,7 @@ def test_a_share_is_explained_by_seconds_per_second() -> None:
     assert thinned == "the exact join takes CPU 31% (limit 15%), so 46% of the rows that enter the root probe"
     dropping = Base(join("a", "b"), Allowance(drop={"a": 0.5}), "random-drop")
     fits = explain_share(Throttle(1.0, 0.2, 0.0, 0.2), LIMIT, dropping)
-    assert fits == "shedding by random-drop takes CPU 10% (limit 15%), so nothing more is shed"
+    assert fits == "shedding by random-drop takes CPU 10% (limit 15%), so no more probes are skipped"
 
 
 def test_a_warning_is_told_once_whatever_its_numbers(caplog: pytest.LogCaptureFixture) -> None:

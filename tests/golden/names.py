@@ -239,7 +239,7 @@ REASONS = {
     "became_worse": rf"{_WHAT} has become worse",
     "tree_too_costly": r"the joins below the root of (?P<tree>\([\w ()]+\)) take too much",
     "takes": rf"(?:the exact join|{_WHAT}) takes CPU (?P<taken>[\d.e+-]+%) \(limit (?P<limit>[\d.e+-]+%)\)",
-    "nothing_skipped": r"so nothing (?:more )?is shed",
+    "nothing_skipped": r"so no (?:more )?probes are skipped",
     "some_skipped": r"so (?P<share>\d+%) of the rows that enter the root probe",
 }
 SECTIONS = {

@@ -212,9 +212,14 @@ def test_memory_is_held_by_letting_go_what_is_worth_least() -> None:
     assert progress is not None and progress["weir"]["numRowsShed"] > 0
     recall = progress["weir"]["estimatedRecall"]
     assert recall == pytest.approx(sum(found.values()) / sum(whole.values()), abs=0.2)
+    assert progress["weir"]["decision"]["reason"].endswith("; slices are evicted to keep the memory budget")
     query.budget = weir.Budget(memory="1g")
-    watch(query, source, 6)
+    watch(query, source, 2)
     assert query.lastProgress is not None and query.lastProgress["weir"]["numRowsShed"] == 0
+    assert "slices were evicted" in query.lastProgress["weir"]["decision"]["reason"]
+    watch(query, source, 10)
+    assert query.lastProgress is not None
+    assert "evicted" not in query.lastProgress["weir"]["decision"]["reason"], "all that is missing has expired"
 
 
 @pytest.mark.parametrize("fixed", [{"adapt": False}, {"allowance": weir.Allowance({})}], ids=list)

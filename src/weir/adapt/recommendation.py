@@ -51,7 +51,7 @@ def explain_share(throttle: Throttle, limit: CpuLimit, base: Base) -> str:
     what = describe_base(base) if base.sheds else "the exact join"
     usage = f"{what} takes CPU {taken} (limit {allowed})"
     if throttle.share >= 1:
-        return f"{usage}, so nothing {'more ' if base.sheds else ''}is shed"
+        return f"{usage}, so no {'more ' if base.sheds else ''}probes are skipped"
     return f"{usage}, so {throttle.share:.0%} of the rows that enter the root probe"
 
 

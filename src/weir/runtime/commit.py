@@ -141,6 +141,7 @@ def report_batch(
     active, decided = batch.active_decision, batch.decision.plan
     earlier = next((plan for plan in after.active_plans if plan != decided), decided)
     decision = active or decide_for_plan(batch.decision, earlier)
+    reason = "; ".join(filter(None, (decision.reason, _explain_evictions(evicted, after))))
     orders = {task.counts.order for task in batch.tasks if task.counts.order}
     seconds = [
         sum(spent for phase, spent in task.seconds.items() if phase not in _UNUSUAL) for task in batch.tasks
@@ -150,7 +151,7 @@ def report_batch(
     probing = sum(task.seconds.get(phase, 0.0) for task in batch.tasks for phase in _PROBING)
     return BatchReport(
         batch=batch.number,
-        decision=decision,
+        decision=replace(decision, reason=reason),
         counts=batch.counts,
         rows=batch.rows_stored,
         newest=batch.before.newest,
@@ -171,6 +172,13 @@ def report_batch(
         evicted=evicted,
         building=_built_shares(after, decided),
     )
+
+
+def _explain_evictions(evicted: Mapping[str, int], after: Manifest) -> str:
+    """Say that slices are evicted, or that rows evicted earlier are missing; "" if the states are whole."""
+    if any(evicted.values()):
+        return "slices are evicted to keep the memory budget"
+    return "slices were evicted to keep the memory budget" * any(entry.is_rest for entry in after.entries)
 
 
 def _probing_seconds(task: TaskReport, root: str) -> float:
