@@ -219,7 +219,8 @@ def test_memory_is_held_by_letting_go_what_is_worth_least() -> None:
     assert "slices were evicted" in query.lastProgress["weir"]["decision"]["reason"]
     watch(query, source, 10)
     assert query.lastProgress is not None
-    assert "evicted" not in query.lastProgress["weir"]["decision"]["reason"], "all that is missing has expired"
+    reason = query.lastProgress["weir"]["decision"]["reason"]
+    assert "evicted" not in reason, "all that is missing has expired"
 
 
 @pytest.mark.parametrize("fixed", [{"adapt": False}, {"allowance": weir.Allowance({})}], ids=list)

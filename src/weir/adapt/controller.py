@@ -316,7 +316,9 @@ class Controller:
             return Change(base, "rows are sampled, to learn lags for the budget") if is_sampled else None
         # A load was measured only if there was a CPU budget.
         is_left_over = self.budget.cpu is None and running.sheds and bool(self.statistics.load.fits)
-        return Change(base, "there is no CPU budget any more, so no probes are skipped") if is_left_over else None
+        if not is_left_over:
+            return None
+        return Change(base, "there is no CPU budget any more, so no probes are skipped")
 
     def _should_analyse(self) -> bool:
         throttle, now = self._throttle, self._challenges

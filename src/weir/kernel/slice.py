@@ -229,7 +229,8 @@ def cut(
     """Sort rows and cut them into slices of some thousand rows, at edges of the time grid.
 
     All rows have one rank, or each its own. A slice has at most about `max_bytes`, if given and if that gives
-    no great number of tiny slices: then it may also end between edges. With `in_time`, rows with equal keys are in time order.
+    no great number of tiny slices: then it may also end between edges. With `in_time`, rows with equal keys
+    are in time order.
     """
     if not rows.num_rows:
         return []

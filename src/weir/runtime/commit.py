@@ -178,7 +178,9 @@ def _explain_evictions(evicted: Mapping[str, int], after: Manifest) -> str:
     """Say that slices are evicted, or that rows evicted earlier are missing; "" if the states are whole."""
     if any(evicted.values()):
         return "slices are evicted to keep the memory budget"
-    return "slices were evicted to keep the memory budget" * any(entry.is_rest for entry in after.entries)
+    if any(entry.is_rest for entry in after.entries):
+        return "slices were evicted to keep the memory budget"
+    return ""
 
 
 def _probing_seconds(task: TaskReport, root: str) -> float:

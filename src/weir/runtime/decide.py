@@ -48,7 +48,7 @@ _ATTEMPTS_AS_DECIDED = 2
 _SMALL_BATCH_STEPS = 2_000_000
 # Taking in a row takes about as long as this many steps of a hop.
 _STEPS_PER_ROW = 50
-# Under a memory budget, slices are cut so that about this many fit into it, or fewer where they would be tiny.
+# Under a memory budget, slices are cut so that about this many fit into it; fewer, where they would be tiny.
 _SLICES_IN_MEMORY = 32
 _FEW_CANDIDATES = 1 << 14
 
