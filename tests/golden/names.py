@@ -228,6 +228,7 @@ REASONS = {
     "by_hand": r"golden: (?P<text>[^;:]*)",
     "shed_from_the_start": r"the plan exceeds the CPU limit, so some work is shed",
     "partitions_changed": r"(?P<now>\d+) partitions after (?P<before>\d+), (?P<how>\w+) adjustment",
+    "evicted": r"slices (?:are|were) evicted to keep the memory budget",
     "few_keys_dominate": r"a few keys have most of the work, so spread='(?P<spread>\w+)' from here on",
     "rates_changed": r"rates of (?P<streams>[\w, ]+?) " + _BY,
     "matches_changed": r"selectivities of (?P<pairs>[\w+, ]+?) " + _BY,
